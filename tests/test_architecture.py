@@ -4,10 +4,13 @@ import ast
 import importlib
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 from tests.conftest import REPOSITORY
+
+from tacit.federation.kinds import KINDS, loaded
 
 PACKAGE = REPOSITORY / "src" / "tacit"
 # docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
@@ -15,7 +18,7 @@ OPEN = {"errors", "progress", "records", "files", "compiled", "extras", "version
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
     "federation": {"aggregation", "privacy"},
-    "runs": set(),
+    "runs": {"federation"},
     "compute": set(),
     "aggregation": set(),
     "text": set(),
@@ -26,9 +29,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "design": {"privacy"},
     "population": {"privacy"},
     "randomizers": {"privacy"},
-    "statements": {"privacy", "runs"},
+    "statements": {"privacy", "federation", "runs"},
     "training": {
         "privacy",
+        "federation",
         "statements",
         "runs",
         "mechanisms",
@@ -38,9 +42,19 @@ MAY_IMPORT: dict[str, set[str]] = {
         "population",
         "compute",
     },
-    "discovery": {"privacy", "statements", "data", "randomizers", "aggregation", "secure_aggregation"},
+    "discovery": {
+        "privacy",
+        "federation",
+        "statements",
+        "data",
+        "randomizers",
+        "aggregation",
+        "secure_aggregation",
+        "text",
+    },
     "evaluation": {
         "privacy",
+        "federation",
         "statements",
         "text",
         "networks",
@@ -53,6 +67,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recipe": {"privacy", "design", "networks", "population", "training", "compute", "secure_aggregation"},
     "planning": {"privacy", "design", "population", "recipe"},
     "reports": {
+        "federation",
         "privacy",
         "statements",
         "runs",
@@ -68,14 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "integrations": set(),
 }
 MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
-MAY_IMPORT["protocol"] = {
-    "aggregation",
-    "discovery",
-    "evaluation",
-    "networks",
-    "privacy",
-    "secure_aggregation",
-}
+MAY_IMPORT["protocol"] = {"aggregation", "federation", "privacy", "randomizers", "secure_aggregation", "text"}
 MAY_IMPORT["device"] = {
     "data",
     "design",
@@ -398,6 +406,15 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     docstring = ast.get_docstring(function, clean=False)
     documented = docstring.count("\n") + 1 if docstring else 0
     return (function.end_lineno or function.lineno) - function.lineno + 1 - documented
+
+
+def test_every_part_of_every_kind_is_there() -> None:
+    for name, kind in KINDS.items():
+        assert kind.name == name and loaded(kind.metadata).kind == name
+        parts = {field.name: getattr(kind, field.name) for field in fields(kind)}
+        for field, part in parts.items():
+            if isinstance(part, str) and ":" in part:
+                assert callable(loaded(part)), f"{field} of {name}"
 
 
 def test_names_tell_a_story() -> None:

@@ -281,8 +281,9 @@ def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
 
 def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: float) -> Any:
     """One that asks for updates in the clear."""
-    from tacit.protocol.messages import Content, RoundTask, Training, TrainingAsked
+    from tacit.protocol.messages import Content, RoundTask
     from tacit.protocol.signing import digest
+    from tacit.protocol.train import Training, TrainingAsked
 
     return RoundTask(
         run=plan.run,

@@ -12,7 +12,6 @@ from scipy.stats import ks_2samp
 from tacit.data import ClientText
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery import collect
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, Collector, OneByOne, QuestionTask, SecurelySummed
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
@@ -20,6 +19,7 @@ from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.randomizers.registry import RANDOMIZERS
 from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 from tacit.statements.local_releases import LocalReports
+from tacit.text.alphabet import Alphabet
 
 COLLECTORS: list[Any] = [AtOnce, OneByOne, SecurelySummed]
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11

@@ -41,9 +41,10 @@ from tacit.device.record import opened
 from tacit.device.session import Machine
 from tacit.device.train import ByJax
 from tacit.errors import DeviceError, InputError
-from tacit.protocol.bodies import Expected, read_report
+from tacit.protocol.bodies import read_report
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import digest
+from tacit.protocol.train import TrainingAsked
 from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainingTask
 from tacit.training.one_by_one import report_of
@@ -53,22 +54,22 @@ from tacit.training.secure_updates import RoundEncoding
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
     """What the simulation's device reports."""
     secure = None
-    if task.training.encoded is not None:
+    if task.asking(TrainingAsked).encoded is not None:
         secure = RoundEncoding(
-            encoding=task.training.encoded.encoding(),
-            signs=bytes.fromhex(task.training.encoded.signs),
-            clip_estimate=task.training.clip_estimate,
-            loss_bound=task.training.loss_bound,
+            encoding=task.asking(TrainingAsked).encoded.encoding(),
+            signs=bytes.fromhex(task.asking(TrainingAsked).encoded.signs),
+            clip_estimate=task.asking(TrainingAsked).clip_estimate,
+            loss_bound=task.asking(TrainingAsked).loss_bound,
         )
     client = ClientTraining(**CLIENT.model_dump())
     asked = TrainingTask(
         round=task.round,
         model=jnp.asarray(model),
         client=client,
-        clip_norm=task.training.clip_norm,
-        clip_estimate=task.training.clip_estimate,
+        clip_norm=task.asking(TrainingAsked).clip_norm,
+        clip_estimate=task.asking(TrainingAsked).clip_estimate,
         report_goal=6,
-        loss_bound=task.training.loss_bound,
+        loss_bound=task.asking(TrainingAsked).loss_bound,
         secure=secure,
     )
     return report_of(tiny_learner(cache).work(client), asked, 0, seed=SEED)
@@ -99,10 +100,10 @@ def test_reports_what_the_simulation_does_to_the_bit(
     turn = once(operator, cache.path, tmp_path, trainer=trainer, draw=lambda size: SEED[:size])
     assert turn.what == "reported", turn.says
     ((assignment, body),) = operator.received
-    found, twin = read_report(body, Expected.by(task), assignment), simulated(cache, task, operator.model)
+    found, twin = read_report(body, task.asks.shape(), assignment), simulated(cache, task, operator.model)
     np.testing.assert_array_equal(found.values, twin.update)
     assert (found.usable, found.short, found.bounded_loss) == (True, twin.short, twin.bounded_loss)
-    assert found.values.any() and found.values.shape == (Expected.by(task).length,)
+    assert found.values.any() and found.values.shape == (task.asks.shape().length,)
 
 
 def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:

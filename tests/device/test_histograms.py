@@ -22,6 +22,7 @@ from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
+from tacit.protocol.count import HistogramsAsked
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask, SignedTask
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.server.count_files import ServedEvaluation
@@ -56,7 +57,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         from tacit.evaluation.on_device import ModelsAsked, Network
         from tacit.keyboard.model_folder import load_model
         from tacit.protocol.bodies import model_body
-        from tacit.protocol.count_questions import content_of
+        from tacit.server.count import content_of
 
         model = load_model(world[1])
         network = Network(model.network, model.parameters)
@@ -116,13 +117,13 @@ def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> N
 def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path, Path], asked: Any) -> None:
     plan, task, content, _ = asked
     doing = CountHandler(OwnText(world[0], 0, None))
-    cells = task.histograms.cells
+    cells = task.asking(HistogramsAsked).cells
     for changed, said in (
         ({"cells": (*cells, 5)}, "asks for 2 histograms, and its plan for 1"),
         ({"cells": (cells[0] + 1,)}, "asks for other histograms than its plan"),
         ({"local_epsilon": 1.0}, "wants local_epsilon=1.0, and its plan None"),
-        ({"parameters": (task.histograms.parameters[0] - 1,)}, "the file is not one tensor"),
-        ({"parameters": (1, task.histograms.parameters[0] - 1)}, "2 models came, and its plan has 1"),
+        ({"parameters": (task.asking(HistogramsAsked).parameters[0] - 1,)}, "the file is not one tensor"),
+        ({"parameters": (1, task.asking(HistogramsAsked).parameters[0] - 1)}, "2 models came, and its plan has 1"),
     ):
         wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
         with pytest.raises(TaskRefused, match=said):
@@ -225,18 +226,13 @@ def test_an_epsilon_that_no_randomizer_has_is_refused(asked: Any) -> None:
 
 
 def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:
-    from tacit.protocol.count_messages import PersonalizeAsked, PolicyAsked, RuleAsked
-    from tacit.protocol.count_questions import AskedInPlan
+    from tacit.evaluation.in_plan import AskedInPlan
 
     network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n'
     recipe = network + "[settings.strategies.a]\nlearning_rate = 1.0\n"
     said = AskedInPlan(kind="personalize", recipe=recipe, words=60)
-    model = np.zeros(asked[1].histograms.parameters[0], np.float32)
+    model = np.zeros(asked[1].asking(HistogramsAsked).parameters[0], np.float32)
     for name, place, complaint in (("one strategy", 1, "names strategy 1"), ("mine", 0, "no device knows")):
-        rule = RuleAsked(strategy=place, level=1.0)
-        policy = PolicyAsked(name=name, cuts=(), rules=(rule,))
-        task = PersonalizeAsked(
-            kind="personalize", cells=(5,), local_epsilon=None, parameters=(model.size,), policies=(policy,)
-        )
+        policy = {"name": name, "cuts": (), "rules": ({"strategy": place, "level": 1.0},)}
         with pytest.raises(InputError, match=complaint):
-            said.asks([model], task)
+            said.asks([model], [policy])

@@ -25,8 +25,10 @@ from tacit.device.policy import Policy
 from tacit.device.turn import Turn
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
-from tacit.protocol.messages import Aggregation, ListedWordsAsked, LocalReportsAsked, Plan, Separation, WordsAsked
+from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, WordsAsked
+from tacit.protocol.messages import Aggregation, Plan, Separation
 from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.train import TrainingAsked
 
 Changes = dict[str, Any]
 SEALED = Aggregation(
@@ -310,7 +312,7 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
 def test_a_model_of_another_size(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     task = operator.task(plan, 0)
-    smaller = task.training.model_copy(update={"parameters": task.training.parameters - 1})
+    smaller = task.asking(TrainingAsked).model_copy(update={"parameters": task.asking(TrainingAsked).parameters - 1})
     operator.assign(plan, task.model_copy(update={"asks": smaller}))
     refused(operator, once(operator, cache.path, tmp_path), "the file is not one tensor")
 

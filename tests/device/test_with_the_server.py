@@ -14,6 +14,7 @@ from tacit.protocol.bodies import Report, model_body
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.signing import digest
+from tacit.protocol.train import TrainingAsked
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
@@ -28,8 +29,10 @@ class Ones(Zeros):
     """A trainer whose update is longest in no direction."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        parameters = task.training.parameters
-        return Report(np.full(parameters, task.training.clip_norm / parameters**0.5, np.float32), True, None, None)
+        parameters = task.asking(TrainingAsked).parameters
+        return Report(
+            np.full(parameters, task.asking(TrainingAsked).clip_norm / parameters**0.5, np.float32), True, None, None
+        )
 
 
 def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundTask]:

@@ -20,26 +20,15 @@ from tacit.data import Cache
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.turn import Turn
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.device import reports
 from tacit.discovery.question import PrefixQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.jobs.discover.job import typed_by
-from tacit.protocol.messages import (
-    UNATTESTED,
-    Aggregation,
-    Content,
-    ListedWordsAsked,
-    LocalPrivacy,
-    LocalReportsAsked,
-    Plan,
-    PrefixesAsked,
-    RoundTask,
-    Separation,
-    WordsAsked,
-)
+from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, PrefixesAsked, WordsAsked
+from tacit.protocol.messages import UNATTESTED, Aggregation, Content, LocalPrivacy, Plan, RoundTask, Separation
 from tacit.protocol.signing import digest
 from tacit.randomizers import device_generator
+from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 
 SENT = {"local_epsilon": 1.0, "contributions": 2, "sampler": "random", "randomizer": "subset-selection"}

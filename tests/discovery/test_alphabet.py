@@ -1,6 +1,6 @@
 """The alphabet says which characters of some words it lacks."""
 
-from tacit.discovery.alphabet import Alphabet
+from tacit.text.alphabet import Alphabet
 
 
 def test_what_words_lack_is_named_in_both_cases_and_then_nothing_is_lacking() -> None:

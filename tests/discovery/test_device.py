@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tacit.discovery.alphabet import END, PRINTABLE, Alphabet
 from tacit.discovery.device import answers, choose, reports, uniforms_from
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError
+from tacit.text.alphabet import END, PRINTABLE, Alphabet
 
 ABC = Alphabet("abc")
 GREEDY = LocalReportSettings(local_epsilon=4.0, contributions=2, sampler="greedy")

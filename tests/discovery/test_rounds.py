@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 from tacit.data.unknown_words import TypedWords
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.collect import AtOnce, UserGroups
 from tacit.discovery.rounds import LAYERS, Discovery, discover, least_votes
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
@@ -23,6 +22,7 @@ from tacit.progress import Advanced, Event, StageBegan
 from tacit.randomizers.registry import RANDOMIZERS
 from tacit.records import from_plain, to_plain
 from tacit.statements import Ledger, LocalReports
+from tacit.text.alphabet import Alphabet
 
 ABC = Alphabet("abc")
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11

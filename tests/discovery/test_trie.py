@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.discovery.alphabet import END, Alphabet
 from tacit.discovery.question import PrefixQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import VoteSum, grow
+from tacit.text.alphabet import END, Alphabet
 
 ABC = Alphabet("abc")
 SECOND = PrefixQuestion(prefixes=("a", "c"), alphabet=ABC, depth=4, found=frozenset({"c"}))

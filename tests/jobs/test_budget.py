@@ -16,7 +16,6 @@ import tacit
 from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache, ClientText
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import BudgetError, InputError, RunError
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
@@ -29,6 +28,7 @@ from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.progress import Event
 from tacit.recipe import Recipe
 from tacit.runs.budget_book import Cost
+from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 
 ONE = Hardware(workers=1)

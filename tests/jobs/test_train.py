@@ -24,7 +24,6 @@ from tacit.privacy import Blt, Participation
 from tacit.progress import Advanced, Evaluated, Event, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Table
-from tacit.reports.summary import summarise
 from tacit.reports.summary_lines import of_profile
 from tacit.reports.train import write_report
 from tacit.runs import Run, TrainingMetadata
@@ -323,7 +322,7 @@ def test_a_matrix_is_designed_and_kept_once(
         assert all(row.releases[0]["strategy_record"] == ledger_record(matrix) for row in run.steps())
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
         figures, statement = run_figures(run, accounts_of(run)), statement_of(run)
-        report = write_report(summarise(run))
+        report = write_report(run)
     assert values not in json.dumps(figures) and figures["strategy"] == ledger_record(matrix)
     written = (report.json.parent / "statement.json").read_text()
     assert written == statement.to_json() and written.count(values) == 1
@@ -378,7 +377,7 @@ def test_an_epsilon_without_a_mechanism_is_kept_and_explained(
         assert at == (delta or 1e-5)
         assert 8 * (1 - 1e-6) <= planned_in_all(run).epsilon(at) <= 8
         carry_on(run, hardware=ONE)
-        shown = write_report(summarise(run)).html.read_text()
+        shown = write_report(run).html.read_text()
         assert "banded was chosen: its max error over" in shown
         assert accounts_of(run).realised is not None
     with begin(asked, path) as again:

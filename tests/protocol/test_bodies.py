@@ -11,38 +11,39 @@ from tests.support.protocol.updates import ENCODED, an_update, words
 from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 
 from tacit.errors import InputError
-from tacit.protocol import report_shape as expected
-from tacit.protocol.bodies import Expected, Report, model_body, read_model, read_report, report_body
+from tacit.federation import report_shape as expected
+from tacit.protocol.bodies import Report, model_body, most_bytes, read_model, read_report, report_body
+from tacit.protocol.train import LOSS_STEPS, TrainingAsked
 from tacit.training.private_loss import STEPS
 
 PLAIN, ASKED = a_task(), a_task(asked=True)
 
 
 def test_the_loss_has_the_steps_of_training() -> None:
-    assert expected.LOSS_STEPS == STEPS
+    assert LOSS_STEPS == STEPS
 
 
 @given(st.booleans(), st.booleans(), st.floats(-5, 5))
 def test_what_a_device_wrote_is_read(usable: bool, short: bool, loss: float) -> None:
     update = an_update() if usable else np.zeros(PARAMETERS, np.float32)
     body = report_body(Report(update, usable, short, loss), ASSIGNMENT)
-    found = read_report(body, Expected.by(ASKED), ASSIGNMENT)
+    found = read_report(body, ASKED.asks.shape(), ASSIGNMENT)
     np.testing.assert_array_equal(found.values, update)
     assert (found.usable, found.short, found.bounded_loss) == (usable, short, loss)
     np.testing.assert_array_equal(load(body)["update"], update)  # a file like any other of its kind
-    assert len(body) <= Expected.by(ASKED).most_bytes
+    assert len(body) <= most_bytes(ASKED)
 
 
 @given(st.integers(0, 100), st.floats(0, 1.5), st.floats(0, 12))
 def test_every_encoded_report_of_a_device_is_taken(seed: int, norm: float, loss: float) -> None:
     given = words(norm, loss, seed)
     body = report_body(Report(given, True, None, None), ASSIGNMENT)
-    np.testing.assert_array_equal(read_report(body, Expected.by(ENCODED), ASSIGNMENT).values, given)
+    np.testing.assert_array_equal(read_report(body, ENCODED.asks.shape(), ASSIGNMENT).values, given)
 
 
-def refused(body: bytes, match: str, expected: Expected | None = None) -> None:
+def refused(body: bytes, match: str, expected: expected.ReportShape | None = None) -> None:
     with pytest.raises(InputError, match=match):
-        read_report(body, expected or Expected.by(PLAIN), ASSIGNMENT)
+        read_report(body, expected or PLAIN.asks.shape(), ASSIGNMENT)
 
 
 def test_no_update_beyond_its_task_is_taken() -> None:
@@ -57,12 +58,12 @@ def test_no_update_beyond_its_task_is_taken() -> None:
     refused(report_body(Report(an_update(), True, True, None), ASSIGNMENT), "metadata are")
     refused(report_body(Report(words(), True, None, None), ASSIGNMENT), "is not one tensor")
     beyond = report_body(Report(an_update(), True, True, 5.01), ASSIGNMENT)
-    refused(beyond, "beyond half its bound", Expected.by(ASKED))
+    refused(beyond, "beyond half its bound", ASKED.asks.shape())
 
 
 def test_no_words_beyond_their_task_are_taken() -> None:
-    assert ENCODED.training.encoded is not None
-    encoding = ENCODED.training.encoded.encoding()
+    assert ENCODED.asking(TrainingAsked).encoded is not None
+    encoding = ENCODED.asking(TrainingAsked).encoded.encoding()
     dimension, far = encoding.dimension, np.uint32(2 * encoding.largest)
     cases = [
         (0, far + 1, "beyond"),
@@ -76,7 +77,7 @@ def test_no_words_beyond_their_task_are_taken() -> None:
     for place, value, match in cases:
         changed = words()
         changed[place] = value
-        refused(report_body(Report(changed, True, None, None), ASSIGNMENT), match, Expected.by(ENCODED))
+        refused(report_body(Report(changed, True, None, None), ASSIGNMENT), match, ENCODED.asks.shape())
 
 
 @given(st.integers(1, 2**31), st.integers(0, 100), st.sampled_from([0.0, 0.5, 1.0]))
@@ -106,7 +107,7 @@ def framed(head: bytes, data: bytes | None = None) -> bytes:
 
 
 def test_a_file_that_is_something_else_is_refused_without_harm() -> None:
-    read_report(framed(header()), Expected.by(PLAIN), ASSIGNMENT)
+    read_report(framed(header()), PLAIN.asks.shape(), ASSIGNMENT)
     refused(b"", "no safetensors")
     refused(b"\xff" * 8, "no safetensors")
     refused((2**63).to_bytes(8, "little") + b"{}", "no safetensors")
@@ -127,7 +128,7 @@ def test_a_file_that_is_something_else_is_refused_without_harm() -> None:
 def test_any_bytes_are_a_report_or_refused(data: bytes) -> None:
     for body in (data, framed(data)):
         with pytest.raises(InputError):
-            read_report(body, Expected.by(PLAIN), ASSIGNMENT)
+            read_report(body, PLAIN.asks.shape(), ASSIGNMENT)
 
 
 def test_models_are_read_as_they_were_written() -> None:

@@ -20,6 +20,7 @@ from tacit.protocol.bodies import Report
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.train import TrainingAsked
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
@@ -43,7 +44,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 
 def of_its_device(device: int, task: RoundTask) -> Report:
     """What a device reports follows from its number and from the model that it was given."""
-    drawn = np.random.default_rng([device, int(task.content.sha256[:8], 16)]).standard_normal(task.training.parameters)
+    generator = np.random.default_rng([device, int(task.content.sha256[:8], 16)])
+    drawn = generator.standard_normal(task.asking(TrainingAsked).parameters)
     return Report((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
 
 

@@ -11,6 +11,7 @@ from tests.swarm.faults import Fault
 from tacit.protocol.bodies import Report, report_body
 from tacit.protocol.messages import Assignment, RoundTask
 from tacit.protocol.requests import Answer
+from tacit.protocol.train import TrainingAsked
 
 if TYPE_CHECKING:
     from tests.swarm.simulated_device import SimulatedDevice
@@ -99,7 +100,7 @@ def _damaged(fault: Fault, report: Report, task: RoundTask) -> Report:
     match fault:
         case Fault.NAN:
             values[0] = np.uint32(2**32 - 1) if values.dtype == np.uint32 else np.nan
-        case Fault.TOO_LONG if (encoded := task.training.encoded) is not None:
+        case Fault.TOO_LONG if (encoded := task.asking(TrainingAsked).encoded) is not None:
             values[: encoded.dimension] = 2 * encoded.encoding().largest
         case Fault.TOO_LONG:
             values *= 1000

@@ -11,6 +11,7 @@ from tacit.device.own_text import OwnText
 from tacit.device.train import ByJax, encoding_of
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.train import TrainingAsked
 
 Reals = NDArray[np.float32]
 
@@ -42,7 +43,7 @@ class Drawn:
         return self._kept[key]
 
     def _drawn(self, device: int, task: RoundTask) -> Report:
-        asks, draw = task.training, np.random.default_rng([self._seed, device, task.round])
+        asks, draw = task.asking(TrainingAsked), np.random.default_rng([self._seed, device, task.round])
         update = draw.standard_normal(asks.parameters, np.float32)
         norm = np.float32(asks.clip_norm * draw.uniform(0.1, 0.99))
         update *= norm / np.float32(np.sqrt(np.square(update, dtype=np.float64).sum()))

@@ -20,6 +20,7 @@ from tacit.extras import of_extra
 from tacit.protocol.bodies import Report, read_model, report_body
 from tacit.protocol.bounded_http import Server
 from tacit.protocol.messages import RoundTask
+from tacit.protocol.train import TrainingAsked
 
 LOOK_S = 0.05  # between two looks whether it is to end
 NOBODY = "0" * 32  # in an assignment's place
@@ -113,7 +114,7 @@ class Swarm:
     def model_of(self, task: RoundTask, content: bytes) -> NDArray[Any]:
         """The numbers of a shared model."""
         if self._model[0] is not content:
-            self._model = content, read_model(content, task.training.parameters)
+            self._model = content, read_model(content, task.asking(TrainingAsked).parameters)
         return self._model[1]
 
     def body_of(self, report: Report, assignment: str) -> bytes:

@@ -9,8 +9,8 @@ from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.from_settings import Named, Options
 from tacit.cli.options import Json, Population, SecureOptions, command
-from tacit.discovery.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings
+from tacit.text.alphabet import Alphabet
 
 PRINTABLE = "printable"
 

@@ -13,10 +13,10 @@ import numpy as np
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
 from tacit.errors import CacheError, InputError, TaskRefused
-from tacit.evaluation.counts.report_layout import ReportLayout
 from tacit.federation.cost import ASK, Cost, checked_claims
+from tacit.federation.report_layout import ReportLayout
 from tacit.protocol.bodies import Report, read_model
-from tacit.protocol.count_messages import HistogramsAsked
+from tacit.protocol.count import HistogramsAsked
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 
 
@@ -99,11 +99,11 @@ class CountHandler:
 
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
         """See TaskHandler."""
-        asked, what = task.histograms, f"round {task.round} of run {task.run!r}"
+        asked, what = task.asking(HistogramsAsked), f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, asked, what)
         try:
             models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
-            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked)
+            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked.policies_to_judge)
             sizes = tuple(each.size for each in asks.histograms.values())
             if sizes != asked.cells:
                 raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
@@ -111,9 +111,10 @@ class CountHandler:
             chosen = self._cells(plan.kind, asks)
             if asked.local_epsilon is None:
                 return Report(layout.counted(chosen), True, None, None)
+            from tacit.evaluation.counts.local_report import randomized
             from tacit.randomizers import device_generator
 
-            return Report(layout.randomized(chosen, device_generator(draw)), True, None, None)
+            return Report(randomized(layout, chosen, device_generator(draw)), True, None, None)
         except CacheError:  # the device's own, and no fault of what is asked
             raise
         except InputError as error:
@@ -145,6 +146,6 @@ def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) 
 
 @lru_cache(maxsize=8)
 def _said(kind: str, recipe: str, words: int) -> Any:
-    from tacit.protocol.count_questions import AskedInPlan  # JAX, which other tasks need not load
+    from tacit.evaluation.in_plan import AskedInPlan  # JAX, which other tasks need not load
 
     return AskedInPlan(kind=kind, recipe=recipe, words=words)

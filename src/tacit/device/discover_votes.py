@@ -9,12 +9,12 @@ from tacit.device.local_cost import local_cost
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw
 from tacit.discovery.device import reports
-from tacit.discovery.question import WordQuestion
+from tacit.discovery.question import WordQuestion, question_from
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK
 from tacit.protocol.bodies import Report
+from tacit.protocol.discover import WordsAsked
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.word_questions import check_effort, question_of, settings_of
 from tacit.randomizers import device_generator
 from tacit.text.vocabulary import Vocabulary
 
@@ -23,8 +23,10 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
     """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
     what = f"round {task.round} of run {task.run!r}"
     try:
-        question, settings = question_of(task.words), settings_of(task.words)
-        check_effort(settings, question.domain)
+        asked = task.asking(WordsAsked)
+        settings = asked.settings
+        settings.check_effort(asked.question.domain)  # which refuses a question that contradicts itself
+        question = question_from(asked.question.model_dump())
         known = Vocabulary.from_json(bytes(content).decode())
     except (InputError, UnicodeDecodeError) as error:
         raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error

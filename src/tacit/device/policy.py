@@ -8,16 +8,16 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn, get_args
+from typing import NoReturn
 
 from tacit.device.eligibility import Eligibility
 from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import InputError, TaskRefused, of_type
 from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.federation.cost import Cost
-from tacit.protocol.fields import Kind
+from tacit.federation.kinds import FEDERATED
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
-from tacit.protocol.report_shape import ITEM_BYTES, Expected
+from tacit.protocol.train import TrainingAsked
 from tacit.records import from_plain
 
 FILE = "policy.toml"
@@ -29,7 +29,7 @@ MEGABYTE = 10**6
 class Policy:
     """The rules of a device's owner."""
 
-    kinds: tuple[str, ...] = get_args(Kind)  # of tasks
+    kinds: tuple[str, ...] = tuple(FEDERATED)  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
     keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
     corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
@@ -51,7 +51,7 @@ class Policy:
     eligibility: Eligibility = field(default_factory=Eligibility)
 
     def __post_init__(self) -> None:
-        _check_names("kinds", self.kinds, get_args(Kind))
+        _check_names("kinds", self.kinds, tuple(FEDERATED))
         _check_names("aggregation", self.aggregation, SUMS)
         if strange := next((key for key in self.keepers if len(key) != 64 or set(key) - set("0123456789abcdef")), None):
             raise InputError(
@@ -146,18 +146,19 @@ class Policy:
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
             refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
-        encoded = task.training.encoded if task.kind == "train" else None
+        asks = task.asks if isinstance(task.asks, TrainingAsked) else None
+        encoded = None if asks is None else asks.encoded
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
         as_planned(refuse)
-        if task.kind == "train" and task.training.clip_norm > self.largest_clip_norm:
-            refuse(f"clips at {task.training.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if asks is not None and asks.clip_norm > self.largest_clip_norm:
+            refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
             megabytes = task.content.bytes / MEGABYTE
             refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")
         try:
-            report = ITEM_BYTES * Expected.by(task).length
+            report = task.asks.shape().bytes
         except InputError as error:
             refuse(f"asks nothing that can be answered: {error}", way_out=OPERATOR)
         if report > self.largest_report_mb * MEGABYTE:

@@ -4,7 +4,6 @@ from tacit.device.task_handler import SEED_BYTES, Draw
 from tacit.errors import DeviceError, InputError, ProtocolError, TaskRefused
 from tacit.protocol.bodies import Report, report_body
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.report_shape import Expected
 
 
 def body_of(plan: Plan, task: RoundTask, report: Report, assignment: str, *, draw: Draw) -> bytes:
@@ -15,7 +14,7 @@ def body_of(plan: Plan, task: RoundTask, report: Report, assignment: str, *, dra
     """
     if report.usable:
         try:
-            Expected.by(task).check(report.values)
+            task.asks.shape().check(report.values)
         except InputError as error:
             raise DeviceError(
                 f"{error} That is an error of this program; nothing was sent. Please report it."
@@ -51,7 +50,7 @@ def _sealed(plan: Plan, task: RoundTask, report: Report, draw: Draw) -> bytes:
     ]
     if strange:
         raise TaskRefused(f"{what} has another box of the keeper {strange[0].hex()[:16]} than its plan.")
-    expected = Expected.by(task)
+    expected = task.asks.shape()
     if (settings.dimension, settings.largest) != (expected.length, expected.largest):
         raise TaskRefused(f"{what} sums other vectors than its reports are.")
     return sealed_report(settings, Identity(draw(SEED_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ from tacit.device.tokens import checked_in
 from tacit.device.turn import LATER, LONGEST, SOON, Pause, Turn, What, later
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.federation.cost import ROUNDING, Cost
+from tacit.federation.kinds import FEDERATED
 from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import Report
@@ -53,7 +54,6 @@ T = TypeVar("T")
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
 
 MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
-TASK_VERSION = 1  # of every kind that it can do
 KNOWN = 4  # plans whose cost is in memory
 
 
@@ -122,7 +122,7 @@ class Session:
         return CheckIn(
             version=VERSION,
             population=self._population,
-            versions={kind: TASK_VERSION for kind in self._handlers if kind in self._policy.kinds},  # type: ignore[misc]
+            versions={kind: FEDERATED[kind].version for kind in self._handlers if kind in self._policy.kinds},
             token=None,
         )
 

@@ -17,6 +17,7 @@ from tacit.federation.cost import Cost
 from tacit.networks.models import DEFAULT, MODELS
 from tacit.protocol.bodies import Report, read_model
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
+from tacit.protocol.train import TrainingAsked
 
 Reals = NDArray[np.float32]
 
@@ -71,7 +72,7 @@ class TrainHandler:
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
         """See TaskHandler."""
         try:
-            model = read_model(content, task.training.parameters)
+            model = read_model(content, task.asking(TrainingAsked).parameters)
         except InputError as error:
             raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
         return self._trainer.report(plan, task, model, draw=draw)
@@ -104,7 +105,7 @@ class ByJax:
         except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
         check_size(plan, parameter_count(network), task)
-        asks = task.training
+        asks = task.asking(TrainingAsked)
         client = ClientTraining(**asks.client.model_dump())
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
@@ -143,16 +144,17 @@ def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
     """Raises: TaskRefused where the model has not as many numbers as the network."""
-    if parameters != task.training.parameters:
+    there = task.asking(TrainingAsked).parameters
+    if parameters != there:
         raise TaskRefused(
-            f"the model of round {task.round} has {task.training.parameters:,} numbers, and the network of run "
+            f"the model of round {task.round} has {there:,} numbers, and the network of run "
             f"{plan.run!r} has {parameters:,} with this device's vocabulary."
         )
 
 
 def encoding_of(task: RoundTask) -> Any:
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
-    asks = task.training
+    asks = task.asking(TrainingAsked)
     if asks.encoded is None:
         return None
     from tacit.training.secure_updates import RoundEncoding

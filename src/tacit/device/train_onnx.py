@@ -20,7 +20,8 @@ from tacit.keyboard.exported import TRAIN, load_exported
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.networks.language_model import model_of, settings_of
 from tacit.protocol.bodies import Report
-from tacit.protocol.messages import Plan, RoundTask, Training
+from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.train import Training, TrainingAsked
 
 LARGEST = 1.8e19  # of a norm whose square float32 still has, as `aggregation.clip` computes it
 
@@ -57,7 +58,7 @@ class ByOnnx:
 
     def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
         """See Trainer; twin of `training.one_by_one.report_of`."""
-        asks = task.training
+        asks = task.asking(TrainingAsked)
         trainer = OnnxTrainer.of(self._exported, keeps=False)  # for this task alone: between tasks a device waits
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
         update, loss = self._update(trainer, model, asks.client, draw(SEED_BYTES))

@@ -19,9 +19,9 @@ from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
 from tacit.discovery.device import reports, uniforms_from
 from tacit.discovery.question import Question
-from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import SummedReports, VoteSum
 from tacit.randomizers.device_randomness import device_generator
+from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 
 Numbers = NDArray[np.int64]

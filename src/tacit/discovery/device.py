@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.discovery.question import NOTHING, Question
-from tacit.discovery.settings import LocalReportSettings
 from tacit.randomizers.device_randomness import random_words
+from tacit.randomizers.local_reports import LocalReportSettings
 
 
 def choose(

@@ -1,10 +1,11 @@
 """What a server broadcasts to a group of devices: which prefixes do your unknown words have, or which are they?"""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
-from tacit.discovery.alphabet import END, Alphabet
+from tacit.text.alphabet import END, Alphabet
 
 NOTHING = -1  # what a word that is no answer to a question counts as
 
@@ -24,6 +25,10 @@ class Question(Protocol):
 
     def answer_of(self, word: str) -> int:
         """The answer that an unknown word stands for, NOTHING if it stands for none."""
+        ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values that say all of it, with what it is `about`; `question_from` reads them."""
         ...
 
 
@@ -67,6 +72,16 @@ class PrefixQuestion:
         """Whether the trie can end in this word and has not yet."""
         return len(word) < self.depth and self.alphabet.spells(word) and word not in self.found
 
+    def to_plain(self) -> dict[str, Any]:
+        """See `Question`."""
+        return {
+            "about": "prefixes",
+            "prefixes": self.prefixes,
+            "alphabet": self.alphabet.characters,
+            "depth": self.depth,
+            "found": tuple(sorted(self.found)),
+        }
+
     def text_of(self, answer: int) -> str:
         """The prefix, with END behind it where it is a whole word."""
         position, symbol = divmod(answer, self.alphabet.size)
@@ -97,3 +112,19 @@ class WordQuestion:
     def answer_of(self, word: str) -> int:
         """See `Question`."""
         return self._position.get(word, self.another)
+
+    def to_plain(self) -> dict[str, Any]:
+        """See `Question`."""
+        return {"about": "words", "words": self.words}
+
+
+def question_from(said: Mapping[str, Any]) -> PrefixQuestion | WordQuestion:
+    """The question that `to_plain` wrote. Raises: InputError for an alphabet that is none."""
+    if said["about"] == "words":
+        return WordQuestion(words=said["words"])
+    return PrefixQuestion(
+        prefixes=said["prefixes"],
+        alphabet=Alphabet(said["alphabet"]),
+        depth=said["depth"],
+        found=frozenset(said["found"]),
+    )

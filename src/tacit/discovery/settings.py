@@ -4,55 +4,20 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Literal, get_args
 
-from tacit.discovery.alphabet import Alphabet
 from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
-from tacit.randomizers import Randomizer
-from tacit.randomizers.registry import RANDOMIZERS
+from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
+from tacit.text.alphabet import Alphabet
 
 DEEPEST = 1_000  # layers; no word is longer
 
-Sampler = Literal["random", "greedy"]
 Allocation = Literal["even", "middle"]
 
 # Shares of users by layer, the last for all deeper ones. Early prefixes are shared by many words and stand out with few
 # users; late layers have few words left. Measured in docs/results/word-discovery.md; smaller shares at the ends would
 # find a little more, but the central guarantee is that of the smallest layer.
 MIDDLE = (0.4, 0.6, 1.0, 1.3, 1.5, 1.5, 1.4, 1.2, 1.0, 0.8, 0.7, 0.6, 0.5, 0.4)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LocalReportSettings:
-    """How much a device says, and how it is hidden; the device checks these against its own policy.
-
-    Every device that is asked sends exactly `contributions` reports, each through a `local_epsilon` randomizer.
-    `greedy` reports what it holds most of, `random` a uniform choice among the different things it holds.
-    """
-
-    local_epsilon: Annotated[float, "What each report of a device costs at most (local DP, one word)."]
-    contributions: Annotated[int, "K: reports of each user; what is missing is padded."] = 1
-    sampler: Annotated[Sampler, "Which K: random (uniform) or greedy (most typed)."] = "random"
-    randomizer: Annotated[str, "subset-selection, projective-geometry (short reports) or k-ary (a baseline)."] = (
-        "subset-selection"
-    )
-
-    def __post_init__(self) -> None:
-        if self.contributions < 1:
-            raise InputError(f"{self.contributions} contributions a user are none; ask for 1 or more.")
-        for given, known in ((self.sampler, get_args(Sampler)), (self.randomizer, RANDOMIZERS)):
-            if given not in known:
-                raise InputError(f"{given!r} is unknown; it must be one of {', '.join(known)}.")
-        self.randomizer_for(2)  # refuses an epsilon that cannot be
-
-    @property
-    def user_epsilon(self) -> float:
-        """Local, of everything that one user sends: K reports of one epsilon each (basic composition)."""
-        return self.contributions * self.local_epsilon
-
-    def randomizer_for(self, domain: int) -> Randomizer:
-        """The local randomizer over so many possible answers."""
-        return RANDOMIZERS[self.randomizer](domain, self.local_epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

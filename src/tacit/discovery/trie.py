@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.aggregation import CountSum
-from tacit.discovery.alphabet import END
 from tacit.discovery.question import PrefixQuestion
 from tacit.randomizers import Randomizer
+from tacit.text.alphabet import END
 
 
 class SummedReports(NamedTuple):

@@ -44,6 +44,11 @@ class ModelsAsked:
     sentences: int  # at most, evenly spread over the text
     words: int  # of a sentence
 
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """The models, in the order in which a round's content has them."""
+        return self.models
+
     @cached_property
     def histograms(self) -> dict[str, Cells]:
         """What is made of the answers, in their order."""
@@ -63,6 +68,11 @@ class StrategiesAsked:
     model: Network
     settings: PersonalizationSettings
     policies: tuple[Policy, ...] | None = None  # that are judged; None: they are designed by these answers
+
+    @property
+    def networks(self) -> tuple[Network, ...]:
+        """See ModelsAsked."""
+        return (self.model,)
 
     @cached_property
     def histograms(self) -> dict[str, Cells]:

@@ -1,3 +1,4 @@
-"""What every program knows of a computation that asks devices: its kind, its questions, and what it costs a device."""
+"""What every computation over devices has in common: its kind, the question of a round, the answer, who collects it,
+and what it costs a device."""
 
 __all__: list[str] = []

@@ -3,13 +3,12 @@
 Only folders are read, so both can be written again anywhere and at any time, while a run trains too.
 """
 
-from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 
 from tacit.errors import InputError
+from tacit.federation.kinds import KINDS, loaded
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.opening import opened
-from tacit.reports import pretrain, train_record
 from tacit.reports.comparison import MOST, Comparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import SIMULATION, ReportFiles, write_files
@@ -32,20 +31,13 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
             raise InputError(f"'{found.path}' cannot be written; say where else its report goes (--out FOLDER).")
         if folder is not None:
             check_folder("out", folder)
-        records = RECORDS.get(found.kind, read_records)(found)
+        made_by = KINDS[found.kind].records
+        records: Records = read_records(found) if made_by is None else loaded(made_by)(found)
         with understood(found):
             files = write_run(found.path if folder is None else folder, found.kind, records)
         if folder is None:
             found.keep_files(*(path.relative_to(found.path).as_posix() for path in files.paths))
         return files
-
-
-def _of_training(run: Run) -> Records:
-    return train_record.records_of(summarise(run))
-
-
-# What is made anew from the journal, for it may be under way; the records of all other kinds are read.
-RECORDS: Mapping[str, Callable[[Run], Records]] = {"train": _of_training, "pretrain": pretrain.records_of}
 
 
 def compare(*runs: Run | PathLike, out: PathLike | None = None) -> Comparison:

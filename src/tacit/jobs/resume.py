@@ -1,6 +1,5 @@
 """Going on with a run, whatever kind of run it is."""
 
-import importlib
 import inspect
 import os
 from collections.abc import Mapping, Sequence
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from tacit.compute import Hardware
 from tacit.errors import InputError
+from tacit.federation.kinds import KINDS, loaded
 from tacit.files import as_path
 from tacit.progress import Progress, silent
 from tacit.runs import Run
@@ -15,18 +15,6 @@ from tacit.runs.reconciliation import reconciled
 
 if TYPE_CHECKING:
     from tacit.reports.blocks import Block
-
-# By kind: the function that goes on with such a run, loaded when one is resumed. It takes the open run, `progress`, and
-# of `resume`'s other arguments those that mean something to it.
-RESUMED: Mapping[str, str] = {
-    "train": "tacit.jobs.train.job:resume_training",
-    "pretrain": "tacit.jobs.pretrain:resume_pretraining",
-    "discover": "tacit.jobs.discover.job:resume",
-    "tune": "tacit.jobs.tune.job:resume_tuning",
-    "evaluate": "tacit.jobs.evaluate.job:resume_evaluation",
-    "personalize": "tacit.jobs.personalize.job:resume_personalization",
-    "type": "tacit.jobs.type_ab.job:resume_typing",
-}
 
 
 class Result(Protocol):
@@ -58,17 +46,10 @@ def resume(
     """Carry an interrupted run to its end; the result is that of an uninterrupted one. A finished one is read.
 
     own: the parts of its own that a training was begun with (docs/extending.md), given again. Raises: RunError where
-    it is no run folder or another process works on it; InputError for a kind of run that the command which began it
-    goes on with, or for an argument that this kind of run has no use for.
+    it is no run folder or another process works on it; InputError for an argument that this kind of run has no use for.
     """
     found = reconciled(run if isinstance(run, Run) else Run.open(as_path("run", run)))
-    if found.kind not in RESUMED:
-        raise InputError(
-            f"'{found.path}' is a run of `tacit {found.kind}`; that command goes on with it, given the same options "
-            f"and --out {found.path}."
-        )
-    module, _, name = RESUMED[found.kind].partition(":")
-    resumed = getattr(importlib.import_module(module), name)
+    resumed = loaded(KINDS[found.kind].resume)
     understood = inspect.signature(resumed).parameters
     given = {"cluster": cluster, "until": until, **own}
     given = {name: value for name, value in given.items() if value is not None}

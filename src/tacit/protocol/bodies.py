@@ -1,8 +1,8 @@
 """What is not JSON on the wire: a device's report and a round's model, as safetensors; written, read, and bounded.
 
 A report is one tensor, `update` (d,) float32 in the clear or `words` (length,) uint32 of whole numbers, and metadata.
-What a reader takes is checked against the round's task before it may be in a sum (`expected.py`): its size, its kind,
-its bounds, and what it says beside the tensor.
+What a reader takes is checked against the question's shape before it may be in a sum (`federation.report_shape`): its
+size, its kind, its bounds, and what it says beside the tensor.
 """
 
 import hashlib
@@ -17,10 +17,12 @@ from safetensors.numpy import save
 
 from tacit.aggregation import Counted
 from tacit.errors import InputError
+from tacit.federation.report_shape import LOSS, SHORT, ReportShape
 from tacit.protocol.messages import RoundTask
-from tacit.protocol.report_shape import LENGTH_BYTES, MOST_HEADER, Expected
 from tacit.records import strict_json
 
+LENGTH_BYTES = 8  # of a safetensors file before its header: how many bytes that has
+MOST_HEADER = 4096  # bytes of safetensors' header that a report may have
 Buffer: TypeAlias = bytes | bytearray | memoryview
 DTYPES: Mapping[str, np.dtype[Any]] = {
     "update": np.dtype("<f4"),
@@ -54,32 +56,41 @@ def report_body(report: Report, assignment: str) -> bytes:
     """The report as a device sends it: update (d,) float32, or words (length,) uint32."""
     said = {"assignment": assignment, "usable": _truth(report.usable)}
     if report.short is not None:
-        said["short"] = _truth(report.short)
+        said[SHORT] = _truth(report.short)
     if report.bounded_loss is not None:
-        said["bounded_loss"] = repr(float(report.bounded_loss))
+        said[LOSS] = repr(float(report.bounded_loss))
     name = "words" if report.values.dtype == np.uint32 else "update"
     return save({name: np.ascontiguousarray(report.values, DTYPES[name])}, said)
 
 
-def read_report(body: Buffer, expected: Expected, assignment: str) -> Report:
+def most_bytes(task: RoundTask) -> int:
+    """No report of the task is longer."""
+    if task.sealed is not None:
+        from tacit.protocol.sealed_shape import most_sealed_bytes  # reports in the clear need nothing of it
+
+        return most_sealed_bytes(task.sealed)
+    return LENGTH_BYTES + MOST_HEADER + task.asks.shape().bytes
+
+
+def read_report(body: Buffer, shape: ReportShape, assignment: str) -> Report:
     """The report, whose values are a view of the body, checked against its task in every respect.
 
     Raises: InputError naming what is wrong with it.
     """
-    values, said = _tensor(body, expected.tensor, expected.length)
-    asked = {"assignment", "usable"} | expected.says
+    values, said = _tensor(body, shape.tensor, shape.length)
+    asked = {"assignment", "usable"} | shape.beside
     if said.keys() != asked:
         raise InputError(f"the report's metadata are {sorted(said)}, and {sorted(asked)} were expected.")
     if said["assignment"] != assignment:
         raise InputError("the report is for another assignment.")
     usable = _is_true("usable", said["usable"])
-    short = _is_true("short", said["short"]) if "short" in asked else None
-    loss = _loss(said["bounded_loss"], expected.loss_bound) if "bounded_loss" in asked else None
+    short = _is_true(SHORT, said[SHORT]) if SHORT in asked else None
+    loss = _loss(said[LOSS], shape.loss_bound) if LOSS in asked else None
     if not usable:
         if values.any():
             raise InputError("the report says that it is not usable, and is not zero.")
     else:
-        expected.check(values)
+        shape.check(values)
     return Report(values, usable, short, loss)
 
 
@@ -115,8 +126,8 @@ def sum_body(total: NDArray[np.float32] | NDArray[np.uint32]) -> bytes:
 
 def read_sum(body: Buffer, task: RoundTask) -> NDArray[np.float32] | NDArray[np.uint32]:
     """The sum, a view of the body: (d,) float32, or (length,) uint32. Raises: InputError for another file."""
-    expected = Expected.by(task)
-    values, _ = _tensor(body, expected.tensor, expected.length)
+    shape = task.asks.shape()
+    values, _ = _tensor(body, shape.tensor, shape.length)
     return values
 
 

@@ -1,8 +1,13 @@
 """What the documents of the protocol are made of: their base, and values with a bound on each."""
 
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from tacit.federation.kinds import FEDERATED
+
+if TYPE_CHECKING:
+    from tacit.federation.report_shape import ReportShape
 
 MOST_CLIENTS = 10**9
 MOST_PARAMETERS = 10**9
@@ -13,7 +18,10 @@ MOST_WORDS = 10**7  # that one report is trained on, epochs and padding counted:
 MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
 MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 
-Kind: TypeAlias = Literal["train", "discover", "evaluate", "personalize"]
+if TYPE_CHECKING:
+    KindName: TypeAlias = str
+else:
+    KindName = Literal[tuple(FEDERATED)]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Text: TypeAlias = Annotated[str, StringConstraints(max_length=MOST_LETTERS)]
 Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
@@ -35,3 +43,22 @@ class Document(BaseModel):
     """One JSON object. `model_validate_json` parses it; a key too many, a value of another type are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
+
+
+class QuestionDocument(Document):
+    """What a round asks of devices, of one kind; each kind is a subclass, whose `kind` is a field with its name."""
+
+    if TYPE_CHECKING:
+        kind: str  # a field of the subclasses, at its place among theirs
+
+    @property
+    def whole(self) -> bool:
+        """Whether reports are whole numbers, which alone may be sealed."""
+        return True
+
+    def shape(self) -> "ReportShape":
+        """What the question lets a report be; of one whose reports are sealed, what is in them.
+
+        Raises: InputError for a question that contradicts itself.
+        """
+        raise TypeError(f"{type(self).__name__} is the question of no kind.")

@@ -5,14 +5,12 @@ ask (`after_s`). Every key is always there, null where it has no value, so that 
 what was received is the canonical form of what was meant. docs/protocol.md specifies each document.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar, Union
 
 from pydantic import Field, StringConstraints, model_validator
 
-from tacit.protocol.count_messages import EvaluateAsked, HistogramsAsked, PersonalizeAsked
+from tacit.federation.kinds import FEDERATED, loaded
 from tacit.protocol.fields import (
-    MOST_LETTERS,
-    MOST_LISTED,
     MOST_MATRIX,
     MOST_PARAMETERS,
     MOST_PROOF,
@@ -23,21 +21,27 @@ from tacit.protocol.fields import (
     Duration,
     Evidence,
     Identifier,
-    Kind,
+    KindName,
     Name,
     Positive,
     PublicKey,
+    QuestionDocument,
     Real,
     Secret,
     Several,
     Share,
     Signature,
-    Text,
     Time,
 )
 
+Q = TypeVar("Q", bound=QuestionDocument)
 if TYPE_CHECKING:
-    from tacit.privacy.encoding import Encoding
+    AnyQuestion: TypeAlias = QuestionDocument
+else:  # the document of each kind, by `kind`
+    AnyQuestion = Annotated[
+        Union[tuple(loaded(each.question) for each in FEDERATED.values())],  # noqa: UP007
+        Field(discriminator="kind"),
+    ]
 
 VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
 
@@ -127,7 +131,7 @@ class Plan(Document):
     """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
 
     version: Literal[1]
-    kind: Kind
+    kind: KindName
     population: Name
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
@@ -159,96 +163,6 @@ class Content(Document):
     path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
 
 
-class Training(Document):
-    """What a device computes: the fields of `training.client.ClientTraining`."""
-
-    epochs: Annotated[int, Field(ge=1, le=100_000)]
-    batch_size: Annotated[int, Field(ge=1, le=100_000)]
-    learning_rate: Positive
-    sentences: Annotated[int, Field(ge=1, le=100_000)]
-    words: Annotated[int, Field(ge=1, le=100_000)]
-    proximal: Real
-    precision: Literal["float32", "bfloat16"]
-
-
-class EncodedSum(Document):
-    """How updates become integers: the fields of `privacy.encoding.Encoding`, with what is a round's own."""
-
-    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]
-    dimension: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS)]
-    clip_norm: Positive
-    scale: Positive
-    report_goal: Several
-    sigmas: Positive
-    margin: Annotated[int, Field(ge=0, le=1 << 32)]
-    margin_each: Annotated[int, Field(ge=0, le=1 << 32)]
-    signs: Digest  # 32 bytes: the public seed of the rotation
-    length: Annotated[int, Field(ge=1, le=2 * MOST_PARAMETERS + 100)]  # words of a report
-    threshold: Several
-
-    def encoding(self) -> "Encoding":
-        """The numbers alone. Raises: InputError for numbers that make no encoding."""
-        from tacit.privacy.encoding import Encoding  # loaded where something is encoded
-
-        names = Encoding.__dataclass_fields__
-        return Encoding(**{name: getattr(self, name) for name in names})
-
-
-class TrainingAsked(Document):
-    """An update of the model that the round begins with, clipped; the content is the model."""
-
-    kind: Literal["train"]
-    parameters: Annotated[int, Field(ge=1, le=MOST_PARAMETERS)]  # of the model
-    client: Training
-    clip_norm: Positive
-    clip_estimate: Positive | None  # say in one bit whether your update was no longer than this; null: not asked
-    loss_bound: Positive | None  # send your training loss, clipped to [0, this], less half of it; null: not asked
-    encoded: EncodedSum | None  # null: updates in clear
-
-    @model_validator(mode="after")
-    def _consistent(self) -> "TrainingAsked":
-        if self.encoded is not None and self.encoded.parameters != self.parameters:
-            raise ValueError("the encoding is for another number of parameters than the model has")
-        return self
-
-
-class LocalReportsAsked(Document):
-    """How a device hides its answers: the fields of `discovery.settings.LocalReportSettings`."""
-
-    local_epsilon: Annotated[float, Field(gt=0, le=700)]  # of one report
-    contributions: Annotated[int, Field(ge=1, le=100_000)]  # reports, no more and no fewer
-    sampler: Literal["random", "greedy"]
-    randomizer: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
-
-
-class PrefixesAsked(Document):
-    """Which prefixes, a character longer, do your unknown words have? Fields of `discovery.question.PrefixQuestion`."""
-
-    about: Literal["prefixes"]
-    prefixes: Annotated[tuple[Text, ...], Field(min_length=1, max_length=MOST_LISTED)]  # all of one length
-    alphabet: Annotated[str, StringConstraints(min_length=1, max_length=MOST_LISTED)]  # each character once
-    depth: Annotated[int, Field(ge=2, le=MOST_LETTERS)]
-    found: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
-
-
-class ListedWordsAsked(Document):
-    """Which of these words are among your unknown ones? Fields of `discovery.question.WordQuestion`."""
-
-    about: Literal["words"]
-    words: Annotated[tuple[Text, ...], Field(max_length=MOST_LISTED)]
-
-
-class WordsAsked(Document):
-    """How many of your randomised reports support each answer; the content is the list of words that are known."""
-
-    kind: Literal["discover"]
-    question: Annotated[PrefixesAsked | ListedWordsAsked, Field(discriminator="about")]
-    reports: LocalReportsAsked
-
-
-Asked: TypeAlias = Annotated[TrainingAsked | WordsAsked | EvaluateAsked | PersonalizeAsked, Field(discriminator="kind")]
-
-
 class RoundTask(Document):
     """What the devices of one attempt of a round are asked: what all kinds have, and `asks`, the kind's own."""
 
@@ -258,7 +172,7 @@ class RoundTask(Document):
     attempt: Annotated[int, Field(ge=0, le=1_000_000)]
     task: Identifier
     content: Content
-    asks: Asked
+    asks: AnyQuestion
     sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a SealedRound
     opens: Time
     deadline: Time
@@ -267,31 +181,18 @@ class RoundTask(Document):
     def _consistent(self) -> "RoundTask":
         if self.opens >= self.deadline:
             raise ValueError("a task ends after it opens")
-        if self.sealed is not None and isinstance(self.asks, TrainingAsked) and self.asks.encoded is None:
+        if self.sealed is not None and not self.asks.whole:
             raise ValueError("what is sealed is encoded")
         return self
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> str:
         """Of what it asks."""
         return self.asks.kind
 
-    @property
-    def training(self) -> TrainingAsked:
-        """What it asks, of a task to train."""
-        assert isinstance(self.asks, TrainingAsked)  # the caller's to know
-        return self.asks
-
-    @property
-    def words(self) -> WordsAsked:
-        """What it asks, of a task to discover words."""
-        assert isinstance(self.asks, WordsAsked)  # the caller's to know
-        return self.asks
-
-    @property
-    def histograms(self) -> HistogramsAsked:
-        """What it asks, of a task about models."""
-        assert isinstance(self.asks, HistogramsAsked)  # the caller's to know
+    def asking(self, kind: type[Q]) -> Q:
+        """What it asks, of a task of that kind."""
+        assert isinstance(self.asks, kind)  # the caller's to know
         return self.asks
 
 
@@ -313,7 +214,8 @@ class CheckIn(Document):
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
     population: Name
-    versions: Annotated[dict[Kind, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=4)]  # tasks it can do
+    # of the tasks that it can do
+    versions: Annotated[dict[KindName, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=len(FEDERATED))]
     # redeemed where enrolment is asked for
     token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
 

@@ -14,7 +14,7 @@ def settings_of(sealed: str) -> SealedRound:
     return SealedRound.from_bytes(bytes.fromhex(sealed))
 
 
-def most_bytes(sealed: str) -> int:
+def most_sealed_bytes(sealed: str) -> int:
     """No report of the round is longer."""
     settings = settings_of(sealed)
     return settings.body_bytes + len(settings.keepers) * (settings.box_bytes + BESIDE_A_BOX) + AROUND

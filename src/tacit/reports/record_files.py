@@ -8,7 +8,6 @@ published, has the other file only. A page is a function of its record: it reads
 journal of the run has the SHA-256 of both files, as of everything that is written for readers.
 """
 
-import importlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,27 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, RunError
+from tacit.federation.kinds import KINDS, loaded
 from tacit.records import Record, json_ready
 from tacit.reports.page import PUBLISHED, SIMULATION, ReportFiles, to_json, write_both, write_files
 from tacit.runs import Run
 from tacit.runs.journal import RESTORE
 from tacit.statements import Statement
 from tacit.statements.statement import statement
-from tacit.statements.verify import KINDS
+from tacit.statements.verify import KINDS as FACTS
 
 RECORD, VERSION = "record.json", 1
 HEAD = ("schema", "version")
-# By the kind of run: the module of its pages, loaded when one is made. `released_page` and `page` take the record of
-# `report/` and of `simulation/`; a kind that has no such record has no such function.
-PAGES: Mapping[str, str] = {
-    "train": "tacit.reports.train",
-    "discover": "tacit.reports.discover",
-    "evaluate": "tacit.reports.evaluate",
-    "personalize": "tacit.reports.personalize",
-    "type": "tacit.reports.type_ab",
-    "tune": "tacit.reports.tune",
-    "pretrain": "tacit.reports.pretrain",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +53,7 @@ class Records:
 
         simulated: whether more is known than that, as of simulated clients.
         """
-        maker = importlib.import_module(PAGES[kind])
+        maker = loaded(KINDS[kind].page)
         return cls.from_values(kind, released=maker.published(values), exact=values if simulated else None)
 
 
@@ -84,7 +73,7 @@ def write_run(folder: Path, kind: str, records: Records) -> ReportFiles:
 
     Raises: InputError where a folder is a file.
     """
-    maker, (released, exact) = importlib.import_module(PAGES[kind]), (records.released, records.exact)
+    maker, (released, exact) = loaded(KINDS[kind].page), (records.released, records.exact)
     beside: dict[str, bytes] = {}
     if released is not None:
         files = getattr(maker, "released_files", statement_file)
@@ -164,4 +153,4 @@ def understood(run: Run) -> Iterator[None]:
 
 def statement_from(record: Mapping[str, Any] | None) -> Statement | None:
     """The statement that a record holds, made again from its facts."""
-    return None if record is None else statement(KINDS[record["format"]].from_record(record["facts"]))
+    return None if record is None else statement(FACTS[record["format"]].from_record(record["facts"]))

@@ -20,6 +20,7 @@ from tacit.reports.page import Page, ReportFiles
 from tacit.reports.record_files import write_run
 from tacit.reports.summary import RunSummary
 from tacit.reports.verdict import beside, beside_record, counted_how, failures, opening
+from tacit.runs import Run
 from tacit.statements.statement import Label
 
 QUALITY = {
@@ -51,14 +52,13 @@ EXACT_OF_DEVICES = Label(
 )
 
 
-def write_report(summary: RunSummary, out: Path | None = None) -> ReportFiles:
+def write_report(run: Run, out: Path | None = None) -> ReportFiles:
     """Write the records and reports of a run, whatever state it is in, into the folders `report` and `simulation` of
     `out`.
 
-    out: left out, the run's folder.
+    out: left out, the run's folder. Raises: RunError where the folder is damaged; UnknownRelease.
     """
-    folder = Path(summary.path) if out is None else out
-    return write_run(folder, summary.metadata.kind, train_record.records_of(summary))
+    return write_run(run.path if out is None else out, run.kind, train_record.records_of_run(run))
 
 
 def released_page(record: Mapping[str, Any]) -> Page:

@@ -17,8 +17,9 @@ from tacit.evaluation.comparison_models import Contenders
 from tacit.records import from_plain, to_plain
 from tacit.reports.record_files import Records, statement_from
 from tacit.reports.release import number_from
-from tacit.reports.summary import Rounds, RunSummary, Series
+from tacit.reports.summary import Rounds, RunSummary, Series, summarise
 from tacit.reports.train_published import ASKED, DATA_ASKED, may_suggest
+from tacit.runs import Run
 from tacit.runs.metadata import TrainingMetadata
 from tacit.statements.accounts import Spent
 from tacit.statements.statement import Label
@@ -45,6 +46,11 @@ RELEASED = (
 OF_ROUNDS = ("clip_norm", "clip_estimate", "private_loss")  # computed from noised sums
 WITHHELD = {"clients": 0, "cache_digest": ""}  # of the cache: no page to publish shows them
 COUNTS = ("participants", "dropped")  # of a round, whole numbers
+
+
+def records_of_run(run: Run) -> Records:
+    """The same of a run folder, in whatever state it is. Raises: RunError; UnknownRelease."""
+    return records_of(summarise(run))
 
 
 def records_of(summary: RunSummary) -> Records:

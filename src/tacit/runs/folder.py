@@ -41,7 +41,7 @@ from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
 from tacit.runs.entries import Begun, Kept, Measured, Metric, Noted, Step, check_clock, is_below
 from tacit.runs.journal import RESTORE, Journal, done_by, writing
-from tacit.runs.metadata import METADATA, Metadata
+from tacit.runs.metadata import Metadata, metadata_class
 
 M = TypeVar("M", bound=Metadata)
 
@@ -216,7 +216,7 @@ class Run:
 
     @property
     def kind(self) -> str:
-        """Of run: "train", "discover", "evaluate", "personalize", "type", "pretrain" or "tune"."""
+        """Of run: a name of `federation.kinds.KINDS`."""
         return self.metadata.kind
 
     @property
@@ -242,7 +242,7 @@ class Run:
         """What the run recorded of itself when it began. Raises: RunError (damaged, or of another version)."""
         record = self._begun.metadata
         kind = record.get("kind")
-        cls = METADATA.get(kind) if isinstance(kind, str) else None
+        cls = metadata_class(kind)
         if cls is None:
             raise RunError(f"'{self.path}' is of the unknown kind {kind!r}; use the version that wrote it.")
         return from_plain(cls, record, error=RunError, where=f"the metadata of '{self.path}'")

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from tacit.federation.kinds import KINDS, loaded
+
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetUsed:
@@ -181,15 +183,7 @@ class TuningMetadata(Metadata):
     kind: ClassVar[str] = "tune"
 
 
-METADATA: Mapping[str, type[Metadata]] = {
-    each.kind: each
-    for each in (
-        TrainingMetadata,
-        DiscoveryMetadata,
-        EvaluationMetadata,
-        PersonalizationMetadata,
-        TypingMetadata,
-        PretrainingMetadata,
-        TuningMetadata,
-    )
-}
+def metadata_class(kind: object) -> type[Metadata] | None:
+    """What a run of that kind records of itself; None for what is no kind."""
+    found = KINDS.get(kind) if isinstance(kind, str) else None
+    return None if found is None else loaded(found.metadata)

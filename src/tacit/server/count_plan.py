@@ -54,7 +54,7 @@ def plan_about_models(run: Run, enrolment: Literal["none", "tokens"] = "none") -
         )
     return Plan(
         version=1,
-        kind=run.kind,  # type: ignore[arg-type]  # of a run that asks devices, one of the protocol's
+        kind=run.kind,
         population=section.population,
         run=devices.name,
         recipe=_published(run.kind, settings),

@@ -1,5 +1,6 @@
 """Word discovery on real devices: its served file, and the collector that puts each group's question to them."""
 
+import dataclasses
 import tomllib
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +17,7 @@ from tacit.errors import InputError, RunError
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.discover.job import begun, discover
 from tacit.progress import Progress
-from tacit.protocol.word_questions import asks_of, check_effort, check_no_sum_wraps
+from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, PrefixesAsked, WordsAsked
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
@@ -54,7 +55,7 @@ class ServedQuestions(ServedRounds):
         """See Collector. Raises: what `ServedRounds.sum_of` does."""
         content = self._known[1]
         wanted = Wanted(
-            asked=self.asked(task.group, content, asks_of(task.question, task.settings)),
+            asked=self.asked(task.group, content, _asks(task)),
             content=content,
             goal=task.users,
             least=task.users,
@@ -68,6 +69,15 @@ class ServedQuestions(ServedRounds):
         if self._asks_for is None:
             raise RunError("this collector knows no devices yet; `tacit serve` says which.")
         return self._asks_for
+
+
+def _asks(task: QuestionTask) -> WordsAsked:
+    """The question as its devices get it."""
+    said = task.question.to_plain()
+    kind = PrefixesAsked if said["about"] == "prefixes" else ListedWordsAsked
+    return WordsAsked(
+        kind="discover", question=kind(**said), reports=LocalReportsAsked(**dataclasses.asdict(task.settings))
+    )
 
 
 def _check(task: QuestionTask, values: Any, total: Total) -> None:
@@ -89,8 +99,8 @@ class ServedWords:
 
     def __post_init__(self) -> None:
         asked, reports = self.settings, self.settings.reports
-        check_effort(reports, asked.prefixes * asked.alphabet.size + 1)
-        check_no_sum_wraps(reports, max(*asked.users_of_layers, asked.counting_users))
+        reports.check_effort(asked.prefixes * asked.alphabet.size + 1)
+        reports.check_no_sum_wraps(max(*asked.users_of_layers, asked.counting_users))
 
     @property
     def name(self) -> str:

@@ -12,9 +12,9 @@ from tacit.jobs.discover.job import settings_of as discovery_of
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import check_affordable, matrix_file
-from tacit.protocol.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, Training, TrainingPrivacy
-from tacit.protocol.report_shape import trained_words
+from tacit.protocol.messages import UNATTESTED, Aggregation, LocalPrivacy, Plan, Separation, TrainingPrivacy
 from tacit.protocol.signing import code_digest
+from tacit.protocol.train import Training, trained_words
 from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run

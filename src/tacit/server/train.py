@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.errors import TrainingError
 from tacit.protocol.bodies import model_body
-from tacit.protocol.messages import EncodedSum, Training, TrainingAsked
+from tacit.protocol.train import EncodedSum, Training, TrainingAsked
 from tacit.server.rounds.rounds import ServedRounds, Wanted
 from tacit.server.store.round_states import Total
 from tacit.training import Collected, TrainingTask

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.report_layout import ReportLayout
+from tacit.evaluation.counts.local_report import randomized
+from tacit.federation.report_layout import ReportLayout
 from tacit.randomizers import SubsetSelection
 
 SIZES = st.lists(st.integers(2, 9), min_size=1, max_size=5).map(tuple)
@@ -30,7 +31,7 @@ def test_a_sum_of_reports_counts_who_is_in_which_cell(sizes: tuple[int, ...], de
 @given(sizes=SIZES, seed=st.integers(0, 999), epsilon=st.floats(0.1, 8))
 def test_a_randomised_report_is_one_that_is_taken(sizes: tuple[int, ...], seed: int, epsilon: float) -> None:
     layout, draw = ReportLayout(sizes=sizes, local_epsilon=epsilon), np.random.default_rng(seed)
-    report = layout.randomized([int(draw.integers(0, size)) for size in sizes], draw)
+    report = randomized(layout, [int(draw.integers(0, size)) for size in sizes], draw)
     layout.check(report)
     counts, answered = layout.opened(report)
     assert answered is not None and answered.sum() == 1
@@ -42,7 +43,7 @@ def test_randomised_reports_are_unbiased_and_which_is_answered_says_nothing() ->
     layout, draw = ReportLayout(sizes=(4, 6), local_epsilon=2.0), np.random.default_rng(0)
     total = np.zeros(layout.length, np.int64)
     for _ in range(4000):
-        total += layout.randomized((3, 0), draw)
+        total += randomized(layout, (3, 0), draw)
     counts, answered = layout.opened(total)
     assert answered is not None and chisquare(answered).pvalue > 0.01
     for own, size, cell, users in ((counts[:4], 4, 3, answered[0]), (counts[4:], 6, 0, answered[1])):
@@ -74,7 +75,7 @@ def test_what_no_device_counts_is_refused(layout: ReportLayout, changed: dict[in
 
 def test_what_no_device_randomises_is_refused() -> None:
     layout = ReportLayout(sizes=(3, 40), local_epsilon=1.0)
-    report = layout.randomized((0, 0), np.random.default_rng(1))
+    report = randomized(layout, (0, 0), np.random.default_rng(1))
     number = int(np.argmax(report[-2:]))
     both, elsewhere, more = report.copy(), report.copy(), report.copy()
     both[-2:] = 1

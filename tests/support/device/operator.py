@@ -38,18 +38,16 @@ from tacit.protocol.messages import (
     UNATTESTED,
     Aggregation,
     Content,
-    EncodedSum,
     Plan,
     RoundTask,
     Separation,
     SignedPlan,
     SignedTask,
-    Training,
-    TrainingAsked,
     TrainingPrivacy,
     TreeHead,
 )
 from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.train import EncodedSum, Training, TrainingAsked
 from tacit.recipe import Recipe
 
 POPULATION = "keyboards"
@@ -269,7 +267,7 @@ class Zeros:
         """All can be done."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        return Report(np.zeros(task.training.parameters, np.float32), True, None, None)
+        return Report(np.zeros(task.asking(TrainingAsked).parameters, np.float32), True, None, None)
 
 
 @dataclass

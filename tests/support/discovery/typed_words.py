@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tacit.discovery.alphabet import Alphabet
+from tacit.text.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.jobs.discover.job import discover
 from tacit.jobs.discover.result import DiscoveryResult

@@ -7,6 +7,7 @@ import numpy as np
 
 from tacit.data import Cache
 from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.evaluation.counts.local_report import randomized
 from tacit.jobs.devices import RealDevices
 from tacit.recipe.deployment_section import DeploymentSection
 
@@ -31,7 +32,7 @@ class Phones:
         for _ in range(task.devices):
             cells = task.asks.cells_of(self._cache, next(self._coming))
             local = layout.local_epsilon is not None
-            report = layout.randomized(cells, self._generator) if local else layout.counted(cells)
+            report = randomized(layout, cells, self._generator) if local else layout.counted(cells)
             layout.check(report)
             total += report
         counts, answered = layout.opened(total)

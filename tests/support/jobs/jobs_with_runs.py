@@ -15,7 +15,7 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf
 from tacit.data.typed_sentences import Share
-from tacit.discovery.alphabet import Alphabet
+from tacit.text.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.splits import TemporalSplit

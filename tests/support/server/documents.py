@@ -3,18 +3,8 @@
 from typing import Any
 
 from tacit.privacy.encoding import Encoding
-from tacit.protocol.messages import (
-    UNATTESTED,
-    Aggregation,
-    Content,
-    EncodedSum,
-    Plan,
-    RoundTask,
-    Separation,
-    Training,
-    TrainingAsked,
-    TrainingPrivacy,
-)
+from tacit.protocol.messages import UNATTESTED, Aggregation, Content, Plan, RoundTask, Separation, TrainingPrivacy
+from tacit.protocol.train import EncodedSum, Training, TrainingAsked
 
 ASSIGNMENT = "0123456789abcdef" * 2
 PARAMETERS = 40

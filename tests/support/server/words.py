@@ -21,7 +21,6 @@ from tacit.device.report_body import body_of
 from tacit.progress import silent
 from tacit.protocol.bodies import Report, read_report
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
-from tacit.protocol.report_shape import Expected
 from tacit.protocol.signing import digest
 from tacit.server.discover import ServedQuestions, ServedWords
 from tacit.server.jobs import job_of
@@ -139,7 +138,7 @@ class WordsFleet:
             return
         made = self.lies(client, body)
         try:
-            report = read_report(made, Expected.by(task), given.id)
+            report = read_report(made, task.asks.shape(), given.id)
         except Exception as error:
             self.refused.append(str(error))
             assignments.give_back(self.store, given.id, task=each.task)

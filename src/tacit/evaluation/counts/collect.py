@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Cells
 from tacit.evaluation.counts.release import HistogramQuery, summed, votes_of
-from tacit.evaluation.counts.report_layout import ReportLayout
+from tacit.federation.report_layout import ReportLayout
 from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.counts import SimulatedProtocol
 

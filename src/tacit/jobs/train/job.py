@@ -207,7 +207,6 @@ def _to_the_end(
 ) -> TrainingResult:
     from tacit.jobs.train.run import carry_on
     from tacit.reports.page import FOR_READERS
-    from tacit.reports.summary import summarise
     from tacit.reports.train import write_report
 
     carry_on(
@@ -221,7 +220,7 @@ def _to_the_end(
     )
     report = None
     if run.finished:
-        report = write_report(summarise(run))
+        report = write_report(run)
         run.keep_files(*FOR_READERS)
     return TrainingResult(run=run, report=report)
 

@@ -34,7 +34,6 @@ from tacit.progress import Advanced, Event, Noted, Progress, StageBegan, StageEn
 from tacit.recipe import Recipe
 from tacit.records import from_plain, to_plain
 from tacit.reports.page import FOR_READERS
-from tacit.reports.summary import summarise
 from tacit.reports.train import write_report
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
@@ -274,7 +273,7 @@ def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progres
                 run.note(DIVERGED, str(error))
                 settle(run)
                 run.tidy()  # nobody will carry it on, so the key and the buffers go as at a run's end
-        write_report(summarise(run))
+        write_report(run)
         run.keep_files(*FOR_READERS)
 
 

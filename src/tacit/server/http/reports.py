@@ -74,7 +74,7 @@ class Receiving:
             return self._receipt(assignment, claimed, Answer.AGAIN)
         if current is None or current.is_full:
             raise _late(current)
-        most = current.expected.most_bytes
+        most = current.most_bytes
         if length > most:
             raise Refused("too-large", f"a report of this round has at most {most:,} bytes.", Connection="close")
         async with self._memory.holding(length + (most if encoding == "gzip" else 0)):
@@ -115,13 +115,13 @@ class Receiving:
 
     def _added(self, body: memoryview, encoding: str, claimed: str, current: Current, assignment: str) -> Answer:
         """In a thread. Raises: Refused; StoreError."""
-        plain = body if encoding == "identity" else _inflated(body, current.expected.most_bytes)
+        plain = body if encoding == "identity" else _inflated(body, current.most_bytes)
         if sha256(plain) != claimed:
             raise Refused("malformed", "the body's SHA-256 is not what X-Content-SHA256 says; send it again.")
         if current.task.sealed is not None:
             return self._spooled(memoryview(plain), claimed, current.task.sealed, current.task.task, assignment)
         try:
-            report = read_report(plain, current.expected, assignment)
+            report = read_report(plain, current.shape, assignment)
         except InputError as error:
             raise Refused("refused", str(error)) from None
         return self._services.sums.take(report, current.task, assignment, claimed)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tacit.errors import StoreError
+from tacit.federation.kinds import FEDERATED
+from tacit.federation.report_shape import ReportShape
+from tacit.protocol.bodies import most_bytes
 from tacit.protocol.messages import CheckIn, RoundTask, SignedPlan, SignedTask, TrainingPrivacy
-from tacit.protocol.report_shape import Expected
 from tacit.server.store.assignments import OpenRound, open_rounds, signed_plan
 from tacit.server.store.round_states import OPEN, all_runs
 from tacit.server.store.store import Store
-
-TASK_VERSION = 1  # of what a device computes for a task of a kind; one that says a later one can do this one
 
 
 @dataclass
@@ -25,7 +25,8 @@ class Current:
 
     row: OpenRound
     task: RoundTask
-    expected: Expected
+    shape: ReportShape  # of its reports
+    most_bytes: int  # no report is longer
     left: int  # places that this worker may still ask the store for; a check-in beyond them is not worth a transaction
 
     @property
@@ -71,7 +72,7 @@ class Snapshot:
         found = self._giving.get(check_in.population)
         if not found:
             return None
-        fitting = [each for each in found if each.gives and check_in.versions.get(each.task.kind, 0) >= TASK_VERSION]
+        fitting = [each for each in found if each.gives and _can(check_in, each.task.kind)]
         return random.choice(fitting) if fitting else None
 
     def models(self) -> Iterable[str]:
@@ -81,13 +82,18 @@ class Snapshot:
 
     def _current(self, row: OpenRound) -> Current:
         task = _parsed(row.signed_task)
-        return Current(row, task, Expected.by(task), row.most - row.assigned)
+        return Current(row, task, task.asks.shape(), most_bytes(task), row.most - row.assigned)
 
     def _plan(self, digest: str) -> str:
         found = self._plans.get(digest) or signed_plan(self._store, digest)
         if found is None:
             raise StoreError(f"the store has a run with the plan {digest} and not the plan; it was damaged.")
         return found
+
+
+def _can(check_in: CheckIn, kind: str) -> bool:
+    """Whether a device can do tasks of a kind: one that says a later version can do this one."""
+    return check_in.versions.get(kind, 0) >= FEDERATED[kind].version
 
 
 @lru_cache(maxsize=100)

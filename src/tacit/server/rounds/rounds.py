@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
 from tacit.protocol.bodies import read_sum, sha256, sum_body
-from tacit.protocol.messages import Asked, Content, Plan, RoundTask, SignedTask
+from tacit.protocol.fields import QuestionDocument
+from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
 from tacit.protocol.sealed_shape import settings_of
 from tacit.protocol.signing import OperatorKey, digest
 from tacit.secure_aggregation.one_message.messages import SealedRound
@@ -150,7 +151,7 @@ class ServedRounds:
     def _attempts(self, round: int) -> list[Attempt]:
         return [each for each in round_states.attempts(self._store, self._lease.run) if each.round == round]
 
-    def asked(self, round: int, content: bytes, asks: Asked) -> RoundTask:
+    def asked(self, round: int, content: bytes, asks: QuestionDocument) -> RoundTask:
         """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
         plan, name = self._now_serving.plan, sha256(content)
         return RoundTask(

@@ -17,7 +17,6 @@ from tacit.aggregation import Counted, ReportSum
 from tacit.errors import StoreError
 from tacit.protocol.bodies import Report, sha256, sum_body
 from tacit.protocol.messages import RoundTask
-from tacit.protocol.report_shape import Expected
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Answer, Came, Flushed, OpenRound
 from tacit.server.store.blobs import Blobs, partial_name
@@ -55,7 +54,7 @@ class Sum:
     @classmethod
     def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
         """Of a round's first report."""
-        sums = Expected.by(task).sums
+        sums = task.asks.shape().sums
         return cls(sums=sums, total=sums.zero(), since=now)
 
     def add(self, report: Report, assignment: str) -> None:

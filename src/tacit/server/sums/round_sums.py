@@ -6,7 +6,6 @@ from tacit.aggregation import Counted, merged
 from tacit.errors import StoreError
 from tacit.protocol.bodies import read_sum, sha256, sum_body
 from tacit.protocol.messages import RoundTask, SignedTask
-from tacit.protocol.report_shape import Expected
 from tacit.server.store.blobs import Blobs
 from tacit.server.store.round_states import Attempt, Partial, Total
 
@@ -22,7 +21,7 @@ def summed(blobs: Blobs, found: Attempt, parts: list[Partial]) -> tuple[Any, Tot
     """
     task = SignedTask.model_validate_json(found.signed_task).task
     try:
-        total = merged(Expected.by(task).sums, (_flushed(blobs, part, task) for part in parts))
+        total = merged(task.asks.shape().sums, (_flushed(blobs, part, task) for part in parts))
     except StoreError as error:
         raise NoSum(str(error)) from error
     return total.values, Total(sha256(sum_body(total.values)), *total[1:])

@@ -11,7 +11,6 @@ from sqlalchemy import select
 
 from tacit.errors import InputError
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.report_shape import Expected
 from tacit.protocol.sealed_shape import settings_of
 from tacit.secure_aggregation.masked.secrets import public_key
 from tacit.secure_aggregation.one_message.messages import Report, SealedRound, smallest_parameters
@@ -35,13 +34,13 @@ def new_round(plan: Plan, task: RoundTask, *, private: bytes, seed: bytes, least
 
     private: the server's key of this attempt; seed: 32 random bytes. Raises: InputError for what no sum holds.
     """
-    said, expected = plan.aggregation, Expected.by(task)
-    if expected.largest is None:
+    said, shape = plan.aggregation, task.asks.shape()
+    if shape.largest is None:
         raise InputError("a round of real numbers has no integers to be sealed.")
     return SealedRound(
-        parameters=smallest_parameters(expected.length, expected.largest, most),
-        dimension=expected.length,
-        largest=expected.largest,
+        parameters=smallest_parameters(shape.length, shape.largest, most),
+        dimension=shape.length,
+        largest=shape.largest,
         report_goal=least,
         most_reports=most,
         corrupt=said.corrupt,

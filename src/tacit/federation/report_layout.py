@@ -9,18 +9,18 @@ nothing of its text; their sum is how many devices answered each.
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-
-if TYPE_CHECKING:  # a worker that checks counts needs no randomizer
-    from tacit.randomizers import SubsetSelection
+from tacit.privacy.local_subset_selection import SubsetNumbers
 
 Whole = NDArray[np.int64]
 Words = NDArray[np.uint32]
+MOST_HISTOGRAMS = 10_000  # of a report
+MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 MOST_EACH = 1  # of any number of one report
 
 
@@ -57,7 +57,7 @@ class ReportLayout:
     @property
     def cells(self) -> int:
         """Of all histograms."""
-        return int(self._starts[-1])
+        return int(self.starts[-1])
 
     def counted(self, chosen: ArrayLike) -> Words:
         """The report (length,) of a device in these cells (H,): one unit in one cell of each histogram.
@@ -67,22 +67,7 @@ class ReportLayout:
         if self.local_epsilon is not None:
             raise InputError("this report is one that a device randomises itself; count none in the clear.")
         vector = np.zeros(self.length, np.uint32)
-        vector[self._starts[:-1] + self._checked(chosen)] = 1
-        return vector
-
-    def randomized(self, chosen: ArrayLike, generator: np.random.Generator) -> Words:
-        """The report (length,) of a device in these cells (H,): its answer to one histogram, randomised.
-
-        generator: of the device; the operating system's but in tests. `local_epsilon`-locally private, whatever the
-        other H - 1 cells are: they are not looked at. Raises: as `counted`.
-        """
-        own = self._checked(chosen)
-        number = int(generator.integers(len(self.sizes)))
-        randomizer = self._randomizer(number)
-        vector = np.zeros(self.length, np.uint32)
-        votes = randomizer.votes(randomizer.encode(own[number : number + 1], generator))
-        vector[self._starts[number] : self._starts[number + 1]] = votes
-        vector[self.cells + number] = 1
+        vector[self.starts[:-1] + self.checked(chosen)] = 1
         return vector
 
     def check(self, vector: NDArray[np.uint32]) -> None:
@@ -91,7 +76,7 @@ class ReportLayout:
             raise InputError(f"the report has {vector.size} numbers, and {self.length} were asked for.")
         if int(vector.max()) > MOST_EACH:
             raise InputError("a number of the report is above 1, and a device is one in a cell or none.")
-        units = np.add.reduceat(vector[: self.cells], self._starts[:-1])
+        units = np.add.reduceat(vector[: self.cells], self.starts[:-1])
         if self.local_epsilon is None:
             if (units != 1).any():
                 at = int(np.flatnonzero(units != 1)[0])
@@ -101,7 +86,7 @@ class ReportLayout:
         if answered.size != 1:
             raise InputError(f"the report answers {answered.size} histograms, and a device answers one.")
         number = int(answered[0])
-        if units[number] != (size := self._randomizer(number).size) or units.sum() != size:
+        if units[number] != (size := self._named(number)) or units.sum() != size:
             raise InputError(
                 f"the report of histogram {number + 1} names {units.sum()} cells, and it names {size} there."
             )
@@ -115,7 +100,7 @@ class ReportLayout:
             raise InputError(f"the sum has {total.size} numbers, and {self.length} were asked for.")
         if int(total.max()) > reports:
             raise InputError(f"a count of the sum is {int(total.max()):,}, above its {reports:,} reports.")
-        units = np.add.reduceat(total[: self.cells].astype(np.int64), self._starts[:-1])
+        units = np.add.reduceat(total[: self.cells].astype(np.int64), self.starts[:-1])
         if self.local_epsilon is None:
             if (units != reports).any():
                 at = int(np.flatnonzero(units != reports)[0])
@@ -124,7 +109,7 @@ class ReportLayout:
                 )
             return
         answered = total[self.cells :].astype(np.int64)
-        sizes = np.array([self._randomizer(number).size for number in range(len(self.sizes))])
+        sizes = np.array([self._named(number) for number in range(len(self.sizes))])
         if answered.sum() != reports or (units != answered * sizes).any() or not answered.all():
             raise InputError(f"the sum is none of {reports:,} randomised reports, or of some histogram there is none.")
 
@@ -134,18 +119,18 @@ class ReportLayout:
         return Opened(found[: self.cells], None if self.local_epsilon is None else found[self.cells :])
 
     @cached_property
-    def _starts(self) -> Whole:
+    def starts(self) -> Whole:
         """(H + 1,) where each histogram begins, and the last ends."""
         return np.cumsum([0, *self.sizes])
 
-    def _checked(self, chosen: ArrayLike) -> Whole:
+    def checked(self, chosen: ArrayLike) -> Whole:
+        """The cells (H,) of one device. Raises: InputError for a cell that its histogram does not have."""
         own = np.asarray(chosen, np.int64)
         if own.shape != (len(self.sizes),) or (own < 0).any() or (own >= np.array(self.sizes)).any():
             raise InputError(f"the cells {own.tolist()} are not one of each of {len(self.sizes)} histograms.")
         return own
 
-    def _randomizer(self, number: int) -> "SubsetSelection":
-        from tacit.randomizers import SubsetSelection
-
+    def _named(self, number: int) -> int:
+        """How many cells a randomised answer to the histogram names."""
         assert self.local_epsilon is not None  # the caller's to know
-        return SubsetSelection(domain=self.sizes[number], epsilon=self.local_epsilon)
+        return SubsetNumbers(self.sizes[number], self.local_epsilon).size

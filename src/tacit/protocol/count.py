@@ -1,19 +1,19 @@
-"""What devices are asked about models: which histograms, and which policies are judged. Settings are in the plan."""
+"""What devices are asked about models, as documents, and what a report of it may be. Settings are in the plan."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive
+from tacit.federation.report_layout import MOST_CELLS, MOST_EACH, MOST_HISTOGRAMS, ReportLayout
+from tacit.federation.report_shape import ReportShape
+from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive, QuestionDocument
 
-MOST_HISTOGRAMS = 10_000
-MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 MOST_MODELS = 100
 MOST_BUCKETS = 1_000
 Cells = Annotated[int, Field(ge=2, le=MOST_CELLS)]
 
 
-class HistogramsAsked(Document):
+class HistogramsAsked(QuestionDocument):
     """One unit in one cell of each histogram; the content is the models, one after another."""
 
     cells: Annotated[tuple[Cells, ...], Field(min_length=1, max_length=MOST_HISTOGRAMS)]  # "no report" is one
@@ -27,6 +27,16 @@ class HistogramsAsked(Document):
         if sum(self.cells) > MOST_CELLS:
             raise ValueError(f"all histograms together have more than {MOST_CELLS:,} cells")
         return self
+
+    @property
+    def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
+        """Each as plain values; None: there are none to be judged."""
+        return None
+
+    def shape(self) -> ReportShape:
+        """See QuestionDocument."""
+        layout = ReportLayout(sizes=self.cells, local_epsilon=self.local_epsilon)
+        return ReportShape(tensor="words", length=layout.length, largest=MOST_EACH, check=layout.check)
 
 
 class EvaluateAsked(HistogramsAsked):
@@ -55,3 +65,8 @@ class PersonalizeAsked(HistogramsAsked):
 
     kind: Literal["personalize"]
     policies: Annotated[tuple[PolicyAsked, ...], Field(max_length=100)] | None  # judge these; null: they are designed
+
+    @property
+    def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
+        """See HistogramsAsked."""
+        return None if self.policies is None else tuple(each.model_dump() for each in self.policies)

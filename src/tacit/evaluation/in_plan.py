@@ -1,7 +1,7 @@
-"""Questions about models as documents, and back: what a run asks of devices in all its steps, and in one.
+"""What a plan says about models: the networks and the settings of the job under its own names, as a device reads them.
 
-What stays the same in a run stands in its plan, as TOML: the networks, and the settings of the job under its own names.
-A device makes the same questions of it as the server (`AskedInPlan`), so that both know what lies where in a report.
+What stays the same in a run stands in its plan, as TOML. A device makes the same questions of it as the server, so that
+both know what lies where in a report.
 """
 
 import tomllib
@@ -17,56 +17,20 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.collect import HistogramTask
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.on_device import ModelsAsked, Network, StrategiesAsked
 from tacit.evaluation.personalize.gate import GateRule, Policy
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS
 from tacit.networks.language_model import LanguageModel, model_of, parameter_count
 from tacit.networks.models import MODELS
-from tacit.protocol.count_messages import (
-    MOST_CELLS,
-    MOST_HISTOGRAMS,
-    EvaluateAsked,
-    HistogramsAsked,
-    PersonalizeAsked,
-    PolicyAsked,
-    RuleAsked,
-)
 from tacit.records import from_plain
 
 Asks: TypeAlias = ModelsAsked | StrategiesAsked
 Reals: TypeAlias = NDArray[np.float32]
+EVALUATE = "evaluate"  # the kind of plan that has no strategies
 MOST_WORDS = 1_000  # of a sentence that judges
 MOST_TRAINED = 10**7  # words in all strategies of a personalization together
-
-
-def document_of(task: HistogramTask) -> EvaluateAsked | PersonalizeAsked:
-    """The task as its devices get it. Raises: InputError for what no device can be asked."""
-    asks = task.asks
-    if asks is None:
-        raise InputError("this is asked in a simulation alone; devices are asked about models and personalization.")
-    parameters = tuple(parameter_count(each.network) for each in networks_of(asks))
-    common: dict[str, Any] = {
-        "cells": task.layout.sizes,
-        "local_epsilon": task.local_epsilon,
-        "parameters": parameters,
-    }
-    if isinstance(asks, ModelsAsked):
-        return EvaluateAsked(kind="evaluate", **common)
-    policies = None if asks.policies is None else tuple(map(_document, asks.policies))
-    return PersonalizeAsked(kind="personalize", policies=policies, **common)
-
-
-def networks_of(asks: Asks) -> tuple[Network, ...]:
-    """The models, in the order in which the content has them."""
-    return asks.models if isinstance(asks, ModelsAsked) else (asks.model,)
-
-
-def content_of(asks: Asks) -> Reals:
-    """The parameters of all models, one after another (d,)."""
-    flat = [np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in networks_of(asks)]
-    return np.concatenate(flat)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,24 +57,25 @@ class AskedInPlan:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(f"what it asks is no TOML: {error}") from None
 
-    def asks(self, models: Sequence[Reals], asked: HistogramsAsked) -> Asks:
-        """What a task asks of this device. models: the parameters of each, in order."""
+    def asks(self, models: Sequence[Reals], policies: Sequence[Mapping[str, Any]] | None = None) -> Asks:
+        """What a task asks of this device. models: the parameters of each, in order. policies: that are to be judged,
+        as plain values; None: they are designed of the answers.
+        """
         if len(models) != len(self.networks):
             raise InputError(f"{len(models)} models came, and its plan has {len(self.networks)}.")
         found = tuple(
             Network(*each) for each in zip(self.networks, map(_unravelled, self.networks, models), strict=True)
         )
-        if isinstance(asked, EvaluateAsked):
+        if self.kind == EVALUATE:
             settings = from_plain(EvaluationSettings, self._own, where="its settings")
             if settings.words > MOST_WORDS:
                 raise InputError(f"it reads {settings.words:,} words of a sentence, and a device {MOST_WORDS:,}.")
             return ModelsAsked(models=found, sentences=settings.sentences, words=settings.words)
-        assert isinstance(asked, PersonalizeAsked)  # there are no others
-        policies = None if asked.policies is None else tuple(map(_policy, asked.policies))
-        for rule in (rule for policy in policies or () for rule in policy.rules):
+        judged = None if policies is None else tuple(map(_policy, policies))
+        for rule in (rule for policy in judged or () for rule in policy.rules):
             if rule is not None and rule.strategy >= len(self.settings.strategies):
                 raise InputError(f"a policy names strategy {rule.strategy}, which there is not.")
-        asks = StrategiesAsked(model=found[0], settings=self.settings, policies=policies)
+        asks = StrategiesAsked(model=found[0], settings=self.settings, policies=judged)
         try:
             assert asks.histograms
         except KeyError as error:
@@ -175,13 +140,6 @@ def _unravelled(network: LanguageModel, model: Reals) -> Any:
     return ravel_pytree(shape)[1](jnp.asarray(model))
 
 
-def _document(policy: Policy) -> PolicyAsked:
-    rules = tuple(
-        None if rule is None else RuleAsked(strategy=rule.strategy, level=rule.level) for rule in policy.rules
-    )
-    return PolicyAsked(name=policy.name, cuts=policy.buckets.cuts, rules=rules)
-
-
-def _policy(said: PolicyAsked) -> Policy:
-    rules = tuple(None if rule is None else GateRule(strategy=rule.strategy, level=rule.level) for rule in said.rules)
-    return Policy(name=said.name, buckets=Buckets(said.cuts), rules=rules)
+def _policy(said: Mapping[str, Any]) -> Policy:
+    rules = tuple(None if rule is None else GateRule(**rule) for rule in said["rules"])
+    return Policy(name=said["name"], buckets=Buckets(said["cuts"]), rules=rules)

@@ -1,0 +1,94 @@
+"""The one table of kinds: what each kind of run is called, and where each floor of the platform has its part of it.
+
+A part is named "module:name" and loaded when it is used, so this file imports no room, and any room may read it. A new
+kind is a line here, and its files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind:
+    """A kind of run. Each part is "module:name", or a module."""
+
+    name: str  # in run folders, in settings.toml, of the command
+    metadata: str  # what a run records of itself when it begins: a `runs.metadata.Metadata`
+    resume: str  # goes on with an open run, and takes of `jobs.resume` the arguments that mean something to it
+    # Makes its pages: `released_page` takes the record of `report/`, `page` that of `simulation/`; a kind without such
+    # a record has no such function.
+    page: str
+    records: str | None = None  # makes both records of a run that is under way from its folder; None: they are read
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederatedKind(Kind):
+    """A kind of run that asks real devices; its name is on the wire, too."""
+
+    version: int = 1  # of what a device computes
+    question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
+
+
+KINDS: Mapping[str, Kind] = {
+    each.name: each
+    for each in (
+        FederatedKind(
+            name="train",
+            metadata="tacit.runs.metadata:TrainingMetadata",
+            resume="tacit.jobs.train.job:resume_training",
+            page="tacit.reports.train",
+            records="tacit.reports.train_record:records_of_run",
+            question="tacit.protocol.train:TrainingAsked",
+        ),
+        FederatedKind(
+            name="discover",
+            metadata="tacit.runs.metadata:DiscoveryMetadata",
+            resume="tacit.jobs.discover.job:resume",
+            page="tacit.reports.discover",
+            question="tacit.protocol.discover:WordsAsked",
+        ),
+        FederatedKind(
+            name="evaluate",
+            metadata="tacit.runs.metadata:EvaluationMetadata",
+            resume="tacit.jobs.evaluate.job:resume_evaluation",
+            page="tacit.reports.evaluate",
+            question="tacit.protocol.count:EvaluateAsked",
+        ),
+        FederatedKind(
+            name="personalize",
+            metadata="tacit.runs.metadata:PersonalizationMetadata",
+            resume="tacit.jobs.personalize.job:resume_personalization",
+            page="tacit.reports.personalize",
+            question="tacit.protocol.count:PersonalizeAsked",
+        ),
+        Kind(
+            name="type",
+            metadata="tacit.runs.metadata:TypingMetadata",
+            resume="tacit.jobs.type_ab.job:resume_typing",
+            page="tacit.reports.type_ab",
+        ),
+        Kind(
+            name="tune",
+            metadata="tacit.runs.metadata:TuningMetadata",
+            resume="tacit.jobs.tune.job:resume_tuning",
+            page="tacit.reports.tune",
+        ),
+        Kind(
+            name="pretrain",
+            metadata="tacit.runs.metadata:PretrainingMetadata",
+            resume="tacit.jobs.pretrain:resume_pretraining",
+            page="tacit.reports.pretrain",
+            records="tacit.reports.pretrain:records_of",
+        ),
+    )
+}
+FEDERATED: Mapping[str, FederatedKind] = {name: kind for name, kind in KINDS.items() if isinstance(kind, FederatedKind)}
+
+
+def loaded(part: str) -> Any:
+    """What a part names: an attribute of a module, or the module."""
+    module, _, name = part.partition(":")
+    found = import_module(module)
+    return getattr(found, name) if name else found
