@@ -17,8 +17,15 @@ def test_version_is_the_package_s() -> None:
     assert tacit.__version__ == PROJECT["version"]
 
 
-def test_change_log_has_a_place_for_what_comes_next() -> None:
-    assert "## Unreleased" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+def test_changelog_keeps_its_form() -> None:
+    """Keep a Changelog's; and each change is one sentence of at most 25 words, with its command or its page."""
+    text = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## \[(.+?)\]", text, re.MULTILINE)[:2] == ["Unreleased", PROJECT["version"]]
+    kinds = set(re.findall(r"^### (.+)$", text, re.MULTILINE))
+    assert "Added" in kinds and kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    changes = re.findall(r"^- (.+)$", text, re.MULTILINE)
+    assert changes and not [each for each in changes if "`" not in each and "](" not in each]
+    assert not [each for each in changes if len(re.sub(r" \(\[.*", "", each).split()) > 25]
 
 
 def test_lock_is_portable_and_answers_every_dependency() -> None:

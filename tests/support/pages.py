@@ -16,6 +16,7 @@ from tests.conftest import REPOSITORY
 
 PAGES = [
     REPOSITORY / "README.md",
+    REPOSITORY / "CHANGELOG.md",
     REPOSITORY / "CONTRIBUTING.md",
     *sorted((REPOSITORY / "docs").rglob("*.md")),
 ]
