@@ -91,7 +91,7 @@ class FineTuning:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What is tried: every way of SGD, then each cache without any, and where they go together each way with each cache.
+    """What is tried: each way of SGD, each cache without any, and where they go together each way with each cache.
 
     The defaults are those of paper 5, Table 1.
     """
