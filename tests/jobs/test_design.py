@@ -11,8 +11,7 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import losses
 from tacit.design.workload import Workload
 from tacit.errors import InputError
-from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism
-from tacit.jobs.limits import limits_of, several_limits
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits_of, several_limits
 from tacit.privacy import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Tree, strategy_from_record
 from tacit.progress import Advanced, Event, StageBegan, StageEnded

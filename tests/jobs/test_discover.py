@@ -23,9 +23,8 @@ from tacit.data import TextsOf, VocabularyChoice
 from tacit.discovery.collect import AtOnce, OneByOne
 from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
-from tacit.jobs.discover.job import discover, resume, settings_of
+from tacit.jobs.discover.job import discover, discovery_warnings, resume, settings_of
 from tacit.jobs.discover.result import DiscoveryResult
-from tacit.jobs.discover.warnings import discovery_warnings
 from tacit.jobs.import_data import import_data
 from tacit.jobs.report import report
 from tacit.jobs.resume import resume as resume_any

@@ -3,7 +3,6 @@
 What happened instead of what was planned: `account_run.py`; local randomizers: `account_local.py`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from tacit.cli.console import complaints, console, print_json, say_loudly
+from tacit.cli.console import complaints, console, say, say_loudly
 from tacit.cli.display import display
 from tacit.cli.groups import at, late_app
 from tacit.cli.mechanism_options import AnyMechanism, Limits, Noise, of_every_mechanism
@@ -20,22 +19,11 @@ from tacit.cli.values import seconds
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.jobs.account.job import account_amplified, read_round_times, strategy_from_file
+from tacit.jobs.account.mechanism import MechanismAccount
 from tacit.privacy.delta import DELTA_TOO_LARGE
-from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Clock, Participation
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Strategy
-
-LONG = 100  # characters; the values of a whole matrix say nothing to eyes
-EXACT = "Exact, zero-out adjacency, for clients that keep the participation limits and the clip norm."
-BOUND = (
-    "A proved UPPER BOUND: the exact worst case of this strategy is out of reach. "
-    "Zero-out adjacency, for clients that keep the participation limits and the clip norm."
-)
-SAMPLED = (
-    "Zero-out adjacency, for cyclic Poisson sampling by the server. NOT valid for federated learning on devices, "
-    "where the server does not choose who comes."
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +42,8 @@ def _independent(chosen: ChosenMechanism, limits: SingleReleaseOrLimits, noise: 
 
 def _mechanism(chosen: ChosenMechanism, limits: Limits, noise: Noise, as_json: Json = False) -> None:
     participation = limits.participation()
-    _show_guarantee(noise.guarantee(_strategy(chosen, participation, as_json), participation), noise.read_at, as_json)
+    guarantee = noise.guarantee(_strategy(chosen, participation, as_json), participation)
+    say(MechanismAccount.from_guarantee(guarantee, noise.read_at), as_json, _show)
 
 
 ASKED = {
@@ -87,7 +76,8 @@ def account_strategy(
     as_json: Json = False,
 ) -> None:
     """Any strategy from a file; where only a bound is proved, says so."""
-    _show_guarantee(noise.guarantee(strategy_from_file(file), limits.participation()), noise.read_at, as_json)
+    guarantee = noise.guarantee(strategy_from_file(file), limits.participation())
+    say(MechanismAccount.from_guarantee(guarantee, noise.read_at), as_json, _show)
 
 
 @app.command("log")
@@ -111,7 +101,8 @@ def account_log(
     waited = seconds(timer, "timer")
     participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
     guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
-    _show_guarantee(guarantee, noise.read_at, as_json, timer_seconds=waited, timer_starts_at=clock)
+    happened = MechanismAccount.from_guarantee(guarantee, noise.read_at, timer_seconds=waited, timer_starts_at=clock)
+    say(happened, as_json, _show)
 
 
 @app.command("amplified")
@@ -136,26 +127,11 @@ def amplified(
     made = account_amplified(
         strategy, rounds=rounds, population=population, batch=batch, noise_multiplier=noise_multiplier, cycle=cycle
     )
-    delta = made.sampling.delta if delta is None else delta
     with complaints.status("composing privacy loss distributions"):
-        epsilon = made.epsilon(delta)
-    figures = {
-        **_mechanism_of(strategy),
-        "rounds": rounds,
-        "cycle": made.sampling.cycle,
-        "sampling_probability": made.sampling.probability,
-        "compositions": made.compositions,
-        "column_norm": made.column_norm,
-        "noise_multiplier": noise_multiplier,
-        "sampled_noise_multiplier": made.sampled_noise_multiplier,
-        "zcdp_without_sampling": made.zcdp_without_sampling,
-        "epsilon_without_sampling": made.epsilon_without_sampling(delta),
-        "epsilon": epsilon,
-        "delta": delta,
-    }
-    _show(figures, as_json, note=SAMPLED)
-    if warning := made.warning(delta):
-        say_loudly(f"{DELTA_TOO_LARGE}: {warning}")
+        result = MechanismAccount.from_sampling(made, strategy, rounds=rounds, delta=delta)
+    say(result, as_json, _show)
+    if result.warning:
+        say_loudly(f"{DELTA_TOO_LARGE}: {result.warning}")
 
 
 def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_json: bool) -> Strategy:
@@ -166,48 +142,14 @@ def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_j
         return chosen.strategy(participation, progress=progress)
 
 
-def _show_guarantee(guarantee: Guarantee, delta: float, as_json: bool, **more: Any) -> None:
-    """Everything that `tacit account` says of a mechanism, and what else is known."""
-    limits = guarantee.participation
-    encoded = {} if guarantee.clip_inflation == 1 else {"clip_inflation": guarantee.clip_inflation}
-    figures = {
-        **_mechanism_of(guarantee.strategy),
-        "rounds": limits.rounds,
-        "rounds_between": limits.rounds_between,
-        "min_separation": limits.min_separation,
-        "max_participations": limits.max_participations,
-        "noise_multiplier": guarantee.noise_multiplier,
-        **encoded,
-        "sensitivity_squared": guarantee.sensitivity_squared,
-        "sensitivity": guarantee.sensitivity,
-        "exact": guarantee.exact,
-        "zcdp": guarantee.zcdp,
-        "mu": guarantee.mu,
-        "epsilon": guarantee.epsilon(delta),
-        "delta": delta,
-        **more,
-    }
-    _show(figures, as_json, note=EXACT if guarantee.exact else BOUND)
-
-
-def _mechanism_of(strategy: Strategy | None) -> dict[str, Any]:
-    """A strategy's record with its kind under "mechanism", without the values of a whole matrix."""
-    record = strategy.to_record() if strategy else {}
-    named = {"mechanism": record.pop("kind", None), **record}
-    return {name: value for name, value in named.items() if not (isinstance(value, str) and len(value) > LONG)}
-
-
-def _show(figures: Mapping[str, Any], as_json: bool, *, note: str) -> None:
+def _show(made: MechanismAccount) -> None:
     """The figures, then what they hold for."""
-    if as_json:
-        print_json({"schema": "tacit.account", "version": 1, **figures})
-        return
     table = Table(box=None, show_header=False, pad_edge=False)
-    for name, value in figures.items():
+    for name, value in made.figures.items():
         if name != "exact":
             table.add_row(name.replace("_", " "), _shown(name, value))
     console.print(table)
-    console.print(note)
+    console.print(made.note)
 
 
 def _shown(name: str, value: Any) -> str:

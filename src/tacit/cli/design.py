@@ -20,9 +20,8 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism
 from tacit.design.workload import Workload
 from tacit.files import check_file
-from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism
+from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits_of, several_limits
 from tacit.jobs.design_results import Design, RobustDesign
-from tacit.jobs.limits import limits_of, several_limits
 from tacit.privacy.participation import Participation
 
 Objected = Annotated[

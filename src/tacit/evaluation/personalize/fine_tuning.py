@@ -26,7 +26,7 @@ class FineTuning:
     learning_rate: float = 0.1
     max_tokens: int = PAPER_TOKENS  # T: stop before the batch that follows once so many words and ends were seen
     epochs: int = 1  # E; 0: no SGD, the cache alone
-    layers: str = "all"  # one of the network's groups; ours have all, output, biases, recurrent and embeddings
+    layers: str = "all"  # one of the network's groups: the CIFG's are all, output, biases, recurrent and embeddings
     proximal: float = 0.0  # mu: the loss gains mu/2 * |theta - global|^2
     unigram: float = 0.0  # weight of the cache of the client's words
     bigram: float = 0.0  # weight of the cache of its pairs of words; the model has the rest
@@ -91,8 +91,7 @@ class FineTuning:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """What is tried: every way of SGD, then each cache without any, and where they go together
-    each way with each cache.
+    """What is tried: each way of SGD, each cache without any, and where they go together each way with each cache.
 
     The defaults are those of paper 5, Table 1.
     """

@@ -82,8 +82,8 @@ class TuningCost:
             "validation clients, whose accuracies were compared without noise, have no guarantee."
         )
 
-    def to_record(self) -> Record:
-        """Plain values for JSON."""
+    def to_plain(self) -> Record:
+        """Plain values for JSON, a part of the tuning's."""
         return {
             "trials": self.trials,
             "zcdp": self.zcdp,
@@ -162,7 +162,7 @@ class TuningResult(Readable):
             "trial_report_goal": self.trial_report_goal,
             "trial_noise_multiplier": self.trial_noise_multiplier,
             "production": self.production_record(),
-            "privacy_of_tuning": self.cost.to_record(),
+            "privacy_of_tuning": self.cost.to_plain(),
             "trials": [each.to_record() for each in self.trials],
         }
 
