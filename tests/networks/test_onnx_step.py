@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 from tests.networks.gru import Gru
+from tests.networks.small import SMALL
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
@@ -60,11 +61,7 @@ class GruWithCell(Gru):
         return GruCell(weights, {"state": self.units}, self.units)
 
 
-NETWORKS: list[LanguageModel] = [
-    Cifg(vocabulary=60, embedding=4, units=6),
-    Cifg(vocabulary=60, embedding=4, units=6, tied=True),
-    GruWithCell(),
-]
+NETWORKS: list[LanguageModel] = [*SMALL, GruWithCell()]
 LENGTH = 6
 
 
