@@ -1,6 +1,10 @@
 """What every network must be: all of MODELS, and a GRU that knows no fast path."""
 
+import json
 import pickle
+import subprocess
+import sys
+import tomllib
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -9,19 +13,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tomli_w
+from jax.flatten_util import ravel_pytree
+from tests.networks import small
+from tests.support.device.operator import Operator, a_plan, recipe_text
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.keyboard.counting import nats, whole
-from tests.support.networks import small
 from tests.support.networks.gru import KIND, Gru
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
+import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
+from tacit.device.own_text import OwnText
+from tacit.device.train import ByJax
+from tacit.device.train_onnx import ByOnnx
 from tacit.errors import InputError, RecipeError
 from tacit.evaluation.accuracy import HeldOut, evaluate
 from tacit.evaluation.personalize.outcomes import FineTuning, TemporalSplit, personalize_clients
 from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
+from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.suggest import LONGEST, HasReader, Rereader, reader_of
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
@@ -41,6 +53,7 @@ from tacit.networks.language_model import (
     sgd_step,
 )
 from tacit.networks.metrics import Counts, counts_of
+from tacit.networks.model_files import WEIGHTS
 from tacit.networks.models import MODELS
 from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, Step, held
 from tacit.recipe import Recipe
@@ -229,6 +242,96 @@ class TestEveryNetwork:
         )
         assert recipe.model.settings(60) == network
         assert recipe.model.model_dump(exclude={"init"}) == own
+
+
+# -- what a device, a phone and a command need of those that are shipped -------------------------------------------
+
+
+@pytest.mark.parametrize("network", small.SMALL, ids=str)
+class TestEveryShippedNetwork:
+    @pytest.fixture
+    def model(self, network: LanguageModel, tmp_path: Path) -> Path:
+        """The folder of a model of the tiny cache's words, and beside it `phone`, its export."""
+        cache = tiny_cache(tmp_path / "cache", {"train": 1})
+        write_model(tmp_path / "model", network, begun(network, 8), cache.vocabulary_json.encode())
+        tacit.export(tmp_path / "model", tmp_path / "phone")
+        return tmp_path / "model"
+
+    def test_the_export_suggests_what_the_model_does(self, network: LanguageModel, model: Path) -> None:
+        prompts = ["waa wab", "wba"]
+        by_model, by_export = (tacit.suggest(each, prompts).after for each in (model, model.parent / "phone"))
+        for (_, own), (_, exported) in zip(by_model, by_export, strict=True):
+            assert [each.word for each in own] == [each.word for each in exported]
+            assert [each.probability for each in own] == pytest.approx(
+                [each.probability for each in exported], rel=1e-4
+            )
+
+    @pytest.mark.parametrize("scheme", ["int8", "int4"])
+    def test_it_suggests_about_the_same_in_few_bits(self, network: LanguageModel, model: Path, scheme: str) -> None:
+        tacit.export(model, model.parent / scheme, quantize=scheme)
+        plain, few = (load_phone_model(model.parent / each).typing() for each in ("phone", scheme))
+        for session in (plain, few):
+            session.commit("waa wab")
+        np.testing.assert_allclose(few.log_probabilities, plain.log_probabilities, atol=0.25)
+
+    def test_a_phone_types_with_it_without_jax(self, network: LanguageModel, model: Path) -> None:
+        code = (
+            "import sys, tacit\nfrom tacit.keyboard.phone_model import load_phone_model\n"
+            "found = [load_phone_model(each).next_words('waa wab', k=3) for each in sys.argv[1:]]\n"
+            "assert [each.word for each in found[0]] == [each.word for each in found[1]]\n"
+            "assert 'jax' not in sys.modules"
+        )
+        folders = [str(model), str(model.parent / "phone")]
+        done = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+    def test_files_of_another_size_are_refused_by_a_phone(self, network: LanguageModel, model: Path) -> None:
+        other = next(each for each in small.SMALL if settings_of(each) != settings_of(network))
+        (model / SETTINGS).write_text(json.dumps(settings_of(other)))
+        with pytest.raises(InputError, match="do not belong together"):
+            load_phone_model(model)
+
+    @pytest.mark.parametrize("proximal", [0.0, 0.3])
+    def test_a_device_reports_the_same_by_jax_and_by_onnx(
+        self, network: LanguageModel, model: Path, proximal: float
+    ) -> None:
+        cache = Cache.open(model.parent / "cache")
+        section = {key: value for key, value in settings_of(network).items() if key != "vocabulary"}
+        recipe = tomli_w.dumps({**tomllib.loads(recipe_text()), "model": section})
+        plan = a_plan(cache.manifest.vocabulary.sha256, text=recipe)
+        start, _ = ravel_pytree(begun(network, 8))
+        task = Operator(model=np.asarray(start)).task(plan, 0)
+        asks = task.training.model_copy(
+            update={"client": task.training.client.model_copy(update={"proximal": proximal})}
+        )
+        task = task.model_copy(update={"asks": asks})
+        text, found = OwnText(cache.path, None, None), []
+        for trainer in (ByJax(text), ByOnnx(text, model.parent / "phone")):
+            trainer.check(plan)
+            found.append(trainer.report(plan, task, np.asarray(start), draw=lambda size: bytes(size)))
+        by_jax, by_onnx = found
+        assert by_jax.usable and by_onnx.usable and 0.01 < np.linalg.norm(by_jax.values) < 0.2001
+        np.testing.assert_allclose(by_onnx.values, by_jax.values, rtol=2e-3, atol=2e-6)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_kind_is_trained_privately_and_goes_on_as_if_never_stopped(kind: str, tmp_path: Path) -> None:
+    cache, network = tiny_cache(tmp_path / "cache"), small.examples(kind)[0]
+    recipe = tiny_recipe(cache.path, rounds={"rounds": 3}, evaluation={"every": 3})
+    whole = tacit.train(recipe, tmp_path / "whole", model=network)
+    tacit.train(recipe, tmp_path / "parts", model=network, until=2)
+    parts = tacit.resume(tmp_path / "parts")
+    assert parts.test == whole.test and parts.account.realised.zcdp > 0
+    first, second = ((tmp_path / name / "model" / WEIGHTS).read_bytes() for name in ("whole", "parts"))
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_kind_is_asked_for_without_jax(kind: str) -> None:
+    code = f"import sys\nfrom tacit.networks.language_model import model_of\nmodel_of({kind!r}, {{}})\n"
+    code += "assert not {'jax', 'numba', 'onnx'} & sys.modules.keys()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_fast_paths_are_found() -> None:

@@ -1,6 +1,7 @@
 """Graphs with weights of 8 and of 4 bits: what the numbers stand for, and the same steps as in NumPy with these."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -13,19 +14,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from onnx import ModelProto, TensorProto
+from tests.support.networks import small
 from tests.support.networks.gru import GruWithCell
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
 from tacit.networks.cifg.network import Cifg, CifgParameters
-from tacit.networks.cifg.on_device_loops import Weights
-from tacit.networks.language_model import LanguageModel
+from tacit.networks.language_model import LanguageModel, leaves
 from tacit.networks.onnx.graph import Graph
 from tacit.networks.onnx.quantized import BLOCK, Eight, Four, int4, int8
 from tacit.networks.onnx.step import score_graph, step_graph
+from tacit.networks.recurrent.reader import NumpyArrays
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
 SMALL = [Cifg(vocabulary=60, embedding=40, units=36), Cifg(vocabulary=60, embedding=40, units=36, tied=True)]
+NETWORKS: list[LanguageModel] = [*SMALL, *small.SMALL]
 SCHEMES: dict[str, tuple[Callable[[ModelProto], ModelProto], Any]] = {"int8": (int8, Eight), "int4": (int4, Four)}
 
 
@@ -105,8 +108,10 @@ def test_rows_of_nothing_and_of_next_to_nothing_stay_so(kind: Any) -> None:
 
 
 def rounded_8(values: Any) -> Any:
-    """ONNX's DynamicQuantizeLinear, and back."""
+    """ONNX's DynamicQuantizeLinear, and back; of nothing but zeros, which a first state is, they stay so."""
     low, high = min(values.min(), 0.0), max(values.max(), 0.0)
+    if low == high:
+        return values
     scale = np.float32((high - low) / 255)
     zero = np.clip(np.rint(-low / scale), 0, 255)
     return ((np.clip(np.rint(values / scale) + zero, 0, 255) - zero) * scale).astype(np.float32)
@@ -118,20 +123,32 @@ def rounded_4(values: Any) -> Any:
     return Eight.of(blocks).rows().reshape(-1)[: len(values)]
 
 
-def slow_logs(network: Cifg, scheme: str, tokens: list[int], rounded: Any) -> Any:
-    """The log-probabilities after tokens, in NumPy, with the weights that few bits stand for."""
-    weights, kind = Weights.of(begun(network)), SCHEMES[scheme][1]
-    embedding, table = kind.of(weights.embedding).rows(), kind.of(weights.table).rows()
-    kernel, projection = (
-        kind.of(np.ascontiguousarray(each.T)).rows().T for each in (weights.kernel, weights.projection)
+@dataclass(frozen=True)
+class FewBits(NumpyArrays):
+    """The weights that few bits stand for; `rounded`: what is done to what they are multiplied with."""
+
+    kind: Any
+    rounded: Callable[[Any], Any]
+
+    def rows(self, table: Any, ids: int) -> Any:
+        return self.kind.of(table).rows()[ids]
+
+    def affine(self, rows: Any, matrix: Any, bias: Any = None, *, turned: bool = False) -> Any:
+        left = self.rounded(np.concatenate(rows) if isinstance(rows, tuple) else rows)
+        product = self.kind.of(matrix if turned else np.ascontiguousarray(matrix.T)).rows() @ left
+        return product if bias is None else product + bias
+
+
+def slow_logs(network: Any, scheme: str, tokens: list[int], rounded: Any) -> Any:
+    """The log-probabilities after tokens, by the cell in NumPy."""
+    to, p = (
+        FewBits(SCHEMES[scheme][1], rounded),
+        {name: np.asarray(leaf) for name, leaf in leaves(begun(network)).items()},
     )
-    cell, output = np.zeros(network.units, np.float32), np.zeros(network.embedding, np.float32)
+    states = {name: np.zeros(width, np.float32) for name, width in network.states().items()}
     for token in tokens:
-        z = rounded(np.concatenate([embedding[token], output])) @ kernel + weights.bias
-        update, candidate, emit = np.split(z, 3)
-        cell = cell + (np.tanh(candidate) - cell) / (1 + np.exp(-update))
-        output = rounded(np.tanh(cell) / (1 + np.exp(-emit))) @ projection
-    scores = (rounded(output) @ table.T + weights.output_bias).astype(np.float64)
+        states, features = network.step(to, p, states, network.read(to, p, token))
+    scores = network.scores(to, p, features).astype(np.float64)
     return scores - np.log(np.exp(scores).sum())
 
 
@@ -166,18 +183,20 @@ def test_a_product_is_that_of_what_the_numbers_stand_for(scheme: str, seed: int,
     np.testing.assert_allclose(found[0], ROUNDED[scheme](left[0]) @ numbers, atol=1e-4)
 
 
-@pytest.mark.parametrize("network", SMALL, ids=str)
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
 @given(words=ids)
-def test_a_step_of_int4_is_that_of_numpy_where_only_weights_are_rounded(network: Cifg, words: list[int]) -> None:
+def test_a_step_of_int4_is_that_of_numpy_where_only_weights_are_rounded(
+    network: LanguageModel, words: list[int]
+) -> None:
     """The other rounding left out (level 0): a number just between two of 8 bits makes any two ways differ."""
     tokens = [BOS, *words]
     wanted = slow_logs(network, "int4", tokens, lambda values: values)
     np.testing.assert_allclose(logs(network, "exact int4", tokens), wanted, atol=1e-4)
 
 
-@pytest.mark.parametrize("network", SMALL, ids=str)
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
 @pytest.mark.parametrize("scheme", ROUNDED)
-def test_a_step_is_that_of_numpy_with_the_same_numbers(network: Cifg, scheme: str) -> None:
+def test_a_step_is_that_of_numpy_with_the_same_numbers(network: LanguageModel, scheme: str) -> None:
     """But for numbers just between two of 8 bits, as half of a block's greatest in a row of 4 bits is; what rounding
     does at all is far more."""
     random = np.random.default_rng(5)
@@ -190,7 +209,7 @@ def test_a_step_is_that_of_numpy_with_the_same_numbers(network: Cifg, scheme: st
     assert np.median(apart) < 0.15 * np.median(rounding)
 
 
-@pytest.mark.parametrize("network", [*SMALL, GruWithCell()], ids=str)
+@pytest.mark.parametrize("network", [*NETWORKS, GruWithCell()], ids=str)
 @pytest.mark.parametrize(("scheme", "bound"), [("int8", 0.02), ("int4", 0.3)])
 def test_few_bits_score_about_what_all_do(network: LanguageModel, scheme: str, bound: float) -> None:
     """Sentences by `score.onnx` as by the step, and both near float32."""

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 from tests.support.networks.gru import Gru, GruWithCell
+from tests.support.networks.small import SMALL
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
@@ -24,11 +25,7 @@ from tacit.networks.onnx.graph import OPSET, Graph
 from tacit.networks.onnx.step import AFTER, score_graph, step_graph
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
-NETWORKS: list[LanguageModel] = [
-    Cifg(vocabulary=60, embedding=4, units=6),
-    Cifg(vocabulary=60, embedding=4, units=6, tied=True),
-    GruWithCell(),
-]
+NETWORKS: list[LanguageModel] = [*SMALL, GruWithCell()]
 LENGTH = 6
 
 
@@ -140,7 +137,7 @@ def test_more_words_than_there_are_cannot_be_shown(k: int) -> None:
 
 
 def test_a_network_without_a_cell_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match=r"tests\.networks\.gru:Gru .*`onnx_cell`.*a model of the kind cifg"):
+    with pytest.raises(InputError, match=r"tests\.support\.networks\.gru:Gru .*`onnx_cell`.*a model of the kind cifg"):
         step_graph(Gru(), begun(Gru()))
 
 

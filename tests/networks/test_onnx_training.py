@@ -10,37 +10,41 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.networks import numpy_model
+from tests.networks import numpy_model
 from tests.support.networks.gru import Gru
+from tests.support.networks.small import SMALL
+from tests.support.networks.strange import Strange
 
 from tacit.errors import InputError
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.networks.cifg.network import Cifg, CifgParameters
-from tacit.networks.language_model import leaves, sgd_step
+from tacit.networks.language_model import HasSgdStep, LanguageModel, leaves, model_of, sgd_step
+from tacit.networks.models import MODELS
 from tacit.networks.onnx.graph import OPSET
 from tacit.networks.onnx.step import AFTER
 from tacit.networks.onnx.training import training_graph
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
-SMALL = [Cifg(vocabulary=60, embedding=4, units=6), Cifg(vocabulary=60, embedding=4, units=6, tied=True)]
+CIFGS = [network for network in SMALL if isinstance(network, Cifg)]  # whose twin is written word by word
+NETWORKS = [*SMALL, Strange(), Strange(forgetful=True)]
 LENGTH = 6
 RESOLUTION = 2.0**-24  # of float32, in relation to the number that is rounded
 
 
 @cache
-def begun(network: Cifg) -> CifgParameters:
+def begun(network: LanguageModel) -> Any:
     """Larger than a training begins, so that what comes next depends on what was read."""
     return jax.tree.map(lambda leaf: 3.0 * leaf, network.init(jax.random.key(7)))
 
 
 @cache
-def trainer(network: Cifg, threads: int = 1) -> OnnxTrainer:
+def trainer(network: LanguageModel, threads: int = 1) -> OnnxTrainer:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     return OnnxTrainer(onnxruntime.InferenceSession(training_graph(network).SerializeToString(), options))
 
 
-def named(parameters: CifgParameters) -> dict[str, Any]:
+def named(parameters: Any) -> dict[str, Any]:
     return {name: np.asarray(leaf) for name, leaf in leaves(parameters).items() if leaf.size}
 
 
@@ -55,7 +59,30 @@ batches = st.lists(st.one_of(sentences, st.just([])), min_size=1, max_size=4).ma
 )
 
 
-@pytest.mark.parametrize("network", SMALL, ids=str)
+@cache
+def generic(network: LanguageModel) -> Any:
+    return jax.jit(partial(sgd_step, network))
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+class TestOneStepOfEveryNetwork:
+    @given(batch=batches, rate=st.sampled_from([0.1, 1.0]))
+    def test_is_that_of_jax(self, network: LanguageModel, batch: Any, rate: float) -> None:
+        padded = np.concatenate([batch, np.zeros((4 - len(batch), LENGTH + 1), np.int64)])  # compiled once
+        wanted, before = generic(network)(begun(network), jnp.asarray(padded, jnp.int32), rate)
+        moved, loss = trainer(network).descend(named(begun(network)), batch, rate)
+        assert loss == pytest.approx(float(before), rel=1e-5)
+        for name, leaf in named(wanted).items():
+            np.testing.assert_allclose(moved[name], leaf, rtol=1e-4, atol=1e-5, err_msg=name)
+
+    def test_of_nothing_but_padding_is_none(self, network: LanguageModel) -> None:
+        moved, loss = trainer(network).descend(named(begun(network)), np.zeros((3, LENGTH + 1), np.int64), 0.5)
+        assert loss == 0.0
+        for name, before in named(begun(network)).items():
+            np.testing.assert_array_equal(moved[name], before)
+
+
+@pytest.mark.parametrize("network", CIFGS, ids=str)
 class TestOneStep:
     @given(batch=batches, rate=st.sampled_from([0.1, 1.0]))
     def test_goes_down_the_slope_that_is_computed_word_by_word(self, network: Cifg, batch: Any, rate: float) -> None:
@@ -65,12 +92,6 @@ class TestOneStep:
         assert loss == pytest.approx(numpy_model.loss(slow, batch), rel=1e-5)
         for name, before in named(begun(network)).items():
             np.testing.assert_allclose((before - moved[name]) / rate, slopes[name], rtol=1e-4, atol=1e-5, err_msg=name)
-
-    def test_of_nothing_but_padding_is_none(self, network: Cifg) -> None:
-        moved, loss = trainer(network).descend(named(begun(network)), np.zeros((3, LENGTH + 1), np.int64), 0.5)
-        assert loss == 0.0
-        for name, before in named(begun(network)).items():
-            np.testing.assert_array_equal(moved[name], before)
 
     def test_adds_up_a_word_that_many_sentences_have_whatever_the_threads(self, network: Cifg) -> None:
         batch = np.tile([BOS, 9, 9, 9, 9, EOS, PAD], (64, 1))
@@ -93,7 +114,7 @@ class TestOneStep:
         assert moved["output_bias"][9] == pytest.approx(-200.0 + 0.5 * 0.5, rel=1e-6)
 
 
-def an_epoch(network: Cifg, batches: int, sentences: int, length: int) -> list[Any]:
+def an_epoch(network: LanguageModel, batches: int, sentences: int, length: int) -> list[Any]:
     """Batches of sentences of many lengths; the last one is filled up with padding."""
     random = np.random.default_rng(3)
     epoch = []
@@ -108,13 +129,13 @@ def an_epoch(network: Cifg, batches: int, sentences: int, length: int) -> list[A
     return epoch
 
 
-def check_epoch(network: Cifg, epoch: list[Any], rate: float) -> None:
+def check_epoch(network: LanguageModel, epoch: list[Any], rate: float) -> None:
     """The local update, which is the difference that an epoch makes, to 1e-5 of its length; and so each parameter.
 
     A difference of float32 numbers is known to their own resolution only, which each step's rounding may cost.
     """
     before = begun(network)
-    for step in (partial(sgd_step, network), network.sgd_step):
+    for step in (partial(sgd_step, network), *([network.sgd_step] if isinstance(network, HasSgdStep) else [])):
         parameters, moved = before, named(before)
         compiled = jax.jit(step)
         for batch in epoch:
@@ -130,28 +151,31 @@ def check_epoch(network: Cifg, epoch: list[Any], rate: float) -> None:
 
 
 @pytest.mark.parametrize("network", SMALL, ids=str)
-def test_an_epoch_is_the_local_update(network: Cifg) -> None:
+def test_an_epoch_is_the_local_update(network: LanguageModel) -> None:
     check_epoch(network, an_epoch(network, 6, 8, LENGTH), 0.5)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("tied", [False, True])
-def test_an_epoch_is_the_local_update_of_the_papers_network(tied: bool) -> None:
-    network = Cifg(tied=tied)
+@pytest.mark.parametrize("kind", MODELS)
+def test_an_epoch_is_the_local_update_of_the_default_size(kind: str, tied: bool) -> None:
+    network = model_of(kind, {"tied": tied})
     check_epoch(network, an_epoch(network, 12, 16, 20), 0.5)
 
 
 def test_the_graph_has_operators_of_the_standard_alone_and_holds_no_parameters() -> None:
-    model = training_graph(SMALL[0])
+    model = training_graph(CIFGS[0])
     assert [(each.domain, each.version) for each in model.opset_import] == [("", OPSET)]
     assert sum(np.prod(weight.dims, dtype=int) for weight in model.graph.initializer) < 64
-    learned = named(begun(SMALL[0]))
+    learned = named(begun(CIFGS[0]))
     assert [each.name for each in model.graph.input] == ["sentences", "learning_rate", *learned]
     assert [each.name for each in model.graph.output] == ["loss", *(name + AFTER for name in learned)]
 
 
 def test_a_network_that_does_not_say_how_it_trains_is_refused_with_the_way_out() -> None:
-    with pytest.raises(InputError, match=r"tests\.networks\.gru:Gru .*`onnx_training`.*a model of the kind cifg"):
+    with pytest.raises(
+        InputError, match=r"tests\.support\.networks\.gru:Gru .*`onnx_training`.*a model of the kind cifg"
+    ):
         training_graph(Gru())
 
 
@@ -172,4 +196,4 @@ BATCH = np.array([[BOS, 9, EOS]])
 )
 def test_what_no_step_can_be_taken_with_is_refused(changed: dict[str, Any], batch: Any, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        trainer(SMALL[0]).descend({**named(begun(SMALL[0])), **changed}, batch, 0.5)
+        trainer(CIFGS[0]).descend({**named(begun(CIFGS[0])), **changed}, batch, 0.5)

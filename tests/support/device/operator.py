@@ -155,7 +155,7 @@ class Operator:
         assert isinstance(plan.privacy, TrainingPrivacy)
         asks: dict[str, Any] = {
             "kind": "train",
-            "parameters": PARAMETERS,
+            "parameters": len(self.model),
             "client": CLIENT,
             "clip_norm": plan.privacy.clip_norm,
             "clip_estimate": None,

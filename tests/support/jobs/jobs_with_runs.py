@@ -15,7 +15,6 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf
 from tacit.data.typed_sentences import Share
-from tacit.text.alphabet import Alphabet
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.splits import TemporalSplit
@@ -25,6 +24,7 @@ from tacit.keyboard.model_folder import write_model
 from tacit.planning.tuning import TuningSettings
 from tacit.progress import Progress
 from tacit.runs import Run
+from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
