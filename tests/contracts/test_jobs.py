@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from tacit.population.devices import Population, RoundRules
 from tacit.population.settings import SimulationSettings
 from tacit.privacy import Participation
 from tacit.progress import Event, Progress, silent
+from tacit.reports.record_files import Records, write_run
+from tacit.runs import Run
 
 JOBS = sorted((REPOSITORY / "src" / "tacit" / "jobs").rglob("*.py"))
 
@@ -234,6 +236,204 @@ class TestJobsThatMakeARun:
         assert not list(tmp_path.iterdir())
 
 
+KEPT_BY = {  # which record files a kind of run has: nothing of public text is exact, and scores of trials are
+    **{kind: {"report/record.json", "simulation/record.json"} for kind in RUNS},
+    "pretrain": {"report/record.json"},
+    "tune": {"simulation/record.json"},
+}
+FROM_THE_JOURNAL = {"train", "pretrain"}  # whose records are made anew, for they may be under way
+every_kind = pytest.mark.parametrize("kind", RUNS)
+
+
+def pages(path: Path) -> dict[str, bytes]:
+    """What of a run people read, by its place, and what that is made from."""
+    files = [file for part in ("report", "simulation") for file in sorted((path / part).glob("*.*"))]
+    return {file.relative_to(path).as_posix(): file.read_bytes() for file in files if file.suffix != ".jsonl"}
+
+
+def records(path: Path) -> dict[str, Any]:
+    return {name: json.loads(content) for name, content in pages(path).items() if name.endswith("record.json")}
+
+
+@contextmanager
+def away(*folders: Path) -> Iterator[None]:
+    """Folders under other names, where nobody looks."""
+    for folder in folders:
+        folder.rename(folder.with_name(f"{folder.name}, away"))
+    try:
+        yield
+    finally:
+        for folder in folders:
+            folder.with_name(f"{folder.name}, away").rename(folder)
+
+
+@contextmanager
+def read_below(folder: Path) -> Iterator[set[Path]]:
+    """Which files below a folder are opened meanwhile."""
+    opened = set[Path]()
+    LISTENERS.append(lambda path: opened.add(path) if path.is_relative_to(folder) else None)
+    try:
+        yield opened
+    finally:
+        LISTENERS.pop()
+
+
+LISTENERS: list[Callable[[Path], object]] = []
+
+
+def _told(event: str, given: tuple[Any, ...]) -> None:
+    if LISTENERS and event in ("open", "sqlite3.connect") and isinstance(given[0], str):
+        LISTENERS[-1](Path(given[0].removeprefix("file://").partition("?")[0]).absolute())
+
+
+sys.addaudithook(_told)
+
+
+class TestRecords:
+    """What pages are made from stands in the folder: `report`, `compare` and all other looks need nothing else."""
+
+    @every_kind
+    def test_a_run_leaves_its_records(self, kind: str, whole: Callable[[MakesARun], Whole]) -> None:
+        path = whole(RUNS[kind]).path
+        found = records(path)
+        assert found.keys() == KEPT_BY[kind]
+        for name, record in found.items():
+            assert list(record.items())[:2] == [("schema", f"tacit.record.{kind}"), ("version", 1)]
+            with Run.open(path) as run:
+                assert json.loads(run.kept(name)) == record, "its digest is in the sealed journal"
+
+    @every_kind
+    def test_its_pages_are_made_from_its_folder_alone(
+        self, kind: str, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        """Byte by byte, with cache and models gone; nothing else below this test's folders is even opened."""
+        path = whole(RUNS[kind]).path
+        made = pages(path)
+        shutil.copytree(path, tmp_path / "kept")
+        try:
+            tacit.report(path)  # a pre-training draws its page when it is asked for
+            before = pages(path)
+            assert made.items() <= before.items()
+            shutil.rmtree(path / "model", ignore_errors=True)
+            for name in before.keys() - KEPT_BY[kind]:
+                (path / name).unlink()
+            with away(cache.path.parent), read_below(path.parent.parent) as opened:
+                files = tacit.report(path)
+            assert pages(path) == before
+            assert set(map(str, files.paths)) == {str(path / name) for name in before}
+            assert opened and not [each for each in opened if not each.is_relative_to(path)]
+            assert not [line for line in tacit.verify(path).failed if not line.name.startswith("file model/")]
+        finally:
+            shutil.rmtree(path)
+            shutil.copytree(tmp_path / "kept", path)
+
+    def test_runs_are_compared_by_their_folders_alone(
+        self, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        one, other = (shutil.copytree(whole(RUNS["train"]).path, tmp_path / name) for name in ("one", "other"))
+        beside = tacit.compare(one, other).to_record()
+        for run in (one, other):
+            shutil.rmtree(run / "model")
+        with away(cache.path.parent):
+            assert tacit.compare(one, other).to_record() == beside
+            assert tacit.account_run(one).to_record()["private"]
+
+    @every_kind
+    def test_a_page_is_a_function_of_its_record(
+        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        """The same bytes twice, from whatever folder, whatever the time is; of the page to publish from what may be
+        published alone.
+        """
+        found = {name.partition("/")[0]: record for name, record in records(whole(RUNS[kind]).path).items()}
+        both = Records(released=found.get("report"), exact=found.get("simulation"))
+        written = []
+        for place in ("one", "another"):
+            (tmp_path / place).mkdir()
+            monkeypatch.chdir(tmp_path / place)
+            monkeypatch.setenv("TZ", f"UTC{len(written) * 7}")
+            write_run(tmp_path / place / "run", kind, both)
+            written.append(pages(tmp_path / place / "run"))
+        assert written[0] == written[1] and str(tmp_path).encode() not in b"".join(written[0].values())
+        if both.released is not None:
+            write_run(tmp_path / "alone", kind, Records(released=both.released))
+            alone = pages(tmp_path / "alone")
+            assert alone and alone == {name: written[0][name] for name in written[0] if name.startswith("report/")}
+
+    @pytest.mark.parametrize("kind", [kind for kind in RUNS if len(KEPT_BY[kind]) == 2])
+    def test_nothing_exact_is_in_what_may_be_published(self, kind: str, whole: Callable[[MakesARun], Whole]) -> None:
+        """The record to publish lacks every part that the other has of the simulation."""
+        found = records(whole(RUNS[kind]).path)
+        exact = {"simulation_only", "simulation", "exact", "curves", "test", "tested", "validated", "loss", "seconds"}
+        public, everything = (
+            set(keys_of({**found[f"{part}/record.json"], "statement": None})) for part in ("report", "simulation")
+        )
+        assert not exact & public and exact & everything
+
+    @every_kind
+    def test_a_changed_record_is_noticed(self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]) -> None:
+        for name in KEPT_BY[kind]:
+            path = shutil.copytree(whole(RUNS[kind]).path, tmp_path / name.partition("/")[0])
+            record = json.loads((path / name).read_text(encoding="utf-8"))
+            (path / name).write_text(json.dumps({**record, "asked": 10**6}), encoding="utf-8")
+            assert f"file {name}" in {line.name for line in tacit.verify(path).failed}
+            if kind in FROM_THE_JOURNAL:
+                tacit.report(path)
+                assert tacit.verify(path).holds, "it was made anew"
+            else:
+                with pytest.raises(RunError, match="is not what the run wrote"):
+                    tacit.report(path)
+                (path / name).unlink()
+                with pytest.raises(RunError, match="is missing, and pages are made from it; restore"):
+                    tacit.report(path)
+
+    @every_kind
+    def test_what_is_not_understood_is_refused_by_name(
+        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        """Under digests and seals that fit; a record that is made anew is not read."""
+        if kind in FROM_THE_JOURNAL:
+            pytest.skip("its records are made from the journal")
+        changes: dict[str, tuple[Callable[[Any], Any], str]] = {
+            "version": (lambda record: {**record, "version": 2}, "in version 2, and this version of tacit reads"),
+            "schema": (lambda record: {**record, "schema": "tacit.else"}, "has the schema 'tacit.else'"),
+            "a list": (lambda record: [record], "has the schema None"),
+            "cut": (lambda record: dict(list(record.items())[:2]), "lacks or misnames a value"),
+        }
+        for name, (change, complaint) in changes.items():
+            path = shutil.copytree(whole(RUNS[kind]).path, tmp_path / name)
+            for place in KEPT_BY[kind]:
+                record = change(json.loads((path / place).read_text(encoding="utf-8")))
+                (path / place).write_text(json.dumps(record), encoding="utf-8")
+            with Run.open(path) as run, run.locked():
+                run.keep_files(*KEPT_BY[kind])
+            with pytest.raises(RunError, match=complaint):
+                tacit.report(path)
+
+    @every_kind
+    def test_a_run_of_the_format_before_is_refused_by_name(
+        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+    ) -> None:
+        path = shutil.copytree(whole(RUNS[kind]).path, tmp_path / "run")
+        for name in KEPT_BY[kind]:
+            (path / name).unlink()
+        with Run.open(path) as run, run.locked():
+            run.keep_files("report", "simulation")
+        if kind in FROM_THE_JOURNAL:
+            assert tacit.report(path).paths
+        else:
+            with pytest.raises(RunError, match=f"format before this one.*run `tacit {kind}` again with another --out"):
+                tacit.report(path)
+
+
+def keys_of(value: Any) -> Iterator[str]:
+    """Every key of nested objects."""
+    if isinstance(value, dict):
+        yield from value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from keys_of(each)
+
+
 class TestJobsThatAnswer:
     @every_answer
     def test_nothing_is_printed_events_come_in_the_thread_of_the_caller_and_the_answer_is_json(
@@ -247,6 +447,7 @@ class TestJobsThatAnswer:
 
 
 WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
+    "tacit.jobs.asked_run",
     "tacit.jobs.clients_or_devices",
     "tacit.jobs.count_steps",
     "tacit.jobs.evaluate.run",
