@@ -45,6 +45,12 @@ def test_help_loads_no_command() -> None:
     assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic", "rich"})
 
 
+@pytest.mark.parametrize("command", ["discover", "evaluate", "personalize", "tune", "type"])
+def test_options_made_from_settings_load_no_accelerator(command: str) -> None:
+    """Its NumPy, SciPy and Numba are what the settings check themselves with."""
+    assert not loaded_by_command(command, "--help") & (HEAVY - {"numba"})
+
+
 ASCII_WORDS = """
 from tacit.keyboard.suggest import TypingSession
 from tacit.text.vocabulary import Provenance, Vocabulary

@@ -5,15 +5,17 @@ A positive change is a gain, of every metric: accuracy won, nats saved.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, ratio_of_means, share_of
-from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
 from tacit.networks.metrics import METRICS, TOP1, Counts, changing
+
+if TYPE_CHECKING:  # JAX would come with it
+    from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
 
 Reals = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -27,7 +29,7 @@ class Pairs:
     lost: Whole  # only the global model
 
     @classmethod
-    def of(cls, comparisons: Sequence[Comparison]) -> Self:
+    def of(cls, comparisons: "Sequence[Comparison]") -> Self:
         """From the devices' paired counts."""
         paired = [[each for each in comparison.paired] for comparison in comparisons]
         return cls(gained=_whole(paired, "only_personalised"), lost=_whole(paired, "only_baseline"))
@@ -48,7 +50,7 @@ class Deltas:
     unmeasured: int  # clients left out here because no word of their test part is in the vocabulary
 
     @classmethod
-    def of(cls, outcomes: Sequence[ClientOutcome]) -> Self:
+    def of(cls, outcomes: "Sequence[ClientOutcome]") -> Self:
         """Raises: InputError where no client has a word to judge by, or only some have a gate part."""
         kept = [each for each in outcomes if each.test.baseline.predicted]
         if not kept:
@@ -134,7 +136,7 @@ def _change(baseline: Counts, own: Counts, metric: str) -> float:
     return float(METRICS[metric].gain(baseline.sums[metric], own.sums[metric])) / float(baseline.over(metric))
 
 
-def _whole(paired: Sequence[Sequence[Paired]], name: str) -> Whole:
+def _whole(paired: "Sequence[Sequence[Paired]]", name: str) -> Whole:
     return np.array([[getattr(each, name) for each in row] for row in paired], np.int64)
 
 

@@ -6,12 +6,14 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise, product, repeat
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tacit.errors import InputError
 from tacit.keyboard.user_cache import ALONE, Mix
-from tacit.networks.language_model import LanguageModel
-from tacit.networks.on_device import HeldModel, Step
+
+if TYPE_CHECKING:  # JAX would come with them
+    from tacit.networks.language_model import LanguageModel
+    from tacit.networks.on_device import HeldModel, Step
 
 PAPER_TOKENS = 5000  # paper 5, section 4
 
@@ -81,8 +83,10 @@ class FineTuning:
         ]
         return ", ".join([self.batches, *sgd, *caches] if self.epochs else caches)
 
-    def step(self, network: LanguageModel) -> Step:
+    def step(self, network: "LanguageModel") -> "Step":
         """How each step is taken. Raises: InputError where the network has no such group of parameters."""
+        from tacit.networks.on_device import Step
+
         groups = network.groups()
         if self.layers not in groups:
             raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of {', '.join(groups)}.")
@@ -135,7 +139,7 @@ def in_full(number: float) -> str:
 class FineTuned(NamedTuple):
     """One client's model, without its cache, and how it came about."""
 
-    model: HeldModel
+    model: "HeldModel"
     tokens: int  # words and ends that it was trained on, repeats counted
     loss: float  # nats per token, of each batch before its own step; 0 of none, inf if it diverged
     diverged: bool  # a loss or a parameter is not finite; training ended there
@@ -152,7 +156,7 @@ def steps_of(how: FineTuning, batches: Sequence[Any]) -> int:
 
 
 def fine_tune(
-    start: HeldModel, batches: Sequence[Any], stops: Sequence[int], step: Step, memory: Any
+    start: "HeldModel", batches: Sequence[Any], stops: Sequence[int], step: "Step", memory: Any
 ) -> Iterator[FineTuned]:
     """SGD from the global model `start`, which is left as it is, over the batches (`start.batches`) in their order,
     again and again; the model after so many steps, for each of `stops`, which increase.
