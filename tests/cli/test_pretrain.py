@@ -20,6 +20,7 @@ from tacit.jobs.train import run as trainer
 from tacit.jobs.train.run import begin, carry_on
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.networks.cifg.network import Cifg
+from tacit.networks.gru import Gru
 from tacit.networks.language_model import LanguageModel, next_word_loss
 from tacit.recipe import Recipe
 from tacit.runs import Run
@@ -141,3 +142,12 @@ def test_a_first_model_that_does_not_fit_or_is_not_public_is_refused(public: Pat
     with pytest.raises(InputError, match="not known to be of public text only"):
         begin(private_recipe(public, tmp_path / "first"), tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_another_kind_is_pre_trained_by_its_name(public: Path, tmp_path: Path) -> None:
+    assert pretrain(public, tmp_path / "gru", "--kind", "gru", "--tied")[0] == 0
+    model = load_model(tmp_path / "gru")
+    assert model.network == Gru(embedding=8, units=12, tied=True, vocabulary=model.vocabulary.size)
+    code, _, complaint = pretrain(public, tmp_path / "own", "--kind", "tests.networks.gru:Gru")
+    assert code == 2 and "the unknown key 'embedding'; its keys are vocabulary, units" in complaint.replace("\n", " ")
+    assert "model.kind='lstm' is unknown" in pretrain(public, tmp_path / "none", "--kind", "lstm")[2]

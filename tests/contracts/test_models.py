@@ -343,7 +343,7 @@ def test_fast_paths_are_found() -> None:
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
-        ("lstm", "model.kind='lstm' is unknown; it is one of cifg, gru, or a class of your own"),
+        ("lstm", f"model.kind='lstm' is unknown; it is one of {', '.join(MODELS)}, or a class of your own"),
         ("no.such.module:Net", "cannot be loaded"),
         ("tests.support.networks.gru:Lstm", "cannot be loaded"),
         ("tests.support.networks.gru:KIND", "lacks init, logits, groups"),

@@ -8,7 +8,7 @@ import typer
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, LogOptions, command
-from tacit.networks.models import DEFAULT, MODELS
+from tacit.networks.models import DEFAULT
 from tacit.progress import together
 
 
@@ -19,7 +19,7 @@ def pretrain(
         Path, typer.Option(help="The run folder to make; one that was interrupted is continued by the same command.")
     ],
     logs: LogOptions,
-    kind: Annotated[str, typer.Option(help=f"The network: {', '.join(MODELS)}, or 'package.module:Class'.")] = DEFAULT,
+    kind: Annotated[str, typer.Option(help="The network, as a recipe's model.kind names it.")] = DEFAULT,
     embedding: Annotated[
         int | None, typer.Option(help="Width of the word embeddings; left out, the network's own: 96.")
     ] = None,

@@ -1,6 +1,6 @@
 """The networks of this package by name: one line each. None is loaded, nor JAX, before one is asked for.
 
-They are all that a device runs: a plan could name a class of anybody's otherwise. Each has `examples`, settings of
+They are all that a device runs: a plan could name a class of anybody's otherwise. Each has `examples`, the settings of
 small ones, which the contract test holds to everything that is asked of a network.
 """
 

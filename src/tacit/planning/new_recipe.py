@@ -18,7 +18,7 @@ from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.recipe import Recipe
 from tacit.recipe.annotated import annotated_toml
-from tacit.recipe.model_section import DEFAULT, ModelSection, section_of
+from tacit.recipe.model_section import ModelSection, section_of
 
 Prospect = Literal["works", "costly", "cannot work"]
 
@@ -242,7 +242,7 @@ def _network(corpus: Corpus, first: ModelSection | None) -> _Network:
         size, why = (96, 670, False), f"for {MIDDLE:,} clients or more: the papers',"
         rates = ({**FAST, "learning_rate": 1.0}, 0.5, LARGE_RATES)
     embedding, units, tied = size
-    section = section_of(DEFAULT).model_validate({"embedding": embedding, "units": units, "tied": tied})
+    section = section_of().model_validate({"embedding": embedding, "units": units, "tied": tied})
     reasons = {
         "model.embedding": f"{why} and the fewer parameters, the sooner it learns",
         "model.units": "goes with the embedding",

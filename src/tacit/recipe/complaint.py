@@ -7,7 +7,8 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from tacit.errors import InputError
-from tacit.recipe.model_section import DEFAULT, ModelSection, section_of
+from tacit.networks.models import DEFAULT
+from tacit.recipe.model_section import ModelSection, section_of
 
 
 def first_complaint(error: ValidationError, recipe: type[BaseModel], values: Mapping[str, Any]) -> str:
@@ -66,4 +67,4 @@ def _of_network(given: object) -> type[ModelSection]:
     try:
         return section_of(kind if isinstance(kind, str) else DEFAULT)
     except InputError:
-        return section_of(DEFAULT)
+        return section_of()

@@ -23,7 +23,7 @@ from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.deployment_section import DeploymentSection
-from tacit.recipe.model_section import DEFAULT, Network, section_of
+from tacit.recipe.model_section import Network, section_of
 from tacit.recipe.sections import (
     NONE,
     AggregationSection,
@@ -50,7 +50,7 @@ class Recipe(Section):
 
     name: str = Field(min_length=1)
     data: DataSection
-    model: Network = Field(default_factory=lambda: section_of(DEFAULT)())
+    model: Network = Field(default_factory=lambda: section_of()())
     client: ClientSection = ClientSection()
     server: ServerSection = ServerSection()
     rounds: RoundsSection

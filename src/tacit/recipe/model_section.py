@@ -31,9 +31,13 @@ class ModelSection(BaseModel):
         return model_of(self.kind, {**own, "vocabulary": vocabulary})
 
 
-@cache
-def section_of(kind: str) -> type[ModelSection]:
+def section_of(kind: str = DEFAULT) -> type[ModelSection]:
     """The section of this kind of network. Raises: InputError where there is none, or its settings cannot be keys."""
+    return _section_of(kind)
+
+
+@cache
+def _section_of(kind: str) -> type[ModelSection]:
     network = model_class(kind)
     hints, keys = get_type_hints(network), dict[str, Any]()
     for field in dataclasses.fields(network):  # type: ignore[arg-type]  # `model_class` looked

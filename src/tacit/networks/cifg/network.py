@@ -6,7 +6,7 @@ projection is both fed back and multiplied with the output embedding. The slow, 
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.errors import InputError
@@ -66,7 +66,10 @@ class Cifg(Recurrent):
         """Fresh parameters; see `initial`."""
         from tacit.networks.cifg.initial import initial
 
-        return initial(key, **asdict(self))
+        drawn: CifgParameters = initial(
+            key, vocabulary=self.vocabulary, embedding=self.embedding, units=self.units, tied=self.tied
+        )
+        return drawn
 
     def groups(self) -> Mapping[str, tuple[str, ...]]:
         """What fine-tuning may change; the output table of a tied network is its input embedding, too."""

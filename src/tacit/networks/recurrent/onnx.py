@@ -25,14 +25,21 @@ class Weight(NamedTuple):
 
 
 class Made(NamedTuple):
-    """How a value was made."""
+    """How a value was made, but by a product."""
 
-    kind: str  # an operator of ONNX, or Affine
+    kind: str  # an operator of ONNX
     of: tuple[Factor, ...]
     at: int = 0  # of a Split: which part
     parts: int = 1  # and of how many
-    bias: Weight | None = None  # of Affine, whose last factor is the matrix
-    turned: bool = False
+
+
+class Product(NamedTuple):
+    """How a product was made: rows side by side @ matrix + bias."""
+
+    parts: "tuple[Value, ...]"
+    matrix: Weight
+    bias: Weight | None
+    turned: bool  # the matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +50,7 @@ class Value:
     name: str
     width: int
     inside: bool = False  # of the loop over words
-    made: Made | None = None
+    made: Made | Product | None = None
 
     def __add__(self, other: Factor) -> "Value":
         return self.arrays.elementwise("Add", self, other)
@@ -83,13 +90,12 @@ class OnnxArrays:
         given, (takes, width) = sum(part.width for part in parts), matrix.shape[::-1] if turned else matrix.shape
         if given != takes:
             raise InputError(f"rows of {given} numbers are multiplied with {matrix.name}, which takes {takes}.")
-        return self.product(parts, width, Made("Affine", (*parts, matrix), bias=bias, turned=turned))
+        return self.product(Product(parts, matrix, bias, turned), width)
 
-    def product(self, parts: tuple[Value, ...], width: int, made: Made) -> Value:
-        """The rows of `made`, an Affine of these parts."""
-        left = side_by_side(self.graph, [part.name for part in parts])
-        matrix: Any = made.of[-1]
-        return self.kept(multiplied(self.graph, left, matrix.name, made.bias, turned=made.turned), width, made)
+    def product(self, made: Product, width: int) -> Value:
+        """Its rows (N, width)."""
+        left = side_by_side(self.graph, [part.name for part in made.parts])
+        return self.kept(multiplied(self.graph, left, made.matrix.name, made.bias, turned=made.turned), width, made)
 
     def split(self, rows: Value, parts: int) -> tuple[Value, ...]:
         """See Arrays."""
@@ -124,7 +130,7 @@ class OnnxArrays:
         """What a factor is called where it is computed with: inside of the loop over words or not."""
         return factor.name if isinstance(factor, Value | Weight) else self.graph.number(factor, np.float32)
 
-    def kept(self, name: str, width: int, made: Made, *, inside: bool = False) -> Value:
+    def kept(self, name: str, width: int, made: Made | Product, *, inside: bool = False) -> Value:
         """A new value."""
         return Value(self, name, width, inside, made)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.networks.onnx.graph import Graph
 from tacit.networks.recurrent.cell import Cell
-from tacit.networks.recurrent.onnx import Factor, Made, OnnxArrays, Value, Weight, multiplied, side_by_side
+from tacit.networks.recurrent.onnx import Factor, Made, OnnxArrays, Product, Value, Weight, multiplied, side_by_side
 from tacit.text.vocabulary import PAD
 
 
@@ -83,7 +83,7 @@ class _Remembered(OnnxArrays):
         super().__init__(graph)
         self.made: list[Value] = []
 
-    def kept(self, name: str, width: int, made: Made, *, inside: bool = False) -> Value:
+    def kept(self, name: str, width: int, made: Made | Product, *, inside: bool = False) -> Value:
         """See OnnxArrays."""
         self.made.append(super().kept(name, width, made, inside=inside))
         return self.made[-1]
@@ -165,12 +165,12 @@ class _Forward(_Remembered):
             return self.loop.given(self.timed(factor), factor.width)
         return super().at_hand(factor, inside=inside)
 
-    def product(self, parts: tuple[Value, ...], width: int, made: Made) -> Value:
+    def product(self, made: Product, width: int) -> Value:
         """See OnnxArrays: of rows side by side, what needs no state is multiplied outside of the loop."""
-        if not any(part.inside for part in parts):
-            return super().product(parts, width, made)
+        if not any(part.inside for part in made.parts):
+            return super().product(made, width)
         total, bias = "", made.bias
-        for part in sorted(parts, key=lambda part: part.inside):
+        for part in sorted(made.parts, key=lambda part: part.inside):
             home, block = self.home(part), block_of(self.graph, made, part)
             row = multiplied(home, part.name, block, bias, turned=made.turned)
             if not part.inside:
@@ -199,24 +199,20 @@ class _Forward(_Remembered):
         return self._rows[value]
 
 
-def block_of(graph: Graph, made: Made, part: Value) -> str:
+def block_of(graph: Graph, made: Product, part: Value) -> str:
     """The rows of the matrix of a product that one of its parts is multiplied with; turned: its columns."""
-    *parts, matrix = made.of
-    if len(parts) == 1:
-        return matrix.name
-    start = sum(each.width for each in parts[: parts.index(part)])
-    return graph.op(
-        "Slice",
-        matrix.name,
-        graph.number([start]),
-        graph.number([start + part.width]),
-        graph.number([1 if made.turned else 0]),
-    )
+    if len(made.parts) == 1:
+        return made.matrix.name
+    start = sum(each.width for each in made.parts[: made.parts.index(part)])
+    ends = (graph.number([start]), graph.number([start + part.width]), graph.number([int(made.turned)]))
+    return graph.op("Slice", made.matrix.name, *ends)
 
 
 def _looked_at(value: Value) -> list[Value]:
     """The values whose numbers its derivatives need."""
     made = value.made
+    if isinstance(made, Product):
+        return list(made.parts)
     if made is None or made.kind in ("Add", "Sub", "Split"):
         return []
     return [value] if made.kind in ("Tanh", "Sigmoid") else [each for each in made.of if isinstance(each, Value)]
@@ -281,8 +277,12 @@ class _Backward:
         """Of these values, which are in the order in which they were computed."""
         for value in reversed(made):
             self._join(value)
-            if value in self.slopes and value.made is not None:
-                self._derive(value, value.made, self.slopes.pop(value))
+            if value in self.slopes:
+                slope = self.slopes.pop(value)
+                if isinstance(value.made, Product):
+                    self.product(value.made, slope, value.width)
+                elif value.made is not None:
+                    self._derive(value, value.made, slope)
         for value in list(self._pieces):
             self._join(value)
 
@@ -309,20 +309,18 @@ class _Backward:
         """The derivative of a Tanh or Sigmoid, beside slopes."""
         return _local(self.graph, kind, self.rows(value))
 
-    def product(self, made: Made, slope: _Slope, width: int) -> None:
+    def product(self, made: Product, slope: _Slope, width: int) -> None:
         """The slopes of what was multiplied, and the steps of the matrix and the bias."""
-        *parts, matrix = made.of
-        left = side_by_side(self.graph, [self.rows(part) for part in parts])  # (W, .)
+        left = side_by_side(self.graph, [self.rows(part) for part in made.parts])  # (W, .)
         left = self.graph.op("Mul", left, slope.scale) if slope.scale else left
-        self.steps.product(matrix, left, slope.name, turned=made.turned)
+        self.steps.product(made.matrix, left, slope.name, turned=made.turned)
         if made.bias is not None:
             self.steps.sum(made.bias, slope.name, slope.scale)
-        for part in parts:
+        for part in made.parts:
             if not part.inside:  # of what is, the loop knows the slope
                 block = block_of(self.graph, made, part)
-                self.give(
-                    part, _Slope(self.graph.op("Gemm", slope.name, block, transB=int(not made.turned)), slope.scale)
-                )
+                back = self.graph.op("Gemm", slope.name, block, transB=int(not made.turned))
+                self.give(part, _Slope(back, slope.scale))
 
     def _derive(self, value: Value, made: Made, slope: _Slope) -> None:
         match made.kind, made.of:
@@ -344,7 +342,7 @@ class _Backward:
             case "Gather", (Weight() as table, Value() as ids):
                 self.steps.rows(table, self.rows(ids), self.settled(slope))
             case _:
-                self.product(made, slope, value.width)
+                raise AssertionError(f"{made.kind} has no derivative here")
 
     def _times(self, slope: _Slope, factor: str) -> _Slope:
         return _Slope(self.graph.op("Mul", slope.name, factor), slope.scale)
@@ -409,15 +407,14 @@ class _BackwardInLoop(_Backward):
         """See _Backward."""
         return self.loop.given(_local(self._forward.graph, kind, self._forward.timed(value)), value.width)
 
-    def product(self, made: Made, slope: _Slope, width: int) -> None:
+    def product(self, made: Product, slope: _Slope, width: int) -> None:
         """See _Backward."""
         every, outer = self.loop.out(slope.name, width), self._forward.graph
-        for part in made.of[:-1]:
+        for part in made.parts:
             if part.inside:
                 block = block_of(outer, made, part)
                 back = block if made.turned else outer.op("Transpose", block, perm=[1, 0])
                 self.give(part, _Slope(self.graph.op("MatMul", slope.name, back)))
-
         self._later.append(lambda: self._outside.product(made, _Slope(self._of_words(every)), width))
 
     def _of_words(self, every: str) -> str:
