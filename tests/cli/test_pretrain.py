@@ -16,7 +16,7 @@ from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.jobs.train import run as trainer
+from tacit.jobs.train.learner import learner_of
 from tacit.jobs.train.run import begin, carry_on
 from tacit.keyboard.model_folder import ORIGIN, WEIGHTS, load_model, write_model
 from tacit.networks.cifg.network import Cifg
@@ -115,7 +115,7 @@ def test_a_private_run_begins_from_it_and_says_so(public: Path, tmp_path: Path) 
     recipe = private_recipe(public, tmp_path / "first")
     assert Recipe.from_toml(recipe.to_toml()) == recipe
     with begin(recipe, tmp_path / "run") as run:
-        learner = trainer._learner(run, recipe, Cache.open(public), Hooks())
+        learner = learner_of(run, recipe, Cache.open(public), Hooks())
         np.testing.assert_array_equal(learner.start, ravel_pytree(model)[0])
         carry_on(run, hardware=Hardware(workers=1), until=2)
         assert "the text that the first model was trained on (public text text.parquet)" in statement_of(run).markdown()

@@ -18,7 +18,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError, ParticipationError, RunError, TacitError, TrainingError
 from tacit.jobs.account.job import strategy_from_file
 from tacit.jobs.train import refusals as training_refusals
-from tacit.jobs.train import run as trainer
+from tacit.jobs.train import release
 from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy import Blt, Participation
 from tacit.progress import Advanced, Evaluated, Event, Warned
@@ -195,7 +195,7 @@ def test_stopped_in_the_finishing_steps(
 ) -> None:
     begin(recipe(cache), tmp_path / "run").close()
     with monkeypatch.context() as patch:
-        owner = Run if step == "tidy" else trainer
+        owner = Run if step == "tidy" else release
         real = getattr(owner, step)
 
         def stop(*arguments: Any) -> None:

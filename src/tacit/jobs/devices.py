@@ -55,16 +55,7 @@ class RealDevices:
 
     def used(self, rounds: int) -> DeploymentUsed:
         """What a run of so many rounds records of them."""
-        section = self.deployment
-        return DeploymentUsed(
-            population=section.population,
-            devices=section.devices,
-            rounds=rounds,
-            timer_seconds=None,
-            most=1,
-            keepers=len(section.keepers),
-            corrupt_keepers=section.corrupt_keepers if section.keepers else 0,
-        )
+        return DeploymentUsed.from_section(self.deployment, rounds=rounds, timer_seconds=None, most=1)
 
 
 class DevicesCollector(Collector, Protocol):

@@ -1,7 +1,7 @@
 """The report of a training run in two folders: `report/`, which may be published, and `simulation/`, with everything.
 
 The page in `simulation/` is the one to look at: accuracies, losses, times, and all that `report/` says besides. What
-may be published is `training_published.py`. Only the run's folder is read, so both can be written again anywhere and at
+may be published is `train_published.py`. Only the run's folder is read, so both can be written again anywhere and at
 any time, while the run trains too.
 """
 

@@ -4,7 +4,7 @@ Allowed here are settings, the accounting (the plan, and what follows from who t
 from noised sums, such as clip norms that follow the updates, or what the released model suggests after sentences that
 are no client's. A loss, a share of clipped updates, a count of dropped
 clients, an accuracy of held-out clients, a time or a digest of clients' text is none of that: each is an exact function
-of text, and stands in `simulation/`, which `training.py` writes. `tests/support/reports/publishable.py` lists
+of text, and stands in `simulation/`, which `train.py` writes. `tests/support/reports/publishable.py` lists
 every field.
 """
 

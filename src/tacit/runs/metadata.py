@@ -51,6 +51,11 @@ class FirstModelUsed:
     public_text: str | None
     digest: str
 
+    @classmethod
+    def from_model(cls, model: Any) -> "FirstModelUsed":
+        """model: a `keyboard.model_folder.TrainedModel`."""
+        return cls(path=str(model.path.resolve()), public_text=model.public_text, digest=model.digest)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SecureSumUsed:
@@ -71,6 +76,27 @@ class SecureSumUsed:
     protocol_dropout: float = 0.0  # with which chance each of them vanished
     keepers: int = 0  # parties that each added the noise that is accounted, in the server's place; 0: it added it
 
+    @classmethod
+    def from_encoding(cls, encoding: Any, secure: Any) -> "SecureSumUsed":
+        """encoding: a `privacy.encoding.Encoding`. secure: a `training.secure_updates.SecureUpdates`."""
+        played = secure.played
+        return cls(
+            parameters=encoding.parameters,
+            dimension=encoding.dimension,
+            clip_norm=encoding.clip_norm,
+            scale=encoding.scale,
+            report_goal=encoding.report_goal,
+            sigmas=encoding.sigmas,
+            inflation=encoding.inflation,
+            bits=encoding.bits,
+            clipping_probability=encoding.clipping_probability,
+            threshold=secure.least(encoding.report_goal),
+            protocol=None if played is None else played.protocol,
+            protocol_clients=0 if played is None else played.devices,
+            protocol_dropout=secure.dropout,
+            keepers=secure.keepers,
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeploymentUsed:
@@ -83,6 +109,21 @@ class DeploymentUsed:
     most: int | None = None  # each takes part in so many rounds at most; None: as many as the rest allows
     keepers: int = 0  # parties that open a round's sum together, and no report; 0: the server sees each report
     corrupt_keepers: int = 0  # so many of them may work with the server and learn nothing else
+
+    @classmethod
+    def from_section(
+        cls, section: Any, *, rounds: int | None, timer_seconds: float | None, most: int | None
+    ) -> "DeploymentUsed":
+        """section: a `recipe.deployment_section.DeploymentSection`; the others: what each device keeps by itself."""
+        return cls(
+            population=section.population,
+            devices=section.devices,
+            rounds=rounds,
+            timer_seconds=timer_seconds,
+            most=most,
+            keepers=len(section.keepers),
+            corrupt_keepers=section.corrupt_keepers if section.keepers else 0,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
