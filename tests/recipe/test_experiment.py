@@ -149,8 +149,7 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     losses = {"stddev": 1e9} | section(bound=st.floats(0.1, 20))
-    threshold = {"threshold": st.integers(2, goal)} if goal > 1 else {}  # a sum is of two at least
-    encoded = section(inflation=st.floats(1.001, 2), sigmas=st.floats(4, 20), **threshold)
+    encoded = section(inflation=st.floats(1.001, 2), sigmas=st.floats(4, 20), threshold=st.integers(2, max(2, goal)))
     rate, momentum = st.floats(1e-3, 10), st.just(0.0) | st.floats(1e-9, 0.99)
     method = st.sampled_from(get_args(Method))
     return (
@@ -168,7 +167,9 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
         }
         | ({"clipping": clipping} if adapting else {})
         | ({"training_loss": losses} if draw(st.booleans()) else {})
-        | ({"aggregation": {"kind": "secure"} | encoded} if draw(st.booleans()) else {})
+        | (
+            {"aggregation": {"kind": "secure"} | encoded} if draw(st.booleans()) and goal > 1 else {}
+        )  # one hides nothing
     )
 
 

@@ -34,6 +34,8 @@ from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened
 
+pytestmark = pytest.mark.usefixtures("computed_once")
+
 BITS = 19
 EASY = DevicePolicy(fewest=2, corruption=0.0)  # follows all that any device may
 COPIED = ("dimension", "bits", "most_reports", "fewest", "server_key", "nonce")

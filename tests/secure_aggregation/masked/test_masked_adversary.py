@@ -30,6 +30,8 @@ from tacit.secure_aggregation.packing import unpack
 from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened, parsed
 
+pytestmark = pytest.mark.usefixtures("computed_once")
+
 BITS, DIMENSION = 16, 20_000
 
 

@@ -2,12 +2,10 @@
 
 import math
 import random
-from functools import cache
 
 import numpy as np
 import pytest
 
-from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.messages import Advertise, Consent, MaskedVector, Shares, Unmask
 from tacit.secure_aggregation.masked.secrets import Words
 from tacit.secure_aggregation.simulate import Faults, MaskedRound, run_masked_round
@@ -15,11 +13,7 @@ from tacit.secure_aggregation.simulate import Faults, MaskedRound, run_masked_ro
 STEPS = [Advertise, Shares, MaskedVector, Consent, Unmask]
 QUICK = range(40)
 
-
-@pytest.fixture(autouse=True)
-def _checked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Everybody checks the same signatures: a check that succeeds is remembered, which halves the time of a round."""
-    monkeypatch.setattr(secrets, "check_signature", cache(secrets.check_signature))
+pytestmark = pytest.mark.usefixtures("computed_once")
 
 
 def one_round(seed: int, most: int) -> tuple[list[Words], MaskedRound]:
