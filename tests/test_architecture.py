@@ -53,6 +53,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "text",
     },
     "evaluation": {
+        "aggregation",
         "privacy",
         "federation",
         "statements",

@@ -13,7 +13,7 @@ from tests.server.documents import ASSIGNMENT, PARAMETERS, a_task
 from tacit.errors import InputError
 from tacit.federation import report_shape as expected
 from tacit.protocol.bodies import Report, model_body, most_bytes, read_model, read_report, report_body
-from tacit.protocol.train import LOSS_STEPS, TrainingAsked
+from tacit.protocol.train import TrainingAsked
 from tacit.training.private_loss import STEPS
 from tacit.training.secure_updates import RoundEncoding
 
@@ -42,7 +42,7 @@ def words(norm: float = 1.2, loss: float = 4.0, seed: int = 0) -> NDArray[np.uin
 
 
 def test_the_loss_has_the_steps_of_training() -> None:
-    assert LOSS_STEPS == STEPS
+    assert expected.LOSS_STEPS == STEPS
 
 
 @given(st.booleans(), st.booleans(), st.floats(-5, 5))

@@ -26,14 +26,14 @@ from tacit.server.http.application import application
 from tacit.server.http.connections import Connection
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
 from tacit.server.store.blobs import Blobs
 from tacit.server.store.schema import assignments
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Epochs, Issuer, enrol
 from tacit.server.sums.partial_sums import PartialSums
-from tacit.server.train import ServedCollector
+from tacit.server.train import document
 
 PATIENCE = 120.0  # seconds, after which something hangs
 TIMES = RoundTimes(
@@ -56,7 +56,7 @@ class Loopback:
     url: str
     plan: Plan
     store: Store
-    collector: ServedCollector
+    collector: ServedRounds
 
     def attempt(self, round: int) -> round_states.Attempt:
         """The last one at the round."""
@@ -89,7 +89,7 @@ def loopback(
     round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
     lease = round_states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
-    collector = ServedCollector(store, blobs, KEY, times=times, keepers=keepers)
+    collector = ServedRounds(store, blobs, KEY, document=document, times=times, keepers=keepers)
     collector.serve(plan, lease)
     if codes:
         enrol(store, codes)

@@ -17,6 +17,7 @@ from tests.server.test_train import Killed, KilledAt
 
 from tacit.device.report_body import body_of
 from tacit.errors import ProtocolError, RunError, TrainingError
+from tacit.federation.collector import Answered
 from tacit.privacy.encoding import Encoding
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
@@ -24,14 +25,14 @@ from tacit.protocol.sealed_shape import settings_of
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.masked.secrets import seeded
 from tacit.secure_aggregation.one_message.messages import KeySum, Vote
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.rounds.sealed_rounds import KeeperTransport
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import Answer, OpenRound
 from tacit.server.store.store import Store
 from tacit.server.sums import sealed_reports
-from tacit.server.train import ServedCollector
-from tacit.training import Collected, TrainingTask
+from tacit.server.train import document
+from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
 SEED, GOAL = bytes(32), 4
@@ -48,7 +49,7 @@ def encoding() -> RoundEncoding:
     )
 
 
-def a_task(round: int = 0) -> TrainingTask:
+def a_task(round: int = 0) -> TrainQuestion:
     return a_training_task(round, goal=GOAL, secure=encoding())
 
 
@@ -73,12 +74,18 @@ class SealedFleet(Fleet):
         said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
         round_states.enter_run(self.store, self.plan.run, **said)
 
-    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedCollector:
+    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedRounds:
         self.clock.now += 100.0
         lease = round_states.take_lease(self.store, self.plan.run, seconds=60)
         assert lease is not None
-        made = ServedCollector(
-            store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
+        made = ServedRounds(
+            store or self.store,
+            self.blobs,
+            KEY,
+            document=document,
+            times=times,
+            keepers=self.transports or self.keepers,
+            wait=self.wait,
         )
         made.serve(self.plan, lease)
         return made
@@ -116,12 +123,12 @@ def fleet(tmp_path: Path) -> Iterator[SealedFleet]:
         yield SealedFleet(folder, keepers=keepers_in(tmp_path, count=2, least=GOAL))
 
 
-def assert_sum_of(got: Collected, devices: list[int]) -> None:
+def assert_sum_of(got: Answered, devices: list[int]) -> None:
     """To the bit the sum of what these devices encoded."""
     whole = np.sum([words_of(device) for device in devices], axis=0, dtype=np.uint32)
     total, short, losses = encoding().opened(whole, len(devices))
-    assert np.asarray(got.total).tobytes() == total.tobytes()
-    assert (got.reports, got.short_updates, got.losses) == (len(devices), short, losses)
+    assert np.asarray(got.values).tobytes() == total.tobytes()
+    assert (got.reports, got.beside.get("short"), got.beside.get("bounded_loss")) == (len(devices), short, losses)
 
 
 def assert_one_set_is_signed(fleet: SealedFleet) -> None:
@@ -155,7 +162,7 @@ def test_a_closed_sealed_round_needs_no_keeper_again(fleet: SealedFleet) -> None
     for each in fleet.keepers:
         each.away = True
     again, _ = fleet.collector().collect((), a_task(), seed=SEED)
-    assert np.asarray(got.total).tobytes() == np.asarray(again.total).tobytes()
+    assert np.asarray(got.values).tobytes() == np.asarray(again.values).tobytes()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
@@ -336,4 +343,4 @@ def test_a_collector_without_the_keepers_of_its_plan_is_refused(fleet: SealedFle
     lease = round_states.take_lease(fleet.store, fleet.plan.run, seconds=60)
     assert lease is not None
     with pytest.raises(RunError, match="names 2 keepers, and 0 are known here"):
-        ServedCollector(fleet.store, fleet.blobs, KEY).serve(fleet.plan, lease)
+        ServedRounds(fleet.store, fleet.blobs, KEY, document=document).serve(fleet.plan, lease)

@@ -26,6 +26,7 @@ class FederatedKind(Kind):
 
     version: int = 1  # of what a device computes
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
+    server: str  # what `tacit serve` is given: a `server.served.ServedJob`
 
 
 KINDS: Mapping[str, Kind] = {
@@ -37,6 +38,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.train.job:resume_training",
             report="tacit.reports.train:write_report",
             question="tacit.protocol.train:TrainingAsked",
+            server="tacit.server.train:ServedTraining",
         ),
         FederatedKind(
             name="discover",
@@ -44,18 +46,21 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.discover.job:resume",
             report="tacit.reports.discover:write_report",
             question="tacit.protocol.discover:WordsAsked",
+            server="tacit.server.discover:ServedWords",
         ),
         FederatedKind(
             name="evaluate",
             metadata="tacit.runs.metadata:EvaluationMetadata",
             resume="tacit.jobs.evaluate.job:resume_evaluation",
             question="tacit.protocol.count:EvaluateAsked",
+            server="tacit.server.count_files:ServedEvaluation",
         ),
         FederatedKind(
             name="personalize",
             metadata="tacit.runs.metadata:PersonalizationMetadata",
             resume="tacit.jobs.personalize.job:resume_personalization",
             question="tacit.protocol.count:PersonalizeAsked",
+            server="tacit.server.count_files:ServedPersonalization",
         ),
         Kind(
             name="type",

@@ -16,7 +16,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import (
     UNCHANGED,
     Histogram,
@@ -38,6 +38,7 @@ from tacit.evaluation.fairness import (
 from tacit.evaluation.intervals import as_share, complement
 from tacit.evaluation.on_device import ModelsAsked, Network
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
@@ -73,7 +74,7 @@ class Asked:
         return self.whom.named(self.models)
 
     @property
-    def task(self) -> HistogramTask:
+    def task(self) -> CountQuestion:
         """What is asked in the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
         asks = ModelsAsked(
@@ -81,7 +82,7 @@ class Asked:
             sentences=self.settings.sentences,
             words=self.settings.words,
         )
-        return HistogramTask(
+        return CountQuestion(
             step=0,
             steps=1,
             devices=self.whom.count,

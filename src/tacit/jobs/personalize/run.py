@@ -16,7 +16,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.counts.release import HistogramQuery, exactly
@@ -26,6 +26,7 @@ from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import Policy
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
@@ -60,11 +61,11 @@ class Asked:
         places = np.arange(self.whom.count)
         return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
-    def task(self, step: int, policies: tuple[Policy, ...] | None) -> HistogramTask:
+    def task(self, step: int, policies: tuple[Policy, ...] | None) -> CountQuestion:
         """What the group of a step is asked: to design policies (None), or to judge these."""
         network = Network(self.model.network, self.model.parameters)
         asks = StrategiesAsked(model=network, settings=self.settings, policies=policies)
-        return HistogramTask(
+        return CountQuestion(
             step=step,
             steps=len(self.groups),
             devices=len(self.groups[step]),
@@ -270,7 +271,7 @@ def _simulated(asked: Asked, run: Run, price: ReleasePrice, known: _Known) -> Co
     )
 
 
-def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQuery]:
+def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
     assert isinstance(task.asks, StrategiesAsked)  # of every task here
     asked, policies = task.asks.settings.queries, task.asks.policies
@@ -279,7 +280,7 @@ def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQu
     return [*asked.about_strategies(part, silent), *asked.about_policies(policies, part, silent)]
 
 
-def _answers(asked: Asked, answer: Callable[[HistogramTask], Mapping[str, Histogram]]) -> Answers:
+def _answers(asked: Asked, answer: Callable[[CountQuestion], Mapping[str, Histogram]]) -> Answers:
     """Ask the first group, choose policies by what it answered, ask the second group about them."""
     queries = asked.settings.queries
     designed = answer(asked.task(0, None))

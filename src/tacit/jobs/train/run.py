@@ -23,6 +23,7 @@ from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
+from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import Asked, check_left, confirm, entered, settle
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.baselines import note_baselines, note_suggestions
@@ -50,7 +51,7 @@ from tacit.runs.draft import SETTINGS
 from tacit.runs.metadata import DeploymentUsed, FirstModelUsed, SecureSumUsed
 from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.text.vocabulary import Vocabulary
-from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
+from tacit.training import Learner, RoundPlan, SimulatedCollector, generator_for, key_from_seed
 from tacit.training.cohort import Workers, shard_size
 from tacit.training.divergence import Drowning
 from tacit.training.hooks import Hooks

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.errors import RunError
-from tacit.evaluation.counts.collect import HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.settings import ReleasePrice
 from tacit.evaluation.type_ab.measures import Tally
 from tacit.evaluation.type_ab.release import queries_about
@@ -192,7 +192,7 @@ def _release_and_report(
         budget.confirm(run)
         numbers: NDArray[np.int64] = np.array([user.number for user in test.typed.users], np.int64)
         queries = queries_about(typed.a, typed.b)
-        task = HistogramTask(
+        task = CountQuestion(
             step=0,
             steps=1,
             devices=len(numbers),
