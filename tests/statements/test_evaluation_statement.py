@@ -9,8 +9,8 @@ from tests.statements.test_ledger import counted
 
 from tacit.errors import AccountingError, InputError, UnknownRelease
 from tacit.privacy import Independent, Participation
-from tacit.statements import EvaluationFacts, NoisedSum
-from tacit.statements.statement import checksum, evaluation_figures, statement
+from tacit.statements import EvaluationFacts, NoisedSum, count
+from tacit.statements.statement import checksum, statement
 from tacit.statements.verify import verify
 
 TWO_STEPS = Participation(rounds=2, min_separation=2, max_participations=1)
@@ -66,7 +66,7 @@ def test_it_verifies_line_by_line(facts: EvaluationFacts) -> None:
 
 
 def test_a_client_of_one_of_two_steps_pays_once() -> None:
-    figures = evaluation_figures(CENTRAL)
+    figures = count.figures(CENTRAL)
     assert figures["zcdp"] == pytest.approx(1 / 18) and figures["kind"] == "central"
     assert figures["histograms"] == [11, 9]
     assert figures["stddev_of_a_count"] == pytest.approx([3 * 11**0.5, 3 * 3])

@@ -13,8 +13,8 @@ from tacit.privacy import Blt, Guarantee, Independent, Participation, Toeplitz, 
 from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense
 from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
+from tacit.statements.train import account_command
 from tacit.statements.train_facts import Extrapolation, SideRelease
-from tacit.statements.train_text import account_command
 
 PLAN = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 PROMISE = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=5.0, noise_multiplier=7.0)

@@ -18,6 +18,8 @@ class Kind:
     metadata: str  # what a run records of itself when it begins: a `runs.metadata.Metadata`
     resume: str  # goes on with an open run, and takes of `jobs.resume` the arguments that mean something to it
     report: str | None = None  # writes the report of a run from its folder; None: the job that is resumed writes it
+    statement: str | None = None  # the module of its privacy statement: `statements.statement.formats` says what it has
+    unstated: str | None = None  # why there is none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,7 @@ class FederatedKind(Kind):
 
     version: int = 1  # of what a device computes
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
+    device: str  # what a device does: a `device.task_handler.Doing`
     server: str  # what `tacit serve` is given: a `server.served.ServedJob`
 
 
@@ -38,7 +41,9 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.train.job:resume_training",
             report="tacit.reports.train:write_report",
             question="tacit.protocol.train:TrainingAsked",
+            device="tacit.device.train:TrainingDoing",
             server="tacit.server.train:ServedTraining",
+            statement="tacit.statements.train",
         ),
         FederatedKind(
             name="discover",
@@ -46,37 +51,46 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.discover.job:resume",
             report="tacit.reports.discover:write_report",
             question="tacit.protocol.discover:WordsAsked",
+            device="tacit.device.discover:WordsDoing",
             server="tacit.server.discover:ServedWords",
+            statement="tacit.statements.discover",
         ),
         FederatedKind(
             name="evaluate",
             metadata="tacit.runs.metadata:EvaluationMetadata",
             resume="tacit.jobs.evaluate.job:resume_evaluation",
             question="tacit.protocol.count:EvaluateAsked",
+            device="tacit.device.count:HistogramsDoing",
             server="tacit.server.count_files:ServedEvaluation",
+            statement="tacit.statements.count",
         ),
         FederatedKind(
             name="personalize",
             metadata="tacit.runs.metadata:PersonalizationMetadata",
             resume="tacit.jobs.personalize.job:resume_personalization",
             question="tacit.protocol.count:PersonalizeAsked",
+            device="tacit.device.count:HistogramsDoing",
             server="tacit.server.count_files:ServedPersonalization",
+            statement="tacit.statements.count",
         ),
         Kind(
             name="type",
             metadata="tacit.runs.metadata:TypingMetadata",
             resume="tacit.jobs.type_ab.job:resume_typing",
+            statement="tacit.statements.count",
         ),
         Kind(
             name="tune",
             metadata="tacit.runs.metadata:TuningMetadata",
             resume="tacit.jobs.tune.job:resume_tuning",
+            unstated="its trials are runs in the folder, each with its own account; name one of them",
         ),
         Kind(
             name="pretrain",
             metadata="tacit.runs.metadata:PretrainingMetadata",
             resume="tacit.jobs.pretrain:resume_pretraining",
             report="tacit.reports.pretrain:write_report",
+            unstated="it reads public text, and nothing is promised to anybody",
         ),
     )
 }

@@ -51,7 +51,7 @@ from tacit.reports import evaluate as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
 from tacit.runs.metadata import EvaluationMetadata
-from tacit.statements.run_facts import promise_of
+from tacit.statements.count import promise_of
 
 AT_ONCE = 64  # clients whose sentences are in memory together
 COUNTS = Path("simulation") / "counts.jsonl"

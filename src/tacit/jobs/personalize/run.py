@@ -40,7 +40,7 @@ from tacit.reports import personalize as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
 from tacit.runs.metadata import PersonalizationMetadata
-from tacit.statements.run_facts import promise_of
+from tacit.statements.count import promise_of
 
 FEWEST = 2  # clients of a group that have a spread, hence an interval
 OUTCOMES = Path("simulation") / "outcomes.jsonl"

@@ -28,7 +28,7 @@ from tacit.reports import type_ab as report
 from tacit.reports.page import FOR_READERS, ReportFiles, write_both
 from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
-from tacit.statements.run_facts import promise_of
+from tacit.statements.count import promise_of
 
 T = TypeVar("T")
 TALLIES = Path("simulation") / "tallies.jsonl"
