@@ -69,7 +69,7 @@ def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
 
 
 def _published(kind: str, settings: Mapping[str, Any]) -> str:
-    """What is asked, as `histogram_tasks.AskedInPlan` reads it; models by the names of their folders: where they lie
+    """What is asked, as `evaluation.in_plan.AskedInPlan` reads it; models by the names of their folders: where they lie
     here is no device's business.
     """
     models = settings["models"] if "models" in settings else [settings["model"]]
