@@ -3,14 +3,15 @@
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
+from typing import get_args
 
 from tests.conftest import REPOSITORY
 
-from tacit.federation.kinds import KINDS, loaded
+from tacit.federation.kinds import KINDS, FederatedKind, loaded
 
 PACKAGE = REPOSITORY / "src" / "tacit"
 # docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
@@ -53,6 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "text",
     },
     "evaluation": {
+        "aggregation",
         "privacy",
         "federation",
         "statements",
@@ -408,13 +410,55 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1 - documented
 
 
+# Strings that are kinds' names and something else there: functions of `import tacit`, and commands.
+NO_KINDS = {"__init__.py", "cli/commands.py", "device/task_handlers.py"}
+
+
+def test_kinds_stand_in_one_table() -> None:
+    """Whatever differs from kind to kind is a part in `KINDS`: nowhere else is there a table or a chain by kind."""
+    found = {named(path): names for path in SOURCES if len(names := kinds_told_apart(tree_of(path))) > 1}
+    assert not found.keys() - NO_KINDS, f"{found}: make it a part of the kind (federation/kinds.py)"
+
+
+def kinds_told_apart(tree: ast.AST) -> set[str]:
+    """Names of kinds by which one table, `match` or function tells kinds apart; the largest such set of a file."""
+    sets = [set[str]()]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Dict):
+            sets.append(kind_names(node.keys))
+        elif isinstance(node, ast.Match):
+            sets.append(kind_names(each for case in node.cases for each in ast.walk(case.pattern)))
+        elif isinstance(node, ast.FunctionDef):
+            compared = (each for each in ast.walk(node) if isinstance(each, ast.Compare))
+            sets.append(kind_names(part for each in compared for part in ast.walk(each)))
+    return max(sets, key=len)
+
+
+def kind_names(nodes: Iterable[ast.AST | None]) -> set[str]:
+    return {str(each.value) for each in nodes if isinstance(each, ast.Constant) and each.value in KINDS}
+
+
+def test_a_table_by_kind_is_found() -> None:
+    for code in (
+        "T = {'train': 1, 'evaluate': 2}",
+        "match kind:\n    case 'train': pass\n    case 'discover' | 'tune': pass",
+        "def f(kind):\n    return 1 if kind == 'train' else 2 if 'personalize' == kind else 3",
+        "def f(kind):\n    return kind in ('evaluate', 'personalize')",
+    ):
+        assert len(kinds_told_apart(ast.parse(code))) > 1, code
+    assert len(kinds_told_apart(ast.parse("T = {'train': 1, 'test': 2}\nif kind == 'train': pass"))) < 2
+
+
 def test_every_part_of_every_kind_is_there() -> None:
     for name, kind in KINDS.items():
         assert kind.name == name and loaded(kind.metadata).kind == name
         parts = {field.name: getattr(kind, field.name) for field in fields(kind)}
         for field, part in parts.items():
-            if isinstance(part, str) and ":" in part:
-                assert callable(loaded(part)), f"{field} of {name}"
+            if isinstance(part, str) and part.startswith("tacit."):
+                assert callable(loaded(part)) == (":" in part), f"{field} of {name}"
+        assert (kind.statement is None) != (kind.unstated is None), f"{name} says what it promises, or why nothing"
+        if isinstance(kind, FederatedKind):
+            assert get_args(loaded(kind.question).model_fields["kind"].annotation) == (name,)
 
 
 def test_names_tell_a_story() -> None:

@@ -537,16 +537,16 @@ def one_round(
 
     from tacit.privacy.separation import DeviceSeparation
     from tacit.server.rounds.keepers import HttpKeeper
-    from tacit.server.rounds.rounds import RoundTimes
+    from tacit.server.rounds.rounds import RoundTimes, ServedRounds
     from tacit.server.store import round_states
-    from tacit.server.train import ServedCollector
-    from tacit.training import ClientTraining, TrainingTask
+    from tacit.server.train import document
+    from tacit.training import ClientTraining, TrainQuestion
 
     times = RoundTimes(over_selection=1.0, selecting=900.0, reporting=900.0, pause=0.0, poll=0.1, attempts=1)
     keepers = [HttpKeeper(each.url, bytes.fromhex(each.identity), server.key) for each in server.keepers]
-    collector = ServedCollector(server.store, server.blobs, server.key, times=times, keepers=keepers)
+    collector = ServedRounds(server.store, server.blobs, server.key, document=document, times=times, keepers=keepers)
     collector.serve(server.plan, server.lease)
-    task = TrainingTask(
+    task = TrainQuestion(
         round=0,
         model=jnp.zeros(parameters, jnp.float32),
         client=ClientTraining(),

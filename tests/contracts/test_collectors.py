@@ -20,7 +20,9 @@ from tests.support.training.tiny import cohorts_of, cores, poisoned_loss, tiny_c
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TrainingError
-from tacit.training import Collected, Collector, Learner, RoundPlan, SimulatedCollector, TrainingTask
+from tacit.federation.collector import Answered, Collector
+from tacit.federation.report_shape import LOSS, SHORT
+from tacit.training import Learner, RoundPlan, SimulatedCollector, TrainQuestion
 from tacit.training.client import Loss, Model, Step
 from tacit.training.cohort import Workers
 from tacit.training.one_by_one import OneByOne
@@ -63,11 +65,12 @@ def learner(cache: Cache) -> Learner:
     return tiny_learner(cache)  # one, since compiled code is kept by it
 
 
-def assert_alike(got: Collected, slow: Collected) -> None:
+def assert_alike(got: Answered, slow: Answered) -> None:
     np.testing.assert_array_equal(got.clients, slow.clients)
-    assert (got.reports, got.dropped, got.short_updates) == (slow.reports, slow.dropped, slow.short_updates)
-    assert got.losses == pytest.approx(slow.losses, rel=1e-4, abs=1e-4) and got.losses != 0
-    assert np.linalg.norm(got.total - slow.total) <= 1e-5 * np.linalg.norm(slow.total)
+    assert (got.reports, got.dropped, got.beside.get(SHORT)) == (slow.reports, slow.dropped, slow.beside.get(SHORT))
+    losses = got.beside.get(LOSS)
+    assert losses == pytest.approx(slow.beside.get(LOSS), rel=1e-4, abs=1e-4) and losses != 0
+    assert np.linalg.norm(got.values - slow.values) <= 1e-5 * np.linalg.norm(slow.values)
 
 
 @every_collector
@@ -80,7 +83,7 @@ def test_it_brings_what_devices_asked_one_by_one_bring(learner: Learner, plan: R
         got, state = collector.collect(state, task, seed=SEED)
         twin, slow_state = slow.collect(slow_state, task, seed=SEED)
         assert_alike(got, twin)
-        assert got.reports == plan.report_goal and 0 < (got.short_updates or 0) < got.reports
+        assert got.reports == plan.report_goal and 0 < (got.beside.get(SHORT) or 0) < got.reports
         for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(slow_state), strict=True):
             np.testing.assert_array_equal(a, b)
 
@@ -93,18 +96,18 @@ def test_the_same_question_has_the_same_answer_and_the_state_stays(
     state = collector.init()
     before = jax.tree.map(np.array, state)
     one, two = (collector.collect(state, task_of(learner, plan), seed=SEED)[0] for _ in range(2))
-    np.testing.assert_array_equal(one.total, two.total)
+    np.testing.assert_array_equal(one.values, two.values)
     for a, b in zip(jax.tree.leaves(before), jax.tree.leaves(state), strict=True):
         np.testing.assert_array_equal(a, b)
     other, _ = collector.collect(state, task_of(learner, plan), seed=bytes(31) + b"x")
-    assert not np.array_equal(one.total, other.total), "devices draw their own sentences by the seed"
+    assert not np.array_equal(one.values, other.values), "devices draw their own sentences by the seed"
 
 
 @every_collector
 def test_no_device_adds_more_than_the_clip_norm(learner: Learner, plan: RoundPlan, made: Made) -> None:
     task = task_of(learner, plan, clip_norm=1e-3)
     got, _ = made(learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
-    assert np.linalg.norm(got.total) <= 1e-3 * got.reports * (1 + 1e-5)
+    assert np.linalg.norm(got.values) <= 1e-3 * got.reports * (1 + 1e-5)
 
 
 @every_collector
@@ -117,11 +120,13 @@ def test_encoded_updates_sum_up_to_the_plain_sum_within_their_rounding(
     twin, _ = COLLECTORS["one by one"](learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
     assert_alike(got, twin)
     plain, _ = made(learner, plan).collect(made(learner, plan).init(), replace(task, secure=None), seed=SEED)
-    assert (got.reports, got.short_updates) == (plain.reports, plain.short_updates)
-    assert got.losses == pytest.approx(plain.losses, abs=got.reports * 10.0 / 2**16) and got.losses != plain.losses
+    assert (got.reports, got.beside.get(SHORT)) == (plain.reports, plain.beside.get(SHORT))
+    assert got.beside.get(LOSS) == pytest.approx(
+        plain.beside.get(LOSS), abs=got.reports * 10.0 / 2**16
+    ) and got.beside.get(LOSS) != plain.beside.get(LOSS)
     # The rounding of a coordinate has a variance of 1/6 on average, and there are many.
     rounding = math.sqrt(got.reports * len(learner.start) / 6) / task.secure.encoding.scale
-    error = float(np.linalg.norm(got.total - plain.total))
+    error = float(np.linalg.norm(got.values - plain.values))
     assert 0.9 * rounding < error < 1.1 * rounding
 
 
@@ -130,7 +135,7 @@ def test_nobody_is_asked_for_a_bit_that_nobody_wants(learner: Learner, plan: Rou
     got, _ = made(learner, plan).collect(
         made(learner, plan).init(), task_of(learner, plan, clip_estimate=None, loss_bound=None), seed=SEED
     )
-    assert got.short_updates is None and got.losses is None
+    assert got.beside.get(SHORT) is None and got.beside.get(LOSS) is None
 
 
 @pytest.mark.parametrize("secure", [False, True], ids=["in the clear", "encoded"])
@@ -183,7 +188,7 @@ def test_devices_compute_what_they_are_given_to_compute(learner: Learner, plan: 
     got, twin = (each.collect(each.init(), task, seed=SEED)[0] for each in (collector, slow))
     assert_alike(got, twin)
     usual, _ = made(learner, plan).collect(made(learner, plan).init(), task, seed=SEED)
-    assert np.linalg.norm(got.total) > 3 * np.linalg.norm(usual.total)
+    assert np.linalg.norm(got.values) > 3 * np.linalg.norm(usual.values)
 
 
 # -- what a round refuses ----------------------------------------------------------------------------------------------
@@ -193,36 +198,38 @@ class Wrong:
     """A collector that brings something else than it owes."""
 
     def __init__(self, learner: Learner, plan: RoundPlan, **changes: Any) -> None:
-        self._right, self._changes = COLLECTORS["simulated on a core"](learner, plan), changes
+        self._right, self._beside = COLLECTORS["simulated on a core"](learner, plan), changes.pop("beside", {})
+        self._changes = changes
 
     def init(self) -> Any:
         return self._right.init()
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
-        collected, after = self._right.collect(state, task, seed=seed)
-        return collected._replace(**self._changes), after
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
+        answered, after = self._right.collect(state, task, seed=seed)
+        beside = {name: value for name, value in {**answered.beside, **self._beside}.items() if value is not None}
+        return answered._replace(**self._changes, beside=beside), after
 
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        ({"total": jnp.zeros(3)}, r"a sum of shape \(3,\)"),
-        ({"total": None}, "a sum that is not finite"),
+        ({"values": jnp.zeros(3)}, r"a sum of shape \(3,\)"),
+        ({"values": None}, "a sum that is not finite"),
         ({"clients": np.array([4, 4])}, "a client twice"),
         ({"clients": np.array([], np.int64)}, "reports of 0 clients"),
-        ({"short_updates": None}, "no count of short updates"),
-        ({"short_updates": 7}, "7 short updates of 6"),
-        ({"losses": None}, "no sum of losses"),
-        ({"losses": 12.1}, "losses that sum up to 12.1, beyond 6 times half their bound"),
-        ({"losses": math.nan}, "losses that sum up to nan"),
-        ({"reports": 0, "dropped": 6}, "none of 6 clients' updates was finite"),
+        ({"beside": {"short": None}}, "no count of short updates"),
+        ({"beside": {"short": 7}}, "7 short updates of 6"),
+        ({"beside": {"bounded_loss": None}}, "no sum of losses"),
+        ({"beside": {"bounded_loss": 12.1}}, "losses that sum up to 12.1, beyond 6 times half their bound"),
+        ({"beside": {"bounded_loss": math.nan}}, "losses that sum up to nan"),
+        ({"reports": 0}, "none of 6 clients' updates was finite"),
     ],
 )
 def test_what_no_guarantee_covers_is_refused(
     learner: Learner, plan: RoundPlan, changes: dict[str, Any], complaint: str
 ) -> None:
-    if "total" in changes and changes["total"] is None:
-        changes = {"total": jnp.full(len(learner.start), np.nan, np.float32)}
+    if "values" in changes and changes["values"] is None:
+        changes = {"values": jnp.full(len(learner.start), np.nan, np.float32)}
     collector = Wrong(learner, plan, **changes)
     state = initial_state(learner.start, plan, collector)
     with pytest.raises(TrainingError, match=f"round 0: .*{complaint}"):

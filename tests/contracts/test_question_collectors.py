@@ -12,10 +12,11 @@ from scipy.stats import ks_2samp
 from tacit.data import ClientText
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery import collect
-from tacit.discovery.collect import AtOnce, Collector, OneByOne, QuestionTask, SecurelySummed
+from tacit.discovery.collect import AtOnce, DiscoverQuestion, OneByOne, SecurelySummed
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.federation.collector import Answered, Collector
 from tacit.randomizers.registry import RANDOMIZERS
 from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
 from tacit.statements.local_releases import LocalReports
@@ -44,39 +45,45 @@ def typed() -> TypedWords:
     return read_typed_words(Typed(), lambda texts: Counter(texts[0].split()), frozenset())  # type: ignore[arg-type]
 
 
-def task(epsilon: float = NO_NOISE, users: int = 12, **changes: Any) -> QuestionTask:
+def task(epsilon: float = NO_NOISE, users: int = 12, **changes: Any) -> DiscoverQuestion:
     settings = LocalReportSettings(
         local_epsilon=epsilon,
         contributions=changes.pop("contributions", 2),
         sampler=changes.pop("sampler", "greedy"),
         randomizer=changes.pop("randomizer", "subset-selection"),
     )
-    whole: dict[str, Any] = {"group": 0, "question": PREFIXES, "settings": settings, "first_user": 0, "users": users}
-    return QuestionTask(**{**whole, **changes})
+    whole: dict[str, Any] = {"round": 0, "question": PREFIXES, "settings": settings, "first_user": 0, "users": users}
+    return DiscoverQuestion(**{**whole, **changes})
+
+
+def asked_of(collector: Collector, question: DiscoverQuestion) -> Answered:
+    return collector.collect(collector.init(), question, seed=b"")[0]
 
 
 @pytest.mark.parametrize("collector", COLLECTORS)
 class TestEveryCollector:
     def test_a_groups_sum_is_whole_and_repeatable(self, collector: Any, typed: TypedWords) -> None:
         made: Collector = collector(typed=typed, assignment=4, seed=9)
-        assert made.clients == len(DEVICES)
         for asked in (task(), task(question=WordQuestion(words=("ab", "b"))), task(2.0, users=0)):
-            votes, reports = made.collect(asked)
+            answered = asked_of(made, asked)
+            votes = answered.values
             assert votes.shape == (asked.question.domain,) and votes.dtype == np.int64
-            assert reports == asked.users * asked.settings.contributions
-            assert np.array_equal(made.collect(asked).votes, votes)
-        other = made.collect(task(2.0, group=1)).votes
-        assert not np.array_equal(made.collect(task(2.0)).votes, other)  # each group draws its own randomness
+            assert (answered.reports, answered.clients) == (asked.users, asked.users)
+            assert np.array_equal(asked_of(made, asked).values, votes)
+        other = asked_of(made, task(2.0, round=1)).values
+        assert not np.array_equal(asked_of(made, task(2.0)).values, other)  # each group draws its own randomness
 
     def test_without_a_seed_devices_use_the_operating_system(self, collector: Any, typed: TypedWords) -> None:
         made = collector(typed=typed, assignment=4)
-        assert any(not np.array_equal(made.collect(task(0.5)).votes, made.collect(task(0.5)).votes) for _ in range(5))
+        assert any(
+            not np.array_equal(asked_of(made, task(0.5)).values, asked_of(made, task(0.5)).values) for _ in range(5)
+        )
 
     def test_no_client_is_in_two_groups(self, collector: Any, typed: TypedWords) -> None:
         """What groups of users answer, summed over all groups, is what everybody answers at once."""
         made = collector(typed=typed, assignment=4, seed=1)
-        parts = [made.collect(task(group=n, first_user=6 * n, users=6)).votes for n in range(4)]
-        assert np.array_equal(np.sum(parts, axis=0), made.collect(task(users=24)).votes)
+        parts = [asked_of(made, task(round=n, first_user=6 * n, users=6)).values for n in range(4)]
+        assert np.array_equal(np.sum(parts, axis=0), asked_of(made, task(users=24)).values)
 
     def test_a_whole_run_finds_the_words(self, collector: Any, typed: TypedWords) -> None:
         settings = DiscoverySettings(
@@ -90,7 +97,7 @@ class TestEveryCollector:
             seed=3,
         )
         made = collector(typed=typed, assignment=3, resampled=True, seed=3)
-        found = discover(settings, made, Nothing(), known={"b"})
+        found = discover(settings, made, Nothing(), population=len(DEVICES), known={"b"})
         assert set(found.words) == {"a", "ab", "abc", "cab"}
         assert [layer.release.users for layer in found.layers] == [60] * 4
         assert found.counts is not None and found.counts.reports == 180
@@ -102,7 +109,7 @@ class Nothing:
     def read(self, name: str) -> None:
         return None
 
-    def write(self, name: str, release: LocalReports, output: dict[str, Any]) -> None:
+    def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         pass
 
 
@@ -112,9 +119,9 @@ def test_where_nothing_is_drawn_the_sums_are_equal(
     typed: TypedWords, question: PrefixQuestion, resampled: bool
 ) -> None:
     asked = task(question=question, first_user=5)
-    first, *others = (each(typed=typed, assignment=2, resampled=resampled).collect(asked) for each in COLLECTORS)
+    first, *others = (asked_of(each(typed=typed, assignment=2, resampled=resampled), asked) for each in COLLECTORS)
     assert all(first.reports == other.reports for other in others)
-    assert all(np.array_equal(first.votes, other.votes) for other in others)
+    assert all(np.array_equal(first.values, other.values) for other in others)
 
 
 @pytest.mark.parametrize("randomizer", RANDOMIZERS)
@@ -130,7 +137,7 @@ def test_a_secure_sum_is_the_plain_sum_of_the_same_votes(
 
     monkeypatch.setattr(collect, "secure_total", told)
     made = SecurelySummed(typed=typed, assignment=2, seed=8, secure=SimulatedProtocol(devices=5))
-    votes = made.collect(asked).votes
+    votes = asked_of(made, asked).values
     [(plain, playing)] = given
     assert playing == 5 and np.array_equal(votes, plain)
 
@@ -141,7 +148,7 @@ def test_sums_are_of_one_law(typed: TypedWords, randomizer: str) -> None:
     asked = task(2.0, sampler="random", randomizer=randomizer)
     wrong = replace(asked, settings=replace(asked.settings, local_epsilon=1.0))
     slow, fast, other = (
-        np.array([of(typed=typed, assignment=2, seed=8).collect(replace(each, group=n)).votes for n in range(300)])
+        np.array([asked_of(of(typed=typed, assignment=2, seed=8), replace(each, round=n)).values for n in range(300)])
         for of, each in ((OneByOne, asked), (AtOnce, replace(asked)), (AtOnce, wrong))
     )
     same = [ks_2samp(slow[:, answer], fast[:, answer]).pvalue for answer in range(PREFIXES.domain)]

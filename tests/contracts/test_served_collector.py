@@ -23,19 +23,21 @@ from tests.support.server.stores import Clock, quick_folder, sqlite_store
 from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
 
 from tacit.device.report_body import body_of
+from tacit.federation.collector import Answered
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import Report, read_model, sha256
 from tacit.protocol.messages import Assignment
 from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.train import TrainingAsked
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import Blobs
 from tacit.server.sums.partial_sums import PartialSums
-from tacit.server.train import ServedCollector
-from tacit.training import Collected, Learner, RoundPlan, TrainingTask
+from tacit.server.train import document
+from tacit.training import Learner, RoundPlan, TrainQuestion
 from tacit.training.one_by_one import OneByOne, report_of
 
 OPERATOR = OperatorKey(bytes(32))
@@ -64,7 +66,7 @@ class Network:
         self,
         folder: Path,
         learner: Learner,
-        task: TrainingTask,
+        task: TrainQuestion,
         cohort: Sequence[int],
         workers: int,
         keepers: Sequence[Here] = (),
@@ -84,7 +86,7 @@ class Network:
         snapshot = Snapshot(self.store)
         return Services(store=self.store, blobs=self.blobs, key=OPERATOR, worker=name, snapshot=snapshot, sums=sums)
 
-    def collected(self) -> Collected:
+    def collected(self) -> Answered:
         """The round, as a coordinator collects it."""
         made = a_plan(run="tiny")
         if self._keepers:
@@ -97,8 +99,8 @@ class Network:
         lease = round_states.take_lease(self.store, made.run, seconds=60)
         assert lease is not None
         times = RoundTimes(over_selection=1.0, attempts=1)
-        collector = ServedCollector(
-            self.store, self.blobs, OPERATOR, times=times, keepers=self._keepers, wait=self.wait
+        collector = ServedRounds(
+            self.store, self.blobs, OPERATOR, document=document, times=times, keepers=self._keepers, wait=self.wait
         )
         collector.serve(made, lease)
         return collector.collect((), self._task, seed=bytes(32))[0]
@@ -125,13 +127,13 @@ class Network:
         answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
         asked = given.signed_task.task
-        model = read_model((await http.get(asked.content.path)).content, asked.training.parameters)
+        model = read_model((await http.get(asked.content.path)).content, asked.asking(TrainingAsked).parameters)
         task = replace(
             self._task,
             model=jnp.asarray(model),
-            clip_norm=asked.training.clip_norm,
-            clip_estimate=asked.training.clip_estimate,
-            loss_bound=asked.training.loss_bound,
+            clip_norm=asked.asking(TrainingAsked).clip_norm,
+            clip_estimate=asked.asking(TrainingAsked).clip_estimate,
+            loss_bound=asked.asking(TrainingAsked).loss_bound,
         )
         made = report_of(self._learner.work(task.client), task, client, seed=SEED)
         report = Report(made.update, made.usable, made.short, made.bounded_loss)
@@ -143,23 +145,23 @@ class Network:
         assert sent.status_code == 200, sent.text
 
 
-def asked_one_by_one(learner: Learner, plan: RoundPlan, task: TrainingTask) -> Collected:
+def asked_one_by_one(learner: Learner, plan: RoundPlan, task: TrainQuestion) -> Answered:
     made = OneByOne(learner, cohorts_of(learner, plan, KEY))
     return made.collect(made.init(), task, seed=SEED)[0]
 
 
-def assert_same_bits(got: Collected, slow: Collected) -> None:
-    assert np.asarray(got.total).tobytes() == np.asarray(slow.total).tobytes()
-    assert (got.reports, got.dropped, got.short_updates, got.losses) == (
+def assert_same_bits(got: Answered, slow: Answered) -> None:
+    assert np.asarray(got.values).tobytes() == np.asarray(slow.values).tobytes()
+    assert (got.reports, got.dropped, got.beside.get("short"), got.beside.get("bounded_loss")) == (
         slow.reports,
         slow.dropped,
-        slow.short_updates,
-        slow.losses,
+        slow.beside.get("short"),
+        slow.beside.get("bounded_loss"),
     )
-    assert got.came == slow.came and got.reports > 0
+    assert got.participants == slow.participants and got.reports > 0
 
 
-def for_devices(task: TrainingTask, **changes: Any) -> TrainingTask:
+def for_devices(task: TrainQuestion, **changes: Any) -> TrainQuestion:
     return replace(task, separation=DeviceSeparation(rounds=2), **changes)
 
 

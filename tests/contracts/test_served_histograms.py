@@ -22,15 +22,17 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.evaluation.accuracy import first_asked
-from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
+from tacit.federation.collector import Answered
+from tacit.federation.report_layout import Opened, ReportLayout
 from tacit.jobs import count_steps as of_histograms
 from tacit.keyboard.model_folder import write_model
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.server import count as histogram_collector
 from tacit.server.jobs import job_of
 from tacit.server.log.logged_run import verify_log
+from tacit.server.rounds.rounds import ServedRounds
 from tacit.server.store import round_states
 
 World = tuple[Path, Path, Path]  # cache, models
@@ -67,15 +69,18 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def seen(monkeypatch: pytest.MonkeyPatch) -> list[Counted]:
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
     """What each collector brings, simulated or served."""
-    found: list[Counted] = []
-    for where in (of_histograms.SimulatedCollector, histogram_collector.ServedHistograms):
+    found: list[Opened] = []
+    for where in (of_histograms.SimulatedCollector, ServedRounds):
         collect: Any = where.collect
 
-        def told(self: Any, task: HistogramTask, collect: Any = collect) -> Counted:
-            found.append(collect(self, task))
-            return found[-1]
+        def told(
+            self: Any, state: Any, task: CountQuestion, collect: Any = collect, **more: Any
+        ) -> tuple[Answered, Any]:
+            answered, after = collect(self, state, task, **more)
+            found.append(task.opened(answered))
+            return answered, after
 
         monkeypatch.setattr(where, "collect", told)
     return found
@@ -102,7 +107,7 @@ def job(world: World, said: dict[str, Any], keepers: list[Here] | None = None, *
 
 @pytest.mark.parametrize("kept", [0, 4], ids=["clear", "sealed"])
 def test_devices_over_http_count_what_a_simulation_counts(
-    kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Counted]
+    kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Opened]
 ) -> None:
     keepers = keepers_in(tmp_path, count=kept)
     asked = job(world, EVALUATION, keepers)
@@ -119,7 +124,7 @@ def test_devices_over_http_count_what_a_simulation_counts(
         hardware=ONE,
     )
     served, simulated = seen
-    assert np.array_equal(served.counts, simulated.counts) and served.clients == CLIENTS
+    assert np.array_equal(served.counts, simulated.counts)
     plan = phones.plan
     assert plan is not None and isinstance(plan.privacy, HistogramPrivacy) and plan.privacy.histograms == (3,)
     assert plan.aggregation.kind == ("sealed" if kept else "plain")
@@ -141,7 +146,7 @@ def assert_no_report_is_stored(folder: Path, phones: Phones) -> None:
 
 
 def test_half_of_the_devices_design_policies_and_the_others_judge_them(
-    world: World, folder: Path, tmp_path: Path, seen: list[Counted]
+    world: World, folder: Path, tmp_path: Path, seen: list[Opened]
 ) -> None:
     asked, coming = job(world, PERSONALIZATION), everybody(world[0])
     again = [*coming[:3], *coming[:3], *coming[3:]]  # three come to the second step again, and are refused
@@ -165,7 +170,6 @@ def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[
     from tacit.evaluation.counts.histograms import Buckets
     from tacit.evaluation.on_device import Network, StrategiesAsked
     from tacit.evaluation.personalize.gate import GateRule, Policy
-    from tacit.federation.report_layout import ReportLayout
     from tacit.keyboard.model_folder import load_model
 
     judged = None

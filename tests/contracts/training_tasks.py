@@ -6,14 +6,14 @@ from typing import Any
 import jax.numpy as jnp
 
 from tacit.privacy.encoding import Encoding
-from tacit.training import Learner, RoundPlan, TrainingTask
+from tacit.training import Learner, RoundPlan, TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
 KEY, SEED = bytes(range(16)), bytes(32)
 
 
-def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -> TrainingTask:
-    task = TrainingTask(
+def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -> TrainQuestion:
+    task = TrainQuestion(
         round=round,
         model=jnp.asarray(learner.start),
         client=plan.client,
@@ -25,7 +25,7 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
     return replace(task, **changes)
 
 
-def encoded(task: TrainingTask, learner: Learner) -> TrainingTask:
+def encoded(task: TrainQuestion, learner: Learner) -> TrainQuestion:
     """The same task, for updates that are encoded."""
     encoding = Encoding.within(len(learner.start), task.clip_norm, task.report_goal)
     how = RoundEncoding(

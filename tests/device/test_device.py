@@ -46,7 +46,7 @@ from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainingAsked
 from tacit.records import from_plain
-from tacit.training import ClientTraining, TrainingTask
+from tacit.training import ClientTraining, TrainQuestion
 from tacit.training.one_by_one import report_of
 from tacit.training.secure_updates import RoundEncoding
 
@@ -62,7 +62,7 @@ def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
             loss_bound=task.asking(TrainingAsked).loss_bound,
         )
     client = ClientTraining(**CLIENT.model_dump())
-    asked = TrainingTask(
+    asked = TrainQuestion(
         round=task.round,
         model=jnp.asarray(model),
         client=client,

@@ -46,8 +46,8 @@ def test_reports_what_the_other_does(
 ) -> None:
     plan = a_plan(words)
     first = operator.task(plan, 0)
-    client = first.training.client.model_copy(update=CLIENTS[name])
-    task = first.model_copy(update={"asks": first.training.model_copy(update={"client": client})})
+    client = first.asks.client.model_copy(update=CLIENTS[name])
+    task = first.model_copy(update={"asks": first.asks.model_copy(update={"client": client})})
     text = OwnText(cache.path, None, None)
     found = []
     for number, trainer in enumerate((ByJax(text), ByOnnx(text, exported))):

@@ -68,7 +68,7 @@ class Memory:
         release, output = json.loads(self.steps[name])
         return from_plain(LocalReports, release), output
 
-    def write(self, name: str, release: LocalReports, output: dict[str, Any]) -> None:
+    def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         if self.left == 0:
             raise KeyboardInterrupt
         self.left -= 1
@@ -95,7 +95,7 @@ def asked(
 ) -> Discovery:
     """What a run finds in a population that is simulated at once."""
     collector = AtOnce(typed=typed, assignment=assignment, resampled=of.resample_users, seed=of.seed)
-    return discover(of, collector, journal or Memory(), **more)
+    return discover(of, collector, journal or Memory(), population=typed.clients, **more)
 
 
 @given(

@@ -17,12 +17,13 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
-from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
 from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.federation.collector import Answered
 from tacit.jobs import count_steps as of_histograms
 from tacit.jobs.statement import verify
 from tacit.keyboard.model_folder import write_model
@@ -71,9 +72,10 @@ def simulated_counts(monkeypatch: pytest.MonkeyPatch, run: Callable[[], Any]) ->
     seen: list[Any] = []
     collect = of_histograms.SimulatedCollector.collect
 
-    def told(self: Any, task: HistogramTask) -> Counted:
-        seen.append(collect(self, task))
-        return seen[-1]
+    def told(self: Any, state: Any, task: CountQuestion, **more: Any) -> tuple[Answered, Any]:
+        answered, after = collect(self, state, task, **more)
+        seen.append(task.opened(answered))
+        return answered, after
 
     monkeypatch.setattr(of_histograms.SimulatedCollector, "collect", told)
     run()
@@ -163,11 +165,11 @@ def test_a_killed_run_asks_no_step_twice(world: tuple[Cache, Path, Path], everyb
     cache, model, _ = world
 
     class Mortal(Phones):
-        def collect(self, task: HistogramTask) -> Counted:
+        def collect(self, state: Any, task: CountQuestion, *, seed: bytes) -> tuple[Answered, Any]:
             if task.step == 1 and not self.told[1:]:
                 self.told.append(-1)
                 raise Dies
-            return super().collect(task)
+            return super().collect(state, task, seed=seed)
 
     phones = Mortal(cache, everybody)
 

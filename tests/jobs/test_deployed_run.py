@@ -14,6 +14,7 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError, TrainingError
+from tacit.federation.collector import Answered
 from tacit.jobs.account.budget import spent_by
 from tacit.jobs.account.population import account_population, begin_population
 from tacit.privacy import Participation
@@ -22,7 +23,7 @@ from tacit.recipe import Recipe
 from tacit.reports.summary import summarise
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.training import Collected, TrainingTask, loop
+from tacit.training import TrainQuestion, loop
 from tacit.training.one_by_one import OneByOne
 
 ONE = Hardware(workers=1)
@@ -44,11 +45,11 @@ class Phones(OneByOne):
         super().__init__(learner, cohorts_of(learner, plan, b"another key 1234"))
         self._dies = dies
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         if self._dies(task.round):
             raise Killed
         collected, after = super().collect(state, task, seed=bytes(32))  # real devices draw their own randomness
-        return collected._replace(clients=collected.came, diagnostics=None), after
+        return collected._replace(clients=collected.participants, diagnostics=None), after
 
 
 @pytest.fixture(scope="module")
@@ -204,22 +205,22 @@ def test_without_a_collector_it_is_refused_before_anything_is_written(ours: Cach
 class Named(Phones):
     """Says who took part, all the same."""
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         collected, after = super().collect(state, task, seed=seed)
         return collected._replace(clients=np.arange(6)), after
 
 
 class Miscounting(Phones):
-    """Counts devices that neither reported nor were dropped."""
+    """Counts fewer devices than reported."""
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         collected, after = super().collect(state, task, seed=seed)
-        return collected._replace(clients=collected.came + 1), after
+        return collected._replace(clients=collected.participants - 1), after
 
 
 @pytest.mark.parametrize(
     ("collector", "said"),
-    [(Named, "says that devices have no identities"), (Miscounting, "7 devices of which 6 reported and 0 were")],
+    [(Named, "says that devices have no identities"), (Miscounting, "6 reports of 5 clients")],
 )
 def test_a_cohort_that_is_not_what_the_recipe_says_is_refused(
     phones: Cache, ours: Cache, tmp_path: Path, collector: type[Phones], said: str
@@ -249,7 +250,7 @@ def test_a_run_of_devices_has_the_model_of_the_same_clients_simulated(
     """Nothing that the rounds compute depends on knowing who took part."""
 
     class Known(Phones):
-        def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+        def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
             return OneByOne.collect(self, state, task, seed=bytes(32))
 
     deployed, simulated = recipe(ours), tiny_recipe(phones.path)

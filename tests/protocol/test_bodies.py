@@ -13,14 +13,14 @@ from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 from tacit.errors import InputError
 from tacit.federation import report_shape as expected
 from tacit.protocol.bodies import Report, model_body, most_bytes, read_model, read_report, report_body
-from tacit.protocol.train import LOSS_STEPS, TrainingAsked
+from tacit.protocol.train import TrainingAsked
 from tacit.training.private_loss import STEPS
 
 PLAIN, ASKED = a_task(), a_task(asked=True)
 
 
 def test_the_loss_has_the_steps_of_training() -> None:
-    assert LOSS_STEPS == STEPS
+    assert expected.LOSS_STEPS == STEPS
 
 
 @given(st.booleans(), st.booleans(), st.floats(-5, 5))

@@ -61,8 +61,8 @@ def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None
     """The rounds that the file lacks; each is in it, on disk, before the next is asked about."""
     from tests.support.server.fleet import a_training_task
 
-    from tacit.server.rounds.rounds import RoundTimes
-    from tacit.server.train import ServedCollector
+    from tacit.server.rounds.rounds import RoundTimes, ServedRounds
+    from tacit.server.train import document
 
     plan = a_plan()
     signed = KEY.plan(plan).model_dump_json()
@@ -75,7 +75,7 @@ def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None
         round_states.renew_lease(store, lease, seconds=LEASE_S)
         time.sleep(seconds)
 
-    collector = ServedCollector(store, blobs, KEY, times=times, wait=wait)
+    collector = ServedRounds(store, blobs, KEY, document=document, times=times, wait=wait)
     collector.serve(plan, lease)
     done = [json.loads(line) for line in committed.read_text().splitlines()] if committed.exists() else []
     if done:
@@ -86,7 +86,7 @@ def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None
         attempt = next(
             each for each in round_states.attempts(store, plan.run) if each.round == round and each.total_digest
         )
-        row = {"round": round, "reports": got.reports, "first": float(got.total[0]), "digest": attempt.total_digest}
+        row = {"round": round, "reports": got.reports, "first": float(got.values[0]), "digest": attempt.total_digest}
         with open(committed, "a") as file:
             file.write(json.dumps(row) + "\n")
             file.flush()

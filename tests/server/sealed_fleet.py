@@ -11,6 +11,7 @@ from tests.support.server.fleet import KEY, TIMES, WORKERS, Fleet, a_training_ta
 from tests.support.server.sealing import Here, sealed_plan
 
 from tacit.device.report_body import body_of
+from tacit.federation.collector import Answered
 from tacit.privacy.encoding import Encoding
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
@@ -18,14 +19,13 @@ from tacit.protocol.sealed_shape import settings_of
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.masked.secrets import seeded
 from tacit.secure_aggregation.one_message.messages import KeySum, Vote
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.rounds.sealed_rounds import KeeperTransport
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import Answer, OpenRound
 from tacit.server.store.store import Store
 from tacit.server.sums import sealed_reports
-from tacit.server.train import ServedCollector
-from tacit.training import Collected, TrainingTask
+from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
 SEED, GOAL = bytes(32), 4
@@ -42,7 +42,7 @@ def encoding() -> RoundEncoding:
     )
 
 
-def a_task(round: int = 0) -> TrainingTask:
+def a_task(round: int = 0) -> TrainQuestion:
     return a_training_task(round, goal=GOAL, secure=encoding())
 
 
@@ -67,11 +67,11 @@ class SealedFleet(Fleet):
         said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
         round_states.enter_run(self.store, self.plan.run, **said)
 
-    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedCollector:
+    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedRounds:
         self.clock.now += 100.0
         lease = round_states.take_lease(self.store, self.plan.run, seconds=60)
         assert lease is not None
-        made = ServedCollector(
+        made = ServedRounds(
             store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
         )
         made.serve(self.plan, lease)
@@ -104,12 +104,12 @@ class SealedFleet(Fleet):
         return round_states.attempts(self.store, self.plan.run)
 
 
-def assert_sum_of(got: Collected, devices: list[int]) -> None:
+def assert_sum_of(got: Answered, devices: list[int]) -> None:
     """To the bit the sum of what these devices encoded."""
     whole = np.sum([words_of(device) for device in devices], axis=0, dtype=np.uint32)
     total, short, losses = encoding().opened(whole, len(devices))
-    assert np.asarray(got.total).tobytes() == total.tobytes()
-    assert (got.reports, got.short_updates, got.losses) == (len(devices), short, losses)
+    assert np.asarray(got.values).tobytes() == total.tobytes()
+    assert (got.reports, got.beside.get("short"), got.beside.get("bounded_loss")) == (len(devices), short, losses)
 
 
 def assert_one_set_is_signed(fleet: SealedFleet) -> None:

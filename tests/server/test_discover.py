@@ -17,7 +17,7 @@ from tests.support.training.tiny import tiny_cache
 import tacit
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.discovery.collect import OneByOne, QuestionTask, UserGroups
+from tacit.discovery.collect import DiscoverQuestion, OneByOne, UserGroups
 from tacit.errors import InputError, ParticipationError
 from tacit.jobs.discover.job import metadata_of
 from tacit.protocol.bodies import Report, report_body
@@ -42,8 +42,8 @@ def fleet(cache: Cache) -> Iterator[WordsFleet]:
 class Streamed(OneByOne):
     """Every user makes its reports, of bytes that a test knows."""
 
-    def _randomness(self, task: QuestionTask) -> np.random.Generator:
-        return device_generator(stream(f"group {task.group}"))
+    def _randomness(self, task: DiscoverQuestion) -> np.random.Generator:
+        return device_generator(stream(f"group {task.round}"))
 
 
 def steps_of(run: Path) -> list[tuple[Any, Any]]:
@@ -81,7 +81,7 @@ def test_a_run_says_what_is_promised_to_devices_and_verifies(fleet: WordsFleet, 
     for sentence in (
         "words typed on 32 devices of a population of about 40, which have no identities",
         "sees to that by its own record",
-        "by the server of this software (tacit.server.discover.ServedQuestions)",
+        "by the server of this software (tacit.server.rounds.rounds.ServedRounds)",
         "Local, for everything a user answered (one answer): epsilon = 2",
         "those who see only shuffled or summed reports",
         "counts, and the anonymity below, hold as far as devices report honestly",

@@ -15,9 +15,9 @@ from tests.support.server.stores import quick_folder
 
 from tacit.errors import ProtocolError, RunError, TrainingError
 from tacit.protocol.messages import RoundTask
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
-from tacit.server.train import ServedCollector
+from tacit.server.train import document
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_closed_sealed_round_needs_no_keeper_again(fleet: SealedFleet) -> None
     for each in fleet.keepers:
         each.away = True
     again, _ = fleet.collector().collect((), a_task(), seed=SEED)
-    assert np.asarray(got.total).tobytes() == np.asarray(again.total).tobytes()
+    assert np.asarray(got.values).tobytes() == np.asarray(again.values).tobytes()
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
@@ -223,4 +223,4 @@ def test_a_collector_without_the_keepers_of_its_plan_is_refused(fleet: SealedFle
     lease = round_states.take_lease(fleet.store, fleet.plan.run, seconds=60)
     assert lease is not None
     with pytest.raises(RunError, match="names 2 keepers, and 0 are known here"):
-        ServedCollector(fleet.store, fleet.blobs, KEY).serve(fleet.plan, lease)
+        ServedRounds(fleet.store, fleet.blobs, KEY, document=document).serve(fleet.plan, lease)

@@ -29,11 +29,12 @@ from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.log.logged_run import verify_log
 from tacit.server.log.transparency import Log
-from tacit.server.plans import check_servable, plan_of
+from tacit.server.plans import plan_of
+from tacit.server.rounds.rounds import ServedRounds
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import Blobs
 from tacit.server.sums.partial_sums import PartialSums
-from tacit.server.train import ServedCollector
+from tacit.server.train import check_servable, document
 from tacit.statements.accounts import matrix_of
 from tacit.training.hooks import Hooks
 
@@ -83,7 +84,7 @@ def test_a_matrix_is_designed_served_priced_by_devices_and_stands_in_the_stateme
     device = tiny_cache(tmp_path / "phone", {"train": 1})
     with quick_folder() as folder:
         phones = Phones(folder, device.path)
-        collector = ServedCollector(phones.store, phones.blobs, KEY, times=ALONE, wait=phones.come)
+        collector = ServedRounds(phones.store, phones.blobs, KEY, document=document, times=ALONE, wait=phones.come)
         with begin(asked, tmp_path / "run", hooks=Hooks(collector=collector)) as run:
             plan, matrix = plan_of(run), matrix_of(run)
             log = Log.beside(phones.store, KEY, folder / "operator.key")

@@ -27,9 +27,10 @@ from tacit.runs.reconciliation import reconciled
 from tacit.server.log.logged_run import keep_logged, verify_log
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import Log
-from tacit.server.plans import _published, plan_of
+from tacit.server.plans import plan_of
 from tacit.server.store import round_states
 from tacit.server.store.store import Store
+from tacit.server.train import _published
 
 ONE = Hardware(workers=1)
 PHONES = {"population": "phones", "devices": 40, "over_selection": 1.5}
@@ -82,9 +83,9 @@ def test_a_run_of_served_rounds_says_what_happened_and_verifies(asked: Recipe, t
         assigned = [each.assigned for each in fleet.attempts()]
         with Run.open(tmp_path / "run") as run:
             assert reconciled(run).counts().tolist() == assigned
-            assert run.metadata.hooks == {"collector": "tacit.server.train:ServedCollector"}  # type: ignore[attr-defined]
+            assert run.metadata.hooks == {"collector": "tacit.server.rounds.rounds:ServedRounds"}  # type: ignore[attr-defined]
         said = tacit.statement(tmp_path / "run").markdown()
-        assert "by the server of this software (tacit.server.train:ServedCollector)" in said
+        assert "by the server of this software (tacit.server.rounds.rounds:ServedRounds)" in said
         assert f"counts {sum(assigned)} participations of devices without identities" in said
         assert tacit.verify(tmp_path / "run").holds
         with pytest.raises(InputError, match="`tacit serve`"):

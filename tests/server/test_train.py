@@ -12,12 +12,12 @@ from tests.support.server.fleet import TIMES, Fleet, a_training_task, report, up
 from tests.support.server.stores import new_round, quick_folder, with_run
 
 from tacit.errors import LeaseLost, RunError, StoreError, TrainingError
+from tacit.federation.collector import Answered
 from tacit.protocol.bodies import Report
 from tacit.server.store import round_states
 from tacit.server.store.blobs import Blobs, model_name
 from tacit.server.store.store import Store
 from tacit.server.sums.round_blobs import remove_blobs
-from tacit.training import Collected
 
 SEED = bytes(32)
 
@@ -28,12 +28,12 @@ def fleet() -> Iterator[Fleet]:
         yield Fleet(folder)
 
 
-def assert_sum_of(got: Collected, devices: list[int], goal: int = 4) -> None:
+def assert_sum_of(got: Answered, devices: list[int], goal: int = 4) -> None:
     """It is of these devices' reports, in some order of additions."""
     assert got.reports == len(devices) == goal
-    np.testing.assert_allclose(got.total, sum(map(update_of, devices)), atol=1e-6)
-    assert got.short_updates == sum(device % 2 == 0 for device in devices)
-    assert got.losses == pytest.approx(sum(device / 8 - 2 for device in devices))
+    np.testing.assert_allclose(got.values, sum(map(update_of, devices)), atol=1e-6)
+    assert got.beside.get("short") == sum(device % 2 == 0 for device in devices)
+    assert got.beside.get("bounded_loss") == pytest.approx(sum(device / 8 - 2 for device in devices))
 
 
 def test_a_round_gives_the_sum_of_the_first_reports(fleet: Fleet) -> None:
@@ -61,8 +61,8 @@ def test_a_closed_round_gives_its_sum_again_to_the_bit(fleet: Fleet) -> None:
     got, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
     fleet.left = 0
     again, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
-    np.testing.assert_array_equal(got.total, again.total)
-    assert got._replace(total=None) == again._replace(total=None)
+    np.testing.assert_array_equal(got.values, again.values)
+    assert got._replace(values=None) == again._replace(values=None)
 
 
 BEFORE_OR_AFTER = pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])

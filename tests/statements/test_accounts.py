@@ -75,7 +75,7 @@ def test_a_part_of_ones_own_stands_in_the_statement_in_place_of_what_it_replaced
 def test_real_devices_stand_in_the_statement_with_whoever_adds_them_up(tmp_path: Path) -> None:
     devices = DeploymentUsed(population="phones", devices=100, rounds=5, timer_seconds=7200.0)
     said = {}
-    for name, collector in (("ours", "tacit.server.train:ServedCollector"), ("theirs", "mine:Phones")):
+    for name, collector in (("ours", "tacit.server.rounds.rounds:ServedRounds"), ("theirs", "mine:Phones")):
         path = write_run(tmp_path / name, strategy=Tree(), deployment=devices, hooks={"collector": collector})
         with Run.open(path) as run:
             made = statement_of(run)
@@ -84,12 +84,12 @@ def test_real_devices_stand_in_the_statement_with_whoever_adds_them_up(tmp_path:
         assert "refuses a round whose number, which the operator signs, is less than 5 above" in said[name]
         assert "besides, it stays away for 2 hours by its own clock" in said[name]
         assert "draws exactly" not in said[name] and "simulated in the clear" not in said[name]
-    assert "by the server of this software (tacit.server.train:ServedCollector)" in said["ours"]
+    assert "by the server of this software (tacit.server.rounds.rounds:ServedRounds)" in said["ours"]
     assert "The server sees each report as it comes" in said["ours"]
     sealed = DeploymentUsed(
         population="phones", devices=100, rounds=5, timer_seconds=None, keepers=4, corrupt_keepers=1
     )
-    hooks = {"collector": "tacit.server.train:ServedCollector"}
+    hooks = {"collector": "tacit.server.rounds.rounds:ServedRounds"}
     with Run.open(write_run(tmp_path / "sealed", strategy=Tree(), deployment=sealed, hooks=hooks)) as run:
         shown = statement_of(run).markdown()
     assert "which only 3 or more of 4 keepers together can recover" in shown and "The server sees" not in shown

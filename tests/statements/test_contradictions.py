@@ -13,8 +13,8 @@ from tests.support.statements.facts import CENTRAL, DISCOVERY, LOCAL, planned_fa
 from tacit.errors import TacitError
 from tacit.privacy import Participation, Tree
 from tacit.records import strict_json
-from tacit.statements.statement import Facts, checksum, leaves, statement
-from tacit.statements.verify import KINDS, verify
+from tacit.statements.statement import Facts, checksum, formats, leaves, statement
+from tacit.statements.verify import verify
 
 TRUE: dict[str, Facts] = {
     **STATEMENTS,
@@ -59,7 +59,7 @@ def put(record: dict[str, Any], path: tuple[Any, ...], new: Any) -> dict[str, An
 def restated(facts: dict[str, Any], kind: str) -> str | None:
     """The complaint about these facts; None where a statement follows from them."""
     try:
-        statement(KINDS[kind].from_record(facts)).to_json()
+        statement(formats()[kind].FACTS.from_record(facts)).to_json()
     except TacitError as error:
         return str(error)
     return None

@@ -10,8 +10,8 @@ from tests.support.statements.releases import counted, noised
 
 from tacit.errors import AccountingError, InputError, UnknownRelease
 from tacit.privacy import Participation
-from tacit.statements import EvaluationFacts
-from tacit.statements.statement import checksum, evaluation_figures, statement
+from tacit.statements import EvaluationFacts, count
+from tacit.statements.statement import checksum, statement
 from tacit.statements.verify import verify
 
 
@@ -31,7 +31,7 @@ def test_it_verifies_line_by_line(facts: EvaluationFacts) -> None:
 
 
 def test_a_client_of_one_of_two_steps_pays_once() -> None:
-    figures = evaluation_figures(CENTRAL)
+    figures = count.figures(CENTRAL)
     assert figures["zcdp"] == pytest.approx(1 / 18) and figures["kind"] == "central"
     assert figures["histograms"] == [11, 9]
     assert figures["stddev_of_a_count"] == pytest.approx([3 * 11**0.5, 3 * 3])

@@ -19,9 +19,10 @@ from tests.swarm.log import DIED, RECEIVED, rounds_apart
 
 from tacit.aggregation import merged
 from tacit.errors import InputError
+from tacit.federation.collector import Answered
 from tacit.privacy.encoding import Encoding
 from tacit.protocol.messages import Aggregation, Separation
-from tacit.training import Collected, TrainingTask
+from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
 APART, DEVICES, GOAL = 2, 120, 8
@@ -55,7 +56,7 @@ def folder() -> Iterator[Path]:
         yield found
 
 
-def a_task(round: int, goal: int, *, encoded: bool) -> TrainingTask:
+def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
     secure = None
     if encoded:
         encoding = Encoding.within(PARAMETERS, 1.0, goal)
@@ -103,18 +104,18 @@ def played(server: Loopback, settings: SwarmSettings, log: Log, rounds: int, goa
 MAY_COUNT = {Fault.REPLAY, Fault.EARLY, Fault.FORGED_TOKEN, Fault.ANOTHERS, Fault.OLD_REPORT}
 
 
-def check_sum(got: Collected, task: TrainingTask, settings: SwarmSettings, server: Loopback, parts: list[Part]) -> None:
+def check_sum(got: Answered, task: TrainQuestion, settings: SwarmSettings, server: Loopback, parts: list[Part]) -> None:
     """To the bit where sums are of integers."""
     reports = reports_of(settings, server, task.round, parts)
     if task.secure is not None:
         words = merged(task.secure.sums, (each.values for each in reports))
         total, short, losses = task.secure.opened(words, len(reports))
-        np.testing.assert_array_equal(got.total, total)
-        assert (got.short_updates, got.losses) == (short, losses)
+        np.testing.assert_array_equal(got.values, total)
+        assert (got.beside.get("short"), got.beside.get("bounded_loss")) == (short, losses)
         return
-    np.testing.assert_allclose(got.total, sum(each.values for each in reports), atol=1e-5)
-    assert got.short_updates == sum(bool(each.short) for each in reports)
-    assert got.losses == pytest.approx(sum(each.bounded_loss or 0.0 for each in reports))
+    np.testing.assert_allclose(got.values, sum(each.values for each in reports), atol=1e-5)
+    assert got.beside.get("short") == sum(bool(each.short) for each in reports)
+    assert got.beside.get("bounded_loss") == pytest.approx(sum(each.bounded_loss or 0.0 for each in reports))
 
 
 def check_answers(log: Log) -> None:

@@ -27,6 +27,7 @@ from tests.support.training.tiny import (
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError, UnknownRelease
+from tacit.federation.collector import Answered
 from tacit.jobs.report import report
 from tacit.jobs.train.noise_forecast import outlook
 from tacit.jobs.train.run import begin, carry_on
@@ -41,7 +42,7 @@ from tacit.statements.ledger import release_from
 from tacit.statements.run_facts import facts_of, statement_of
 from tacit.statements.train_facts import TrainingFacts
 from tacit.statements.verify import against_run, verify
-from tacit.training import Collected, RoundPlan, SimulatedCollector, TrainingTask, states
+from tacit.training import RoundPlan, SimulatedCollector, TrainQuestion, states
 from tacit.training.hooks import Hooks
 from tacit.training.keepers import first_states, noise_words
 from tacit.training.one_by_one import OneByOne
@@ -106,7 +107,7 @@ def test_the_noise_is_k_keepers_and_no_other_scale(cache: Cache, mechanism: str)
 class Watched(SimulatedCollector):
     """A simulated population of which every sum is also made without keepers' noise."""
 
-    sums: list[tuple[TrainingTask, Collected, Collected]]
+    sums: list[tuple[TrainQuestion, Answered, Answered]]
 
     @classmethod
     def of(cls, collector: SimulatedCollector) -> "Watched":
@@ -114,7 +115,7 @@ class Watched(SimulatedCollector):
         watched.__dict__.update(vars(collector), sums=[])
         return watched
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         found, after = super().collect(state, task, seed=seed)
         exact, _ = super().collect(state, replace(task, noise=()), seed=seed)
         self.sums.append((task, found, exact))
@@ -136,9 +137,9 @@ def test_the_server_decodes_noised_sums_and_adds_no_noise(cache: Cache, protocol
         assert task.secure is not None and len(task.noise) == 2 and outcome.release.keepers == 2
         added = decoded(task.noise, task.secure)
         assert np.abs(added).max() > 0.1
-        np.testing.assert_allclose(found.total - exact.total, added, atol=1e-5 * np.abs(added).max())
+        np.testing.assert_allclose(found.values - exact.values, added, atol=1e-5 * np.abs(added).max())
         np.testing.assert_allclose(
-            state.model, before + np.asarray(found.total) / plan.report_goal, rtol=1e-5, atol=1e-7
+            state.model, before + np.asarray(found.values) / plan.report_goal, rtol=1e-5, atol=1e-7
         )
 
 

@@ -11,10 +11,11 @@ from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, ti
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import TrainingError
+from tacit.federation.collector import Answered
 from tacit.jobs.train.job import train
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.training import Collected, TrainingTask
+from tacit.training import TrainQuestion
 from tacit.training.one_by_one import OneByOne
 
 ONE = Hardware(workers=1)
@@ -36,7 +37,7 @@ class Outside(OneByOne):
         self.seen: list[tuple[int, int]] = []  # (round of a task, rounds on disk when it was made)
         self.told: list[int] = []
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         with Run.open(self._folder) as run:
             self.seen.append((task.round, run.steps_done))
         if self._dies("asked", task.round):
@@ -96,9 +97,9 @@ def test_killed_between_a_row_and_its_mark_it_is_told_again_and_nothing_else_cha
 class Nameless(OneByOne):
     """Says how many took part, and not who."""
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         collected, after = super().collect(state, task, seed=seed)
-        return collected._replace(clients=collected.came, diagnostics=None), after
+        return collected._replace(clients=collected.participants, diagnostics=None), after
 
 
 def test_a_number_of_devices_is_no_log_unless_they_keep_a_separation(cache: Cache, tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from tests.training.secure_plans import KEY, ONE, SECURE, plan_of
 
 from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError
+from tacit.federation.collector import Answered
 from tacit.jobs.report import report
 from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy import Guarantee
@@ -37,7 +38,7 @@ from tacit.statements.accounts import accounts_of, trained
 from tacit.statements.ledger import Ledger
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
-from tacit.training import Collected, TrainingTask, secure_updates
+from tacit.training import TrainQuestion, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
 from tacit.training.private_loss import bounded_loss, bounded_sum, whole_loss
@@ -55,9 +56,9 @@ class Watched(OneByOne):
 
     def __init__(self, *of: Any) -> None:
         super().__init__(*of)
-        self.tasks: list[TrainingTask] = []
+        self.tasks: list[TrainQuestion] = []
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         self.tasks.append(task)
         return super().collect(state, task, seed=seed)
 

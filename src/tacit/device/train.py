@@ -96,7 +96,7 @@ class ByJax:
 
         from tacit.networks.language_model import model_of, next_word_loss, parameter_count
         from tacit.training.client import ClientTraining, ClientWork
-        from tacit.training.collect import TrainingTask
+        from tacit.training.collect import TrainQuestion
         from tacit.training.one_by_one import report_of
 
         kind, settings = network_said(plan)
@@ -110,7 +110,7 @@ class ByJax:
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
         work = ClientWork(loss=next_word_loss(network), unravel=ravel_pytree(shape)[1], cache=text, settings=client)
-        asked = TrainingTask(
+        asked = TrainQuestion(
             round=task.round,
             model=jnp.asarray(model),
             client=client,

@@ -10,16 +10,20 @@ ever held.
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import Counted
 from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
 from tacit.discovery.device import reports, uniforms_from
 from tacit.discovery.question import Question
-from tacit.discovery.trie import SummedReports, VoteSum
+from tacit.discovery.trie import VoteSum
+from tacit.errors import InputError
+from tacit.federation.collector import Answered
+from tacit.federation.report_shape import ReportShape, counts_shape
 from tacit.randomizers.device_randomness import device_generator
 from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
@@ -33,39 +37,48 @@ _ORDER, _WHOSE_TEXT, _DEVICES = 0, 1, 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionTask:
+class DiscoverQuestion:
     """What a group is asked: users `first_user` .. `first_user + users - 1` of the run, each for all its reports.
 
-    `group` numbers the groups of a run from 0, layer after layer and pass after pass.
+    `round` numbers the groups of a run from 0, layer after layer and pass after pass. No user is in two groups. See
+    `federation.collector.Question`.
     """
 
-    group: int
+    kind: ClassVar[str] = "discover"
+    round: int
     question: Question
     settings: LocalReportSettings
     first_user: int
     users: int
 
+    @property
+    def goal(self) -> int:
+        """See `federation.collector.Question`."""
+        return self.users
 
-class Collector(Protocol):
-    """Puts a question to a group of users and sums what they send; no user is in two groups of a run."""
+    min_reports = goal
 
     @property
-    def clients(self) -> int:
-        """How many clients there are to be asked."""
-        ...
+    def reports(self) -> int:
+        """Randomized ones, of all users: each sends `settings.contributions` of them."""
+        return self.users * self.settings.contributions
 
-    def collect(self, task: QuestionTask) -> SummedReports:
-        """The sum of all reports of the group: each user sends `task.settings.contributions` of them."""
-        ...
+    def shape(self) -> ReportShape:
+        """See `federation.collector.Question`: of a device's own reports, how many support each answer."""
+        domain, most = self.question.domain, self.settings.contributions
+        return counts_shape(domain, most=most, together=most * self.settings.randomizer_for(domain).most_supported)
 
+    def answered(self, total: Counted, clients: Numbers | int) -> Answered:
+        """See `federation.collector.Question`: votes (domain,)."""
+        return Answered(total.values.astype(np.int64), total.reports, clients)
 
-def tell_released(collector: Collector, group: int) -> None:
-    """What was output of the group's sum is kept; told again after a kill. Collectors that have no use for it have no
-    method.
-    """
-    told = getattr(collector, "released", None)
-    if told is not None:
-        told(group)
+    def check(self, answered: Answered) -> None:
+        """See `federation.collector.Question`. Raises: InputError for a sum that no honest reports have."""
+        most = answered.reports * self.settings.contributions
+        if answered.values.max(initial=0) > most:
+            raise InputError(
+                f"an answer has {answered.values.max():,} votes of {most:,} reports, so a device sent what is none."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,45 +116,50 @@ class SimulatedCollector(ABC):
     resampled: bool = False
     seed: int | None = None
 
-    @property
-    def clients(self) -> int:
-        """How many clients there are to be asked."""
-        return self.typed.clients
+    def init(self) -> Any:
+        """See `Collector`: nothing is carried."""
+        return ()
+
+    def collect(self, state: Any, question: DiscoverQuestion, *, seed: bytes = b"") -> tuple[Answered, Any]:
+        """See `Collector`. seed: not used, for devices draw as `seed` of the collector says."""
+        return Answered(self._votes(question), question.users, question.users), state
 
     @abstractmethod
-    def collect(self, task: QuestionTask) -> SummedReports:
-        """See `Collector`."""
+    def _votes(self, question: DiscoverQuestion) -> Numbers:
+        """The votes (domain,) of all the group's reports."""
 
-    def _users(self, task: QuestionTask) -> Numbers:
-        groups = UserGroups(clients=self.clients, assignment=self.assignment, resampled=self.resampled)
-        return groups.group(task.first_user, task.users)
+    def _users(self, question: DiscoverQuestion) -> Numbers:
+        groups = UserGroups(clients=self.typed.clients, assignment=self.assignment, resampled=self.resampled)
+        return groups.group(question.first_user, question.users)
 
-    def _randomness(self, task: QuestionTask) -> np.random.Generator:
-        return device_generator() if self.seed is None else np.random.default_rng([self.seed, _DEVICES, task.group])
+    def _randomness(self, question: DiscoverQuestion) -> np.random.Generator:
+        return device_generator() if self.seed is None else np.random.default_rng([self.seed, _DEVICES, question.round])
 
 
 class AtOnce(SimulatedCollector):
     """A group answers as one: seconds for ten million users."""
 
-    def collect(self, task: QuestionTask) -> SummedReports:
+    def _votes(self, question: DiscoverQuestion) -> Numbers:
         """A draw from the joint law of the votes of all reports."""
-        votes = votes_of(self.typed, task.question, task.settings, self._users(task), self._randomness(task))
-        return SummedReports(votes, task.users * task.settings.contributions)
+        return votes_of(
+            self.typed, question.question, question.settings, self._users(question), self._randomness(question)
+        )
 
 
 class OneByOne(SimulatedCollector):
     """Every user makes its own reports, as on a device; they are counted as they come, and forgotten."""
 
-    def collect(self, task: QuestionTask) -> SummedReports:
+    def _votes(self, question: DiscoverQuestion) -> Numbers:
         """The sum of the reports of each user in turn."""
-        sums, generator = VoteSum(task.settings.randomizer_for(task.question.domain)), self._randomness(task)
+        randomizer = question.settings.randomizer_for(question.question.domain)
+        sums, generator = VoteSum(randomizer), self._randomness(question)
         total = sums.zero()
-        users = self._users(task)
+        users = self._users(question)
         for client in np.flatnonzero(users):
             typed = self.typed.of(int(client))
             for _ in range(users[client]):
-                total = sums.add(total, reports(typed, task.question, task.settings, generator))
-        return sums.finish(total)
+                total = sums.add(total, reports(typed, question.question, question.settings, generator))
+        return sums.finish(total).votes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,20 +171,19 @@ class SecurelySummed(SimulatedCollector):
 
     secure: SimulatedProtocol = field(default_factory=SimulatedProtocol)
 
-    def collect(self, task: QuestionTask) -> SummedReports:
+    def _votes(self, question: DiscoverQuestion) -> Numbers:
         """The sum of all users' votes modulo 2^b, which is their plain sum. Raises: InputError for a group of two."""
-        users, generator = self._users(task), self._randomness(task)
+        users, generator = self._users(question), self._randomness(question)
         before = np.cumsum(users) - users
         playing = np.clip(self.secure.devices - before, 0, users)
-        randomizer = task.settings.randomizer_for(task.question.domain)
+        randomizer = question.settings.randomizer_for(question.question.domain)
         devices = [
-            randomizer.votes(reports(self.typed.of(int(client)), task.question, task.settings, generator))
+            randomizer.votes(reports(self.typed.of(int(client)), question.question, question.settings, generator))
             for client in np.repeat(np.arange(users.size), playing)
         ]
-        others = votes_of(self.typed, task.question, task.settings, users - playing, generator)
-        sent = task.users * task.settings.contributions
-        each = task.settings.contributions
-        return SummedReports(secure_total(self.secure, devices, others, most=max(1, sent), each=each), sent)
+        others = votes_of(self.typed, question.question, question.settings, users - playing, generator)
+        each = question.settings.contributions
+        return secure_total(self.secure, devices, others, most=max(1, question.reports), each=each)
 
 
 def votes_of(

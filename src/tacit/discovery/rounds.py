@@ -12,12 +12,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tacit.discovery.collect import Collector, QuestionTask, tell_released
+from tacit.discovery.collect import DiscoverQuestion
 from tacit.discovery.counting import WordCounts, count_words
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.settings import DiscoverySettings
 from tacit.discovery.trie import Grown, grow
 from tacit.errors import RunError
+from tacit.federation.collector import Collector, released
 from tacit.privacy.local_anonymity import absolute_threshold
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 from tacit.records import from_plain, to_plain
@@ -58,8 +59,8 @@ class Journal(Protocol):
         """The step, or None where it is not finished."""
         ...
 
-    def write(self, name: str, release: LocalReports, output: Output) -> None:
-        """Keep a step, whole or not at all."""
+    def write(self, name: str, release: LocalReports, output: Output, participants: int) -> None:
+        """Keep a step, whole or not at all. participants: how many took part, reports and dropped ones."""
         ...
 
 
@@ -68,15 +69,17 @@ def discover(
     collector: Collector,
     journal: Journal,
     *,
+    population: int,
     known: Container[str] = frozenset(),
     progress: Progress = silent,
 ) -> Discovery:
     """Ask a population for words, going on from what the journal has; `known` words are never output.
 
+    population: how many clients there are to be asked, or about how many.
     A function of the arguments where the collector's sums are, however often it was interrupted.
     Raises: ParticipationError, before anything is asked, where there are fewer users than the run needs.
     """
-    settings.check_population(collector.clients)
+    settings.check_population(population)
     layers: list[Layer] = []
     found: tuple[str, ...] = ()
     users = 0
@@ -92,7 +95,7 @@ def discover(
             )
             name = f"pass-{turn}-layer-{layer:02d}"
             done = _kept_layer(journal, name) or _ask(settings, collector, journal, name, question, turn, known)
-            tell_released(collector, _group(settings, turn, layer))
+            released(collector, _round(settings, turn, layer))
             layers.append(done)
             prefixes, found, users = done.grown.prefixes, found + done.words, users + done.release.users
             progress(Advanced(LAYERS, (turn - 1) * settings.depth + layer, _figures(done, users, len(found))))
@@ -133,16 +136,16 @@ def _ask(
 ) -> Layer:
     """One layer: fresh users, their votes, and what grows from them; it is kept when this returns."""
     sizes, before = settings.users_of_layers, question.layer - 1
-    task = QuestionTask(
-        group=_group(settings, turn, question.layer),
+    task = DiscoverQuestion(
+        round=_round(settings, turn, question.layer),
         question=question,
         settings=settings.reports,
         first_user=(turn - 1) * sum(sizes) + sum(sizes[:before]),
         users=sizes[before],
     )
-    votes = collector.collect(task).votes
+    answered, _ = collector.collect(collector.init(), task, seed=b"")
     least = least_votes(settings, task.users, question.domain)
-    grown = grow(question, votes, limit=settings.prefixes, least_votes=least, known=known)
+    grown = grow(question, answered.values, limit=settings.prefixes, least_votes=least, known=known)
     release = LocalReports(
         what=PREFIX_VOTES,
         turn=turn,
@@ -152,7 +155,7 @@ def _ask(
         words=len(grown.words),
         **_asked(task),
     )
-    journal.write(name, release, to_plain(grown))
+    journal.write(name, release, to_plain(grown), answered.participants)
     return Layer(release=release, grown=grown)
 
 
@@ -165,8 +168,8 @@ def _count(
     """
     if not settings.counting_users:
         return None
-    task = QuestionTask(
-        group=settings.passes * settings.depth,
+    task = DiscoverQuestion(
+        round=settings.passes * settings.depth,
         question=WordQuestion(words=found),
         settings=replace(settings.reports, sampler="random"),
         first_user=settings.users - settings.counting_users,
@@ -174,23 +177,24 @@ def _count(
     )
     kept = journal.read(COUNTING)
     if kept is None:
-        votes = collector.collect(task).votes
+        answered, _ = collector.collect(collector.init(), task, seed=b"")
+        votes = answered.values
         release = LocalReports(
             what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_asked(task)
         )
-        journal.write(COUNTING, release, {"votes": votes.tolist()})
+        journal.write(COUNTING, release, {"votes": votes.tolist()}, answered.participants)
     else:
         release, votes = kept[0], np.array(kept[1]["votes"], np.int64)
-    tell_released(collector, task.group)
+    released(collector, task.round)
     return count_words(votes, release.reports, task.settings.randomizer_for(task.question.domain))
 
 
-def _group(settings: DiscoverySettings, turn: int, layer: int) -> int:
+def _round(settings: DiscoverySettings, turn: int, layer: int) -> int:
     """The number of the group that is asked about a layer; both from 1."""
     return (turn - 1) * settings.depth + layer - 1
 
 
-def _asked(task: QuestionTask) -> dict[str, Any]:
+def _asked(task: DiscoverQuestion) -> dict[str, Any]:
     """What of a release does not depend on the answers."""
     randomizer = task.settings.randomizer_for(task.question.domain)
     return {

@@ -7,7 +7,7 @@ keeps what it saw; of a device nothing leaves but the cells, and of local report
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ class Network(NamedTuple):
 class ModelsAsked:
     """How well each of these models predicts the device's text."""
 
+    kind: ClassVar[str] = "evaluate"
     models: tuple[Network, ...]
     sentences: int  # at most, evenly spread over the text
     words: int  # of a sentence
@@ -65,6 +66,7 @@ class ModelsAsked:
 class StrategiesAsked:
     """What each way to fine-tune this model on the device's own text would change for it."""
 
+    kind: ClassVar[str] = "personalize"
     model: Network
     settings: PersonalizationSettings
     policies: tuple[Policy, ...] | None = None  # that are judged; None: they are designed by these answers

@@ -21,6 +21,8 @@ class Kind:
     # a record has no such function.
     page: str
     records: str | None = None  # makes both records of a run that is under way from its folder; None: they are read
+    statement: str | None = None  # the module of its privacy statement: `statements.statement.formats` says what it has
+    unstated: str | None = None  # why there is none
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +31,8 @@ class FederatedKind(Kind):
 
     version: int = 1  # of what a device computes
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
+    device: str  # what a device does: a `device.task_handler.Doing`
+    server: str  # what `tacit serve` is given: a `server.served.ServedJob`
 
 
 KINDS: Mapping[str, Kind] = {
@@ -41,6 +45,9 @@ KINDS: Mapping[str, Kind] = {
             page="tacit.reports.train",
             records="tacit.reports.train_record:records_of_run",
             question="tacit.protocol.train:TrainingAsked",
+            device="tacit.device.train:TrainingDoing",
+            server="tacit.server.train:ServedTraining",
+            statement="tacit.statements.train",
         ),
         FederatedKind(
             name="discover",
@@ -48,6 +55,9 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.discover.job:resume",
             page="tacit.reports.discover",
             question="tacit.protocol.discover:WordsAsked",
+            device="tacit.device.discover:WordsDoing",
+            server="tacit.server.discover:ServedWords",
+            statement="tacit.statements.discover",
         ),
         FederatedKind(
             name="evaluate",
@@ -55,6 +65,9 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.evaluate.job:resume_evaluation",
             page="tacit.reports.evaluate",
             question="tacit.protocol.count:EvaluateAsked",
+            device="tacit.device.count:HistogramsDoing",
+            server="tacit.server.count_files:ServedEvaluation",
+            statement="tacit.statements.count",
         ),
         FederatedKind(
             name="personalize",
@@ -62,18 +75,23 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.personalize.job:resume_personalization",
             page="tacit.reports.personalize",
             question="tacit.protocol.count:PersonalizeAsked",
+            device="tacit.device.count:HistogramsDoing",
+            server="tacit.server.count_files:ServedPersonalization",
+            statement="tacit.statements.count",
         ),
         Kind(
             name="type",
             metadata="tacit.runs.metadata:TypingMetadata",
             resume="tacit.jobs.type_ab.job:resume_typing",
             page="tacit.reports.type_ab",
+            statement="tacit.statements.count",
         ),
         Kind(
             name="tune",
             metadata="tacit.runs.metadata:TuningMetadata",
             resume="tacit.jobs.tune.job:resume_tuning",
             page="tacit.reports.tune",
+            unstated="its trials are runs in the folder, each with its own account; name one of them",
         ),
         Kind(
             name="pretrain",
@@ -81,6 +99,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.pretrain:resume_pretraining",
             page="tacit.reports.pretrain",
             records="tacit.reports.pretrain:records_of",
+            unstated="it reads public text, and nothing is promised to anybody",
         ),
     )
 }

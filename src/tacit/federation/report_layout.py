@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
+from tacit.federation.report_shape import ReportShape
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
 Whole = NDArray[np.int64]
@@ -28,7 +29,7 @@ class Opened(NamedTuple):
     """A sum of reports, taken apart."""
 
     counts: Whole  # (cells of all histograms,): devices in each cell, or votes for it
-    answered: Whole | None  # (H,) devices that answered each histogram; None: all of them answered all
+    answered: Whole  # (H,) devices that answered each histogram: of counts in the clear, all of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +54,11 @@ class ReportLayout:
     def length(self) -> int:
         """Numbers of a report."""
         return self.cells + (0 if self.local_epsilon is None else len(self.sizes))
+
+    @property
+    def shape(self) -> ReportShape:
+        """What a report may be."""
+        return ReportShape(tensor="words", length=self.length, largest=MOST_EACH, check=self.check)
 
     @property
     def cells(self) -> int:
@@ -113,10 +119,11 @@ class ReportLayout:
         if answered.sum() != reports or (units != answered * sizes).any() or not answered.all():
             raise InputError(f"the sum is none of {reports:,} randomised reports, or of some histogram there is none.")
 
-    def opened(self, total: ArrayLike) -> Opened:
-        """A sum (length,) of reports."""
+    def opened(self, total: ArrayLike, reports: int) -> Opened:
+        """A sum (length,) of so many reports."""
         found = np.asarray(total).astype(np.int64)
-        return Opened(found[: self.cells], None if self.local_epsilon is None else found[self.cells :])
+        answered = np.full(len(self.sizes), reports) if self.local_epsilon is None else found[self.cells :]
+        return Opened(found[: self.cells], answered)
 
     @cached_property
     def starts(self) -> Whole:

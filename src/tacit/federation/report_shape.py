@@ -7,7 +7,8 @@ the shape of its reports; whoever checks and adds them needs nothing else of its
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,12 @@ from numpy.typing import NDArray
 from tacit.aggregation import FloatSum, ReportSum, WordSum
 from tacit.errors import InputError
 
+if TYPE_CHECKING:
+    from tacit.privacy.encoding import Encoding
+
 ROUNDING = 1e-5  # relative: by which an update clipped in float32 may be beyond the clip norm
 BLOCK = 1 << 16  # coordinates whose squares are summed in float64 at a time
+LOSS_STEPS = 1 << 15  # of an encoded loss, to half its bound: training.private_loss.STEPS
 ITEM_BYTES = 4  # of a number of either kind
 SHORT = "short"  # a bit beside the vector: whether the update was no longer than the clip estimate
 LOSS = "bounded_loss"  # a number beside the vector: the training loss, clipped to [0, bound], less half the bound
@@ -49,6 +54,33 @@ class ReportShape:
         return ITEM_BYTES * self.length
 
 
+def update_shape(
+    parameters: int, *, clip_norm: float, clip_estimate: float | None, loss_bound: float | None
+) -> ReportShape:
+    """Of clipped updates (d,) in the clear, with what is asked beside."""
+    said = {SHORT: clip_estimate, LOSS: loss_bound}
+    return ReportShape(
+        tensor="update",
+        length=parameters,
+        largest=None,
+        beside=frozenset(name for name, value in said.items() if value is not None),
+        loss_bound=loss_bound,
+        check=partial(check_norm, clip_norm=clip_norm),
+    )
+
+
+def encoded_shape(length: int, encoding: "Encoding", *, clip_norm: float, clip_estimate: float | None) -> ReportShape:
+    """Of encoded updates, what is asked beside in the same integers."""
+    check = partial(check_encoded, encoding=encoding, clip_norm=clip_norm, says_short=clip_estimate is not None)
+    return ReportShape(tensor="words", length=length, largest=2 * encoding.largest, check=check)
+
+
+def counts_shape(length: int, *, most: int, together: int) -> ReportShape:
+    """Of counts (length,), each at most `most`, and all of them at most `together`."""
+    check = partial(check_counts, most=most, together=together)
+    return ReportShape(tensor="words", length=length, largest=most, check=check)
+
+
 def check_counts(counts: NDArray[np.uint32], most: int, together: int) -> None:
     """That no count is larger than `most`, and all of them no larger than `together`. Raises: InputError."""
     if int(counts.max(initial=0)) > most:
@@ -67,6 +99,28 @@ def check_norm(update: NDArray[np.float32], clip_norm: float) -> None:
         raise InputError("the update is not finite; a device reports that it is not usable instead.")
     if math.sqrt(squared) > clip_norm * (1 + ROUNDING):
         raise InputError(f"the update's norm is beyond the clip norm {clip_norm:g}.")
+
+
+def check_encoded(words: NDArray[np.uint32], *, encoding: "Encoding", clip_norm: float, says_short: bool) -> None:
+    """That encoded words (length,) are those of one clipped update, as exactly as their integers tell.
+
+    Coordinates lie in 0..2 C_inf and, less the shift, have squared norm at most `longest_squared`; behind them stand 1,
+    a bit where it is asked, the digits of a loss. Raises: InputError.
+    """
+    update, behind = words[: encoding.dimension], [int(each) for each in words[encoding.dimension :]]
+    if int(update.max()) > 2 * encoding.largest:
+        raise InputError(f"a coordinate of the report is beyond {2 * encoding.largest}.")
+    if squared_norm(update, encoding.largest) > encoding.longest_squared:
+        raise InputError(f"the report is longer than the clip norm {clip_norm:g} allows.")
+    if behind.pop(0) != 1:
+        raise InputError("the report does not count as one.")
+    if says_short and behind.pop(0) > 1:
+        raise InputError("the report's bit on its length is neither 0 nor 1.")
+    base = 2 * encoding.largest + 1
+    if any(digit >= base for digit in behind):
+        raise InputError(f"a digit of the report's loss is beyond {base - 1}.")
+    if sum(digit * base**place for place, digit in enumerate(behind)) > 2 * LOSS_STEPS:
+        raise InputError("the report's loss is beyond its bound.")
 
 
 def squared_norm(words: NDArray[np.uint32], shift: int) -> int:

@@ -17,9 +17,10 @@ from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 import tomli_w
 
 from tacit.compute import Hardware
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.settings import ReleasePrice
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
 from tacit.jobs.clients_or_devices import asked_again
@@ -30,11 +31,12 @@ from tacit.reports.page import FOR_READERS, ReportFiles
 from tacit.reports.record_files import Records, write_run
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
-from tacit.statements.run_facts import promise_of, statement_of
+from tacit.statements.count import promise_of
+from tacit.statements.run_facts import statement_of
 
 Known = TypeVar("Known")  # what a simulation knows of its clients
 Released = TypeVar("Released")  # what follows from released histograms
-Ask: TypeAlias = Callable[[HistogramTask], Mapping[str, Histogram]]
+Ask: TypeAlias = Callable[[CountQuestion], Mapping[str, Histogram]]
 
 
 class AskedRun(ABC, Generic[Known, Released]):

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
-from tacit.evaluation.counts.collect import Collector, Counted, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.settings import ReleasePrice
+from tacit.federation.collector import Answered, Collector
 from tacit.files import PathLike
 from tacit.jobs.devices import RealDevices
 from tacit.jobs.run_start import checked_cache
@@ -170,7 +171,7 @@ def asked_whom(
     return Devices(count=clients, steps=steps, real=real, asked_by=f"{cls.__module__}:{cls.__qualname__}")
 
 
-def check_answered(task: HistogramTask) -> None:
+def check_answered(task: CountQuestion) -> None:
     """Raises: InputError where devices that draw which histogram they answer may leave one without an answer."""
     many = len(task.histograms)
     if task.local_epsilon is None or many * (1 - 1 / many) ** task.devices <= NOBODY_ANSWERS:
@@ -188,10 +189,14 @@ class AllReleased:
     def __init__(self, run: Path, devices: RealDevices) -> None:
         self._run, self.devices = run, devices
 
-    def collect(self, task: HistogramTask) -> Counted:
+    def init(self) -> Any:
+        """See Collector: nothing is carried."""
+        return ()
+
+    def collect(self, state: Any, question: CountQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         """Raises: RunError."""
         raise RunError(
-            f"step {task.step} of '{self._run}' is not released, and its devices are asked by the server; go on "
+            f"step {question.step} of '{self._run}' is not released, and its devices are asked by the server; go on "
             "with the `tacit serve` that began it."
         )
 

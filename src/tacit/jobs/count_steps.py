@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.evaluation.counts.collect import Collector, Counted, HistogramTask, SimulatedCollector, tell_released
+from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
 from tacit.evaluation.counts.histograms import Cells, Histogram
 from tacit.evaluation.counts.release import HistogramQuery, guarantee_for, release, release_locally
 from tacit.evaluation.settings import ReleasePrice
+from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
@@ -105,8 +106,8 @@ class Lines:
 def simulated(
     run: Run,
     price: ReleasePrice,
-    answers: Callable[[HistogramTask], Sequence[HistogramQuery]],
-    clients: Callable[[HistogramTask], NDArray[np.int64]],
+    answers: Callable[[CountQuestion], Sequence[HistogramQuery]],
+    clients: Callable[[CountQuestion], NDArray[np.int64]],
 ) -> SimulatedCollector:
     """The clients of a cache, whose answers are at hand; devices that randomise draw by the run's key."""
     return SimulatedCollector(
@@ -117,7 +118,7 @@ def simulated(
     )
 
 
-def released_step(run: Run, price: ReleasePrice, task: HistogramTask, collector: Collector) -> Mapping[str, Histogram]:
+def released_step(run: Run, price: ReleasePrice, task: CountQuestion, collector: Collector) -> Mapping[str, Histogram]:
     """The step's release: the one on disk, or a new one, on disk before its ledger row is.
 
     Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
@@ -127,28 +128,28 @@ def released_step(run: Run, price: ReleasePrice, task: HistogramTask, collector:
     path = run.path / "steps" / f"release-{step:06d}.json"
     done = run.steps()
     if step < len(done):
-        tell_released(collector, step)
+        released(collector, step)
         return _read_release(path, task.histograms, done[step].digest)
-    counted = collector.collect(task)
-    histograms, releases = _release(run, price, task, counted)
+    answered, _ = collector.collect(collector.init(), task, seed=b"")
+    histograms, releases = _release(run, price, task, answered)
     content = _release_file(histograms)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
-    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=counted.clients)
-    tell_released(collector, step)
+    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=answered.clients)
+    released(collector, step)
     return histograms
 
 
 def _release(
-    run: Run, price: ReleasePrice, task: HistogramTask, counted: Counted
+    run: Run, price: ReleasePrice, task: CountQuestion, answered: Answered
 ) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
     """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the counts."""
-    local = task.local_epsilon
+    local, opened = task.local_epsilon, task.opened(answered)
     if local is not None:
         return release_locally(
             task.histograms,
-            counted.counts,
-            counted.answered,
+            opened.counts,
+            opened.answered,
             lambda cells: SubsetSelection(domain=cells, epsilon=local),
             step=task.step,
             first_user=sum(release_from(each).reports for row in run.steps() for each in row.releases),
@@ -160,11 +161,11 @@ def _release(
 
     histograms, row = release(
         task.histograms,
-        counted.counts,
+        opened.counts,
         guarantee,
         step=task.step,
-        asked=int(counted.answered[0]),
-        dropped=counted.dropped,
+        asked=answered.reports,
+        dropped=answered.dropped,
         add_noise=noised,
     )
     return histograms, (row,)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from pydantic import ValidationError
 
-from tacit.discovery.collect import Collector
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError
+from tacit.federation.collector import Collector
 from tacit.runs.metadata import DeploymentUsed
 
 if TYPE_CHECKING:
@@ -64,11 +64,6 @@ class DevicesCollector(Collector, Protocol):
     @property
     def devices(self) -> RealDevices:
         """Whom it asks, and the name of the run that they know."""
-        ...
-
-    @property
-    def came(self) -> int:
-        """How many were given the last question; some may have sent nothing."""
         ...
 
 

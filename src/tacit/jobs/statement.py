@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, TacitError
+from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path
-from tacit.jobs.account.run import NO_PROMISE
 from tacit.jobs.opening import opened
 from tacit.records import strict_json, visible
 from tacit.runs import Run
@@ -112,10 +112,8 @@ def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
     for a kind of run that releases nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
     """
     with opened(run) as found, reading(found):
-        if found.kind in NO_PROMISE:
-            raise InputError(
-                f"'{found.path}' is a run of `tacit {found.kind}`, which has no statement: {NO_PROMISE[found.kind]}."
-            )
+        if (why := KINDS[found.kind].unstated) is not None:
+            raise InputError(f"'{found.path}' is a run of `tacit {found.kind}`, which has no statement: {why}.")
         return statement_of(found, delta)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from tacit.federation.report_layout import MOST_CELLS, MOST_EACH, MOST_HISTOGRAMS, ReportLayout
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, ReportLayout
 from tacit.federation.report_shape import ReportShape
 from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive, QuestionDocument
 
@@ -35,8 +35,7 @@ class HistogramsAsked(QuestionDocument):
 
     def shape(self) -> ReportShape:
         """See QuestionDocument."""
-        layout = ReportLayout(sizes=self.cells, local_epsilon=self.local_epsilon)
-        return ReportShape(tensor="words", length=layout.length, largest=MOST_EACH, check=layout.check)
+        return ReportLayout(sizes=self.cells, local_epsilon=self.local_epsilon).shape
 
 
 class EvaluateAsked(HistogramsAsked):

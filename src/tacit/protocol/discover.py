@@ -1,12 +1,11 @@
 """What a group is asked for words, as a document, and what a report of it may be."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from tacit.errors import InputError
-from tacit.federation.report_shape import ReportShape, check_counts
+from tacit.federation.report_shape import ReportShape, counts_shape
 from tacit.protocol.fields import MOST_LETTERS, MOST_LISTED, Document, QuestionDocument, Text
 from tacit.text.alphabet import Alphabet
 
@@ -72,9 +71,7 @@ class WordsAsked(QuestionDocument):
         """See QuestionDocument: a report is how many of the device's own reports support each answer."""
         settings, domain = self.settings, self.question.domain
         most = settings.contributions
-        together = most * settings.randomizer_for(domain).most_supported
-        check = partial(check_counts, most=most, together=together)
-        return ReportShape(tensor="words", length=domain, largest=most, check=check)
+        return counts_shape(domain, most=most, together=most * settings.randomizer_for(domain).most_supported)
 
 
 def _check_different(name: str, listed: tuple[str, ...]) -> None:

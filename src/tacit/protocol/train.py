@@ -1,20 +1,14 @@
 """What a round of training asks of a device, as a document, and what a report of it may be."""
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from tacit.errors import InputError
-from tacit.federation.report_shape import LOSS, SHORT, ReportShape, check_norm, squared_norm
+from tacit.federation.report_shape import ReportShape, encoded_shape, update_shape
 from tacit.protocol.fields import MOST_PARAMETERS, Digest, Document, Positive, QuestionDocument, Real, Several
 
 if TYPE_CHECKING:
     from tacit.privacy.encoding import Encoding
-
-LOSS_STEPS = 1 << 15  # of an encoded loss, to half its bound: training.private_loss.STEPS
 
 
 class Training(Document):
@@ -77,17 +71,10 @@ class TrainingAsked(QuestionDocument):
     def shape(self) -> ReportShape:
         """See QuestionDocument."""
         if self.encoded is not None:
-            largest = 2 * self.encoded.encoding().largest
-            check = partial(check_words, asks=self)
-            return ReportShape(tensor="words", length=self.encoded.length, largest=largest, check=check)
-        said = {SHORT: self.clip_estimate, LOSS: self.loss_bound}
-        return ReportShape(
-            tensor="update",
-            length=self.parameters,
-            largest=None,
-            beside=frozenset(name for name, value in said.items() if value is not None),
-            loss_bound=self.loss_bound,
-            check=partial(check_norm, clip_norm=self.clip_norm),
+            encoding, clips = self.encoded.encoding(), self.clip_norm
+            return encoded_shape(self.encoded.length, encoding, clip_norm=clips, clip_estimate=self.clip_estimate)
+        return update_shape(
+            self.parameters, clip_norm=self.clip_norm, clip_estimate=self.clip_estimate, loss_bound=self.loss_bound
         )
 
 
@@ -95,27 +82,3 @@ def trained_words(asked: Training) -> int:
     """Words of all epochs behind one report, with those that fill sentences and batches up: time and memory follow."""
     batches = -(-asked.sentences // asked.batch_size)
     return asked.epochs * batches * asked.batch_size * (asked.words + 1)
-
-
-def check_words(words: NDArray[np.uint32], asks: TrainingAsked) -> None:
-    """That encoded words (length,) are those of one clipped update, as exactly as their integers tell.
-
-    Coordinates lie in 0..2 C_inf and, less the shift, have squared norm at most `longest_squared`; behind them stand 1,
-    a bit where it is asked, the digits of a loss. Raises: InputError.
-    """
-    assert asks.encoded is not None  # the caller's to know
-    encoding = asks.encoded.encoding()
-    update, behind = words[: encoding.dimension], [int(each) for each in words[encoding.dimension :]]
-    if int(update.max()) > 2 * encoding.largest:
-        raise InputError(f"a coordinate of the report is beyond {2 * encoding.largest}.")
-    if squared_norm(update, encoding.largest) > encoding.longest_squared:
-        raise InputError(f"the report is longer than the clip norm {asks.clip_norm:g} allows.")
-    if behind.pop(0) != 1:
-        raise InputError("the report does not count as one.")
-    if asks.clip_estimate is not None and behind.pop(0) > 1:
-        raise InputError("the report's bit on its length is neither 0 nor 1.")
-    base = 2 * encoding.largest + 1
-    if any(digit >= base for digit in behind):
-        raise InputError(f"a digit of the report's loss is beyond {base - 1}.")
-    if sum(digit * base**place for place, digit in enumerate(behind)) > 2 * LOSS_STEPS:
-        raise InputError("the report's loss is beyond its bound.")

@@ -22,8 +22,7 @@ from tacit.reports.page import PUBLISHED, SIMULATION, ReportFiles, to_json, writ
 from tacit.runs import Run
 from tacit.runs.journal import RESTORE
 from tacit.statements import Statement
-from tacit.statements.statement import statement
-from tacit.statements.verify import KINDS as FACTS
+from tacit.statements.statement import formats, statement
 
 RECORD, VERSION = "record.json", 1
 HEAD = ("schema", "version")
@@ -153,4 +152,4 @@ def understood(run: Run) -> Iterator[None]:
 
 def statement_from(record: Mapping[str, Any] | None) -> Statement | None:
     """The statement that a record holds, made again from its facts."""
-    return None if record is None else statement(FACTS[record["format"]].from_record(record["facts"]))
+    return None if record is None else statement(formats()[record["format"]].FACTS.from_record(record["facts"]))

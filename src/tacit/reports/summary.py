@@ -23,8 +23,9 @@ from tacit.runs.draft import SETTINGS
 from tacit.statements import Statement
 from tacit.statements.accounts import Accounts, Spent, accounts_of, figures_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
-from tacit.statements.run_facts import created, resume_command, training_facts
+from tacit.statements.run_facts import created, resume_command
 from tacit.statements.statement import PLANNED, Label, statement
+from tacit.statements.train import training_facts
 
 Series = dict[int, float]  # by the number of rounds done
 CONTENDERS, SUGGESTIONS = "contenders", "suggestions"  # notes that `jobs.baselines` writes at the end of a run

@@ -4,11 +4,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import tomli_w
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.jobs.devices import KEYS, RealDevices
@@ -18,31 +19,22 @@ from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import personalize
 from tacit.networks.model_files import read_files
 from tacit.progress import Progress
-from tacit.recipe.deployment_section import DeploymentSection
+from tacit.protocol.count import HistogramsAsked
+from tacit.protocol.messages import Plan
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
-from tacit.server.count import ServedHistograms
+from tacit.server.count import document
+from tacit.server.count_plan import plan_about_models
 from tacit.server.rounds.rounds import ServedRounds
+from tacit.server.served import AskedOnce, Enrolment
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AboutModels:
+class _AboutModels(AskedOnce):
     """What both kinds of files have: a name, [deployment], models, and the price [release]."""
 
-    collector: ClassVar[type[ServedRounds]] = ServedHistograms
-    devices: RealDevices
     models: tuple[Path, ...]
     release: ReleasePrice
-
-    @property
-    def name(self) -> str:
-        """See ServedJob."""
-        return self.devices.name
-
-    @property
-    def deployment(self) -> DeploymentSection:
-        """See ServedJob."""
-        return self.devices.deployment
 
     def placed(self, data: Path | None) -> Self:
         """See ServedJob; it reads no cache: devices have the text."""
@@ -53,10 +45,14 @@ class _AboutModels:
     def _common(self, kind: str) -> dict[str, Any]:
         return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
 
-    def _asking(self, collector: ServedRounds) -> ServedHistograms:
-        assert isinstance(collector, ServedHistograms)  # as it was asked for
-        collector.asks(self.devices)
-        return collector
+    def document(self, question: CountQuestion) -> tuple[HistogramsAsked, bytes]:
+        """See ServedJob."""
+        return document(question)
+
+    @staticmethod
+    def plan(run: Run, enrolment: Enrolment) -> Plan:
+        """See ServedJob."""
+        return plan_about_models(run, enrolment)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +74,7 @@ class ServedEvaluation(_AboutModels):
 
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
         """See ServedJob."""
-        return evaluation_run.begun(self.models, self.settings, self.release, out, self._asking(collector))
+        return evaluation_run.begun(self.models, self.settings, self.release, out, collector)
 
     def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
         """See ServedJob."""
@@ -87,7 +83,7 @@ class ServedEvaluation(_AboutModels):
             settings=self.settings,
             release=self.release,
             out=out,
-            collector=self._asking(collector),
+            collector=collector,
             progress=progress,
         )
 
@@ -110,7 +106,7 @@ class ServedPersonalization(_AboutModels):
 
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
         """See ServedJob."""
-        return personalization_run.begun(self.models[0], self.settings, self.release, out, self._asking(collector))
+        return personalization_run.begun(self.models[0], self.settings, self.release, out, collector)
 
     def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
         """See ServedJob."""
@@ -120,7 +116,7 @@ class ServedPersonalization(_AboutModels):
             out,
             settings=self.settings,
             release=self.release,
-            collector=self._asking(collector),
+            collector=collector,
             progress=progress,
         )
 

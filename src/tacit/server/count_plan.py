@@ -3,7 +3,7 @@
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tomli_w
 
@@ -13,22 +13,22 @@ from tacit.evaluation.fairness import histograms_about
 from tacit.jobs.count_steps import price_of
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.personalize.job import settings_of
-from tacit.protocol.messages import UNATTESTED, Aggregation, HistogramPrivacy, LocalPrivacy, Plan, Separation
+from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation
 from tacit.protocol.signing import code_digest
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
+from tacit.server.served import Enrolment, aggregation_of
 
 ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "release", *KEYS)  # of a run's settings
 
 
-def plan_about_models(run: Run, enrolment: Literal["none", "tokens"] = "none") -> Plan:
+def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
     """The plan of a run of `evaluate` or `personalize` for real devices. Raises: InputError for one that asks none."""
     asked, settings = run.of_kind(AskingMetadata, "give one that asks about models"), tomllib.loads(run.settings)
     price = price_of(settings)
     if price is None or asked.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
     devices = RealDevices.of(settings, where=f"the settings of '{run.path}'")
-    section, keepers = devices.deployment, devices.deployment.named_keepers()
     if "models" in settings:
         sizes: tuple[int, ...] = (len(histograms_about(len(settings["models"]))),)
     else:
@@ -55,20 +55,13 @@ def plan_about_models(run: Run, enrolment: Literal["none", "tokens"] = "none") -
     return Plan(
         version=1,
         kind=run.kind,
-        population=section.population,
+        population=devices.deployment.population,
         run=devices.name,
         recipe=_published(run.kind, settings),
         code=code_digest(),
         privacy=privacy,
         separation=Separation(rounds=steps, timer_seconds=None, clock="start"),
-        aggregation=Aggregation(
-            kind="sealed" if keepers else "plain",
-            threshold=goal,
-            keepers=tuple(each.identity for each in keepers),
-            boxes=tuple(each.box for each in keepers),
-            corrupt=section.corrupt_keepers if keepers else 0,
-            contributors=(),
-        ),
+        aggregation=aggregation_of(devices.deployment, "plain", threshold=goal),
         vocabulary=settings["vocabulary"],
         attestation=UNATTESTED,
         enrolment=enrolment,
@@ -76,7 +69,7 @@ def plan_about_models(run: Run, enrolment: Literal["none", "tokens"] = "none") -
 
 
 def _published(kind: str, settings: Mapping[str, Any]) -> str:
-    """What is asked, as `histogram_tasks.AskedInPlan` reads it; models by the names of their folders: where they lie
+    """What is asked, as `evaluation.in_plan.AskedInPlan` reads it; models by the names of their folders: where they lie
     here is no device's business.
     """
     models = settings["models"] if "models" in settings else [settings["model"]]

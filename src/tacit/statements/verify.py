@@ -18,12 +18,9 @@ from tacit.privacy.strategy import Record
 from tacit.records import LARGEST, json_ready, strict_json
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
-from tacit.statements.count_facts import DiscoveryFacts, EvaluationFacts
 from tacit.statements.run_facts import facts_of
-from tacit.statements.statement import checksum, leaves, statement
-from tacit.statements.train_facts import TrainingFacts
+from tacit.statements.statement import checksum, formats, leaves, statement
 
-KINDS = {each.format: each for each in (TrainingFacts, DiscoveryFacts, EvaluationFacts)}
 ROUNDING = 1e-9  # of figures computed again, on another machine perhaps; relative
 SHOWN = 120  # characters of a long text
 
@@ -66,22 +63,23 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
     the last bits of another machine's arithmetic (1e-9, relative). InputError where `record` is no statement of
     a format that this version reads.
     """
+    known = formats()
     found = record.get("format") if isinstance(record, Mapping) else type(record).__name__
-    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in KINDS:
-        formats = " or ".join(map(repr, KINDS))
+    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in known:
+        named = " or ".join(map(repr, known))
         way_out = (
             "a statement is called statement.json, beside its report"
             if found is None
             else "use the version that wrote it"
         )
-        raise InputError(f"this is no statement of the format {formats} but {found!r}; {way_out}.")
+        raise InputError(f"this is no statement of the format {named} but {found!r}; {way_out}.")
     stated = _as_in_a_file(record)
     facts, checksums = stated.pop("facts", None), stated.pop("checksums", None)
     if not isinstance(facts, Mapping) or not isinstance(checksums, Mapping):
         raise InputError("the statement lacks its facts or their checksums; ask for the whole file.")
     lines = _facts(facts, checksums)
     try:
-        again = statement(KINDS[found].from_record(facts)).to_record()
+        again = statement(known[found].FACTS.from_record(facts)).to_record()
     except TacitError as error:
         return (*lines, CheckedLine(name="facts", complaint=f"no statement follows from the facts: {error}"))
     computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}

@@ -7,20 +7,18 @@
 """
 
 from tacit.training.client import ClientTraining
-from tacit.training.collect import Collected, Collector, Learner, SimulatedCollector, TrainingTask
+from tacit.training.collect import Learner, SimulatedCollector, TrainQuestion
 from tacit.training.randomness import generator_for, key_from_seed
 from tacit.training.rounds import RoundPlan
 from tacit.training.server import ServerOptimizer
 
 __all__ = [
     "ClientTraining",
-    "Collected",
-    "Collector",
     "Learner",
     "RoundPlan",
     "ServerOptimizer",
     "SimulatedCollector",
-    "TrainingTask",
+    "TrainQuestion",
     "generator_for",
     "key_from_seed",
 ]

@@ -11,8 +11,8 @@ from types import FunctionType
 from typing import Any, Self
 
 from tacit.errors import InputError, RunError
+from tacit.federation.collector import Collector
 from tacit.training.client import ClientAlgorithm
-from tacit.training.collect import Collector
 from tacit.training.rounds import OwnOptimizer
 from tacit.training.sampling import CohortSampler
 

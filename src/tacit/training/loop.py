@@ -19,12 +19,12 @@ from numpy.typing import ArrayLike
 
 from tacit.compute.profile import WRITING, beside, phase
 from tacit.errors import TrainingError
+from tacit.federation.collector import Collector, broadcasts, participants, released
 from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metric, Run, Step
 from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import save_checkpoint
-from tacit.training.collect import Collector, broadcasts, came, tell_released
 from tacit.training.price import PriceSoFar
 from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_again, run_round
 from tacit.training.states import KEPT, States
@@ -164,7 +164,7 @@ def _found(
     for row in run.steps()[-1:]:
         with phase("start"):
             state = states.last(row, state)
-            tell_released(collector, row.step)  # a kill may have come between the row and this
+            released(collector, row.step)  # a kill may have come between the row and this
         evaluation.begin(row.step + 1, state.model)
     return state
 
@@ -213,7 +213,7 @@ class _Pending:
         with phase("commit"):
             run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
             states.committed(row)
-            tell_released(collector, row.step)
+            released(collector, row.step)
 
 
 class _Watching:
@@ -228,7 +228,7 @@ class _Watching:
 
     def computed(self, outcome: RoundOutcome) -> None:
         self._seconds += outcome.seconds
-        self._trained += came(outcome.clients)
+        self._trained += participants(outcome.clients)
         self._measures.append(outcome.measures)
         figures = {"clients_per_second": self._trained / self._seconds}
         figures |= {_CALLED.get(name, name): value for name, value in outcome.measures.items()}

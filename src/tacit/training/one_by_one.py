@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.aggregation import Counted, FloatSum, ReportSum, merged
+from tacit.federation.collector import Answered
 from tacit.training.client import ClientWork, gather, one_client, precision_of
 from tacit.training.cohort import opened_sum
-from tacit.training.collect import Collected, Diagnostics, Learner, TrainingTask, from_cohorts, shorter
+from tacit.training.collect import Diagnostics, Learner, TrainQuestion, beside, from_cohorts, shorter
 from tacit.training.private_loss import bounded_sum
 from tacit.training.sampling import Cohorts
 from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
@@ -34,21 +35,25 @@ class DeviceReport(NamedTuple):
     loss: np.float32  # mean training loss over the device's batches
 
 
-def report_of(work: ClientWork, task: TrainingTask, client: int, *, seed: bytes) -> DeviceReport:
+def report_of(work: ClientWork, question: TrainQuestion, client: int, *, seed: bytes) -> DeviceReport:
     """One device's part in a round: train on its own text, clip, report."""
-    data = gather(work.cache, np.array([client]), task.client, seed)
+    data = gather(work.cache, np.array([client]), question.client, seed)
     precision = precision_of(work) if jax.default_backend() == "cpu" else None
-    part = one_client(work.loss, work.unravel, task.client, work.algorithm, precision)
-    update, norm, finite, loss = part(task.model, data.sentences[0], data.batches[0], np.float32(task.clip_norm))
+    part = one_client(work.loss, work.unravel, question.client, work.algorithm, precision)
+    update, norm, finite, loss = part(
+        question.model, data.sentences[0], data.batches[0], np.float32(question.clip_norm)
+    )
     sent = np.asarray(update)
     seen = np.float32(norm), np.float32(loss)
-    if task.secure is not None:
-        sent = task.secure.sums.zero()
+    if question.secure is not None:
+        sent = question.secure.sums.zero()
         if finite:
-            sent = task.secure.encoded(np.asarray(update), norm=seen[0], loss=seen[1], seed=seed, client=client)
+            sent = question.secure.encoded(np.asarray(update), norm=seen[0], loss=seen[1], seed=seed, client=client)
         return DeviceReport(sent, bool(finite), None, None, *seen)
-    short = bool(shorter(np.asarray(norm)[None], task.clip_estimate)) if task.clip_estimate is not None else None
-    return DeviceReport(sent, bool(finite), short, bounded_sum(np.asarray(loss)[None], task.loss_bound), *seen)
+    short = (
+        bool(shorter(np.asarray(norm)[None], question.clip_estimate)) if question.clip_estimate is not None else None
+    )
+    return DeviceReport(sent, bool(finite), short, bounded_sum(np.asarray(loss)[None], question.loss_bound), *seen)
 
 
 class OneByOne:
@@ -61,30 +66,30 @@ class OneByOne:
         """See Collector."""
         return self._cohorts.init()
 
-    def collect(self, state: Any, task: TrainingTask, *, seed: bytes) -> tuple[Collected, Any]:
+    def collect(self, state: Any, question: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         """See Collector. Raises: as `from_cohorts`."""
-        return from_cohorts(self._cohorts, state, task, self._asked, seed=seed)
+        return from_cohorts(self._cohorts, state, question, self._asked, seed=seed)
 
-    def _asked(self, clients: NDArray[np.int64], task: TrainingTask, seed: bytes) -> Collected:
-        work = self._learner.work(task.client)
-        reports = [report_of(work, task, int(client), seed=seed) for client in clients]
+    def _asked(self, clients: NDArray[np.int64], question: TrainQuestion, seed: bytes) -> Answered:
+        work = self._learner.work(question.client)
+        reports = [report_of(work, question, int(client), seed=seed) for client in clients]
         finite = np.array([report.usable for report in reports])
         seen = np.array([report.norm for report in reports]), np.array([report.loss for report in reports])
-        if task.secure is not None:
-            opened, counted = _opened(task.secure, reports, finite, task.noise, seed)
+        if question.secure is not None:
+            opened, counted = _opened(question.secure, reports, finite, question.noise, seed)
             total, short, losses = opened
         else:
             counted, usable = finite, [report for report in reports if report.usable]
-            sums = ReportSum(FloatSum(len(task.model)), task.clip_estimate is not None, task.loss_bound is not None)
+            sums = ReportSum(
+                FloatSum(len(question.model)), question.clip_estimate is not None, question.loss_bound is not None
+            )
             total, _, short, losses = merged(sums, map(_sum_of_one, usable))
-        return Collected(
-            total=jnp.asarray(total),
+        return Answered(
+            values=jnp.asarray(total),
             reports=int(counted.sum()),
-            dropped=len(reports) - int(counted.sum()),
-            short_updates=short,
             clients=clients,
+            beside=beside(short, losses),
             diagnostics=Diagnostics(seen[0], counted, seen[1]),
-            losses=losses,
         )
 
 

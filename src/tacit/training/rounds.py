@@ -17,6 +17,8 @@ from jax import Array
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compute.profile import phase
+from tacit.federation.collector import Answered, Collector
+from tacit.federation.report_shape import LOSS, SHORT
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
@@ -25,7 +27,7 @@ from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.client import ClientTraining
-from tacit.training.collect import Collected, Collector, TrainingTask, checked
+from tacit.training.collect import TrainQuestion
 from tacit.training.keepers import first_states, noise_words, state_again, with_noise_of
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
@@ -183,7 +185,7 @@ def run_round(
     secure = _round_encoding(plan, state, updates, clip, key, round)
     with phase("noise"):
         words, kept = _noise_of_keepers(state, updates, secure, key)
-    task = TrainingTask(
+    question = TrainQuestion(
         round=round,
         model=state.model,
         client=plan.client,
@@ -195,10 +197,10 @@ def run_round(
         separation=plan.separation,
         noise=words,
     )
-    received, clock = collector.collect(state.clock, task, seed=seed_for(key, "client", round))
-    received = checked(received, task)
+    received, clock = collector.collect(state.clock, question, seed=seed_for(key, "client", round))
+    question.check(received)
     with phase("noise"):
-        total, noise = _add_noise(received.total, state.noise, updates, key)
+        total, noise = _add_noise(received.values, state.noise, updates, key)
         clip, counted = _follow(plan, clip, received, round, key)
         private_loss, loss, summed = _release_loss(plan, state.loss, received, round, key)
     with phase("server step"):
@@ -248,14 +250,14 @@ def _noise_of_keepers(
 
 
 def _follow(
-    plan: RoundPlan, clip: ClipState | None, received: Collected, round: int, key: bytes
+    plan: RoundPlan, clip: ClipState | None, received: Answered, round: int, key: bytes
 ) -> tuple[ClipState | None, tuple[NoisedSum, ...]]:
     """The clip norm after the round, and what was released to move it: nothing where it is fixed."""
-    if clip is None or plan.clipping is None or plan.counts is None or received.short_updates is None:
+    if clip is None or plan.clipping is None or plan.counts is None or SHORT not in received.beside:
         return None, ()
     clip, release = follow(
         clip,
-        received.short_updates,
+        int(received.beside[SHORT]),
         reports=received.reports,
         settings=plan.clipping,
         counts=plan.counts,
@@ -267,13 +269,13 @@ def _follow(
 
 
 def _release_loss(
-    plan: RoundPlan, noise: NoiseState | None, received: Collected, round: int, key: bytes
+    plan: RoundPlan, noise: NoiseState | None, received: Answered, round: int, key: bytes
 ) -> tuple[float | None, NoiseState | None, tuple[NoisedSum, ...]]:
     """The round's training loss as released, the state of its noise, its release: nothing where nobody asks."""
-    if plan.loss is None or plan.losses is None or received.losses is None:
+    if plan.loss is None or plan.losses is None or LOSS not in received.beside:
         return None, None, ()
     mean, noise, row = release(
-        received.losses,
+        received.beside[LOSS],
         noise,
         settings=plan.loss,
         guarantee=plan.losses,
@@ -300,7 +302,7 @@ def _add_noise(
 
 def _outcome(
     round: int,
-    received: Collected,
+    received: Answered,
     updates: Guarantee,
     keepers: int,
     clip: ClipState | None,

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from tacit.data import Cache
-from tacit.evaluation.counts.collect import Counted, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.local_report import randomized
+from tacit.federation.collector import Answered
 from tacit.jobs.devices import RealDevices
 from tacit.recipe.deployment_section import DeploymentSection
 
@@ -21,10 +22,13 @@ class Phones:
         self._generator = np.random.default_rng(seed)
         self.devices = RealDevices(name="asked", deployment=DeploymentSection(population="phones", devices=1000))
         self.told: list[int] = []
-        self.asked: list[HistogramTask] = []
+        self.asked: list[CountQuestion] = []
         self.counts: list[Any] = []
 
-    def collect(self, task: HistogramTask) -> Counted:
+    def init(self) -> Any:
+        return ()
+
+    def collect(self, state: Any, task: CountQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         self.asked.append(task)
         layout = task.layout
         total = np.zeros(layout.length, np.uint32)
@@ -35,10 +39,8 @@ class Phones:
             report = randomized(layout, cells, self._generator) if local else layout.counted(cells)
             layout.check(report)
             total += report
-        counts, answered = layout.opened(total)
-        self.counts.append(counts)
-        everybody = np.full(len(layout.sizes), task.devices)
-        return Counted(counts, everybody if answered is None else answered, task.devices + self._away)
+        self.counts.append(layout.opened(total, task.devices).counts)
+        return Answered(total, task.devices, task.devices + self._away), state
 
     def released(self, step: int) -> None:
         self.told.append(step)

@@ -14,20 +14,20 @@ from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import Report
 from tacit.protocol.messages import RoundTask, SignedTask
 from tacit.protocol.signing import digest
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import Answer, OpenRound, open_rounds
 from tacit.server.store.blobs import Blobs
 from tacit.server.store.store import Store
 from tacit.server.sums.partial_sums import PartialSums
-from tacit.server.train import ServedCollector
-from tacit.training import ClientTraining, TrainingTask
+from tacit.server.train import document
+from tacit.training import ClientTraining, TrainQuestion
 
 TIMES = RoundTimes(selecting=60.0, reporting=30.0, closing=5.0, pause=10.0, silence=15.0, poll=1.0, attempts=5)
 WORKERS = ("a" * 32, "b" * 32)
 
 
-def a_training_task(round: int = 0, *, goal: int = 4, **changed: object) -> TrainingTask:
+def a_training_task(round: int = 0, *, goal: int = 4, **changed: object) -> TrainQuestion:
     fields: dict[str, object] = {
         "round": round,
         "model": jnp.full(PARAMETERS, 0.125 * round, jnp.float32),
@@ -38,7 +38,7 @@ def a_training_task(round: int = 0, *, goal: int = 4, **changed: object) -> Trai
         "loss_bound": 8.0,
         "separation": DeviceSeparation(rounds=5),
     }
-    return TrainingTask(**fields | changed)  # type: ignore[arg-type]
+    return TrainQuestion(**fields | changed)  # type: ignore[arg-type]
 
 
 def update_of(device: int) -> NDArray[np.float32]:
@@ -76,12 +76,12 @@ class Fleet:
             self.store, plan.run, population=plan.population, kind="train", plan=signed, plan_digest=digest(plan)
         )
 
-    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedCollector:
+    def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedRounds:
         """Of a new coordinator, which has the lease."""
         self.clock.now += 100.0
         lease = round_states.take_lease(self.store, a_plan().run, seconds=60)
         assert lease is not None
-        made = ServedCollector(store or self.store, self.blobs, KEY, times=times, wait=self.wait)
+        made = ServedRounds(store or self.store, self.blobs, KEY, document=document, times=times, wait=self.wait)
         made.serve(a_plan(), lease)
         return made
 

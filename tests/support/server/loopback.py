@@ -29,14 +29,14 @@ from tacit.server.http.connections import Connection
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.log.transparency import Log
-from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
 from tacit.server.store.blobs import Blobs
 from tacit.server.store.schema import assignments
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Epochs, Issuer, enrol
 from tacit.server.sums.partial_sums import PartialSums
-from tacit.server.train import ServedCollector
+from tacit.server.train import document
 
 TIMES = RoundTimes(
     over_selection=2.5, selecting=20.0, reporting=3.0, closing=20.0, pause=0.0, silence=60.0, poll=0.02, attempts=5
@@ -50,7 +50,7 @@ class Loopback:
     url: str
     plan: Plan
     store: Store
-    collector: ServedCollector
+    collector: ServedRounds
 
     def attempt(self, round: int) -> round_states.Attempt:
         """The last one at the round."""
@@ -84,7 +84,7 @@ def loopback(
     Log.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = round_states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
-    collector = ServedCollector(store, blobs, KEY, times=times, keepers=keepers)
+    collector = ServedRounds(store, blobs, KEY, document=document, times=times, keepers=keepers)
     collector.serve(plan, lease)
     if codes:
         enrol(store, codes)

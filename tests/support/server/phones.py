@@ -26,11 +26,11 @@ from tacit.protocol.signing import OperatorKey, digest
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.jobs import ServedJob
 from tacit.server.log.logged_run import keep_logged
 from tacit.server.log.transparency import Log
 from tacit.server.plans import plan_of
 from tacit.server.rounds.rounds import RoundTimes
+from tacit.server.served import ServedJob
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import Blobs
 from tacit.server.sums.partial_sums import PartialSums

@@ -22,7 +22,7 @@ from tacit.progress import silent
 from tacit.protocol.bodies import Report, read_report
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.signing import digest
-from tacit.server.discover import ServedQuestions, ServedWords
+from tacit.server.discover import ServedWords
 from tacit.server.jobs import job_of
 from tacit.server.plans import plan_of
 from tacit.server.rounds.rounds import RoundTimes
@@ -93,7 +93,7 @@ class WordsFleet:
         self.clock.now += 100.0
         job = job_of(text, where="words.toml")
         assert isinstance(job, ServedWords)
-        collector = ServedQuestions(
+        collector = job.collector(
             store or self.store, self.blobs, KEY, times=times, keepers=self.keepers, wait=self.wait
         )
         with job.begun(out, collector, silent) as run:

@@ -1,25 +1,23 @@
-"""Who asks the devices about models: a task goes out to a group of them, the sum of what they count comes back.
+"""The question of a group of devices about models: what they count, histogram by histogram; and clients who answer it.
 
-`evaluate`, `personalize` and `type_ab` know no more of the devices than that. A simulation has everybody's answers at
-hand (`SimulatedCollector`); a server with real devices is another `Collector`, and so is anything that takes a task and
-brings counts. What one device sends, `report_layout.py` says; what it computes, `on_device.py`.
-
-Two attributes of a collector are optional. `devices` (a `tacit.jobs.devices.RealDevices`) says whom a collector of real
-devices asks; there are no exact numbers then, and only what was released is reported. `released(step)` is called when
-the step's row of the ledger is on disk; after a kill once more.
+`evaluate`, `personalize` and `type_ab` know no more of the devices than the sum. What one device sends,
+`federation/report_layout.py` says; what it computes, `on_device.py`; what a collector owes, `federation/collector.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import Counted
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Cells
 from tacit.evaluation.counts.release import HistogramQuery, summed, votes_of
-from tacit.federation.report_layout import ReportLayout
+from tacit.federation.collector import Answered
+from tacit.federation.report_layout import Opened, ReportLayout
+from tacit.federation.report_shape import ReportShape
 from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.counts import SimulatedProtocol
 
@@ -30,8 +28,10 @@ Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class HistogramTask:
-    """What a group of devices is asked in one step; no device is in two steps of a run."""
+class CountQuestion:
+    """What a group of devices is asked in one round, a step of the run; no device is in two. See
+    `federation.collector.Question`.
+    """
 
     step: int
     steps: int  # of the run
@@ -41,41 +41,44 @@ class HistogramTask:
     local_epsilon: float | None = None  # each device randomises its report itself; None: it reports counts
 
     @property
+    def kind(self) -> str:
+        """Of run; see Question."""
+        return "type" if self.asks is None else self.asks.kind
+
+    @property
+    def round(self) -> int:
+        """See Question."""
+        return self.step
+
+    @property
+    def goal(self) -> int:
+        """See Question."""
+        return self.devices
+
+    min_reports = goal
+
+    @property
     def layout(self) -> ReportLayout:
         """How a device's report lies in a vector."""
         return ReportLayout(
             sizes=tuple(each.size for each in self.histograms.values()), local_epsilon=self.local_epsilon
         )
 
+    def shape(self) -> ReportShape:
+        """See Question."""
+        return self.layout.shape
 
-class Counted(NamedTuple):
-    """What comes back of a step's devices."""
+    def answered(self, total: Counted, clients: Whole | int) -> Answered:
+        """See Question."""
+        return Answered(total.values.astype(np.int64), total.reports, clients)
 
-    counts: Whole  # (cells of all histograms,): devices in each cell; of local reports, votes for it
-    answered: Whole  # (H,) how many devices' reports are in each histogram
-    # Who took part, for the log: each once, or how many, where they have no identities; some may have sent nothing.
-    clients: Whole | int
+    def check(self, answered: Answered) -> None:
+        """See Question. Raises: InputError for a sum that no honest reports have."""
+        self.layout.check_sum(answered.values, answered.reports)
 
-    @property
-    def dropped(self) -> int:
-        """Devices that took part and are in no count, of counts that each device is in."""
-        came = self.clients if isinstance(self.clients, int) else len(self.clients)
-        return came - int(self.answered.max())
-
-
-class Collector(Protocol):
-    """Puts a task to a group of devices and sums what they send."""
-
-    def collect(self, task: HistogramTask) -> Counted:
-        """The sum of all reports of the group."""
-        ...
-
-
-def tell_released(collector: Collector, step: int) -> None:
-    """The step's ledger row is on disk; told again after a kill. Collectors that have no use for it have no method."""
-    released: Any = getattr(collector, "released", None)
-    if released is not None:
-        released(step)
+    def opened(self, answered: Answered) -> Opened:
+        """The answer taken apart."""
+        return self.layout.opened(answered.values, answered.reports)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,26 +90,31 @@ class SimulatedCollector:
     their reports; it has to be bound to what they answer.
     """
 
-    answers: Callable[[HistogramTask], Sequence[HistogramQuery]]
-    clients: Callable[[HistogramTask], Whole]
-    randomness: Callable[[float, int, Sequence[HistogramQuery]], np.random.Generator]  # epsilon, step, answers
+    answers: Callable[[CountQuestion], Sequence[HistogramQuery]]
+    clients: Callable[[CountQuestion], Whole]
+    randomness: Callable[[float, int, Sequence[HistogramQuery]], np.random.Generator]  # epsilon, round, answers
     secure: SimulatedProtocol | None = None
 
-    def collect(self, task: HistogramTask) -> Counted:
+    def init(self) -> Any:
+        """See Collector: nothing is carried."""
+        return ()
+
+    def collect(self, state: Any, question: CountQuestion, *, seed: bytes = b"") -> tuple[Answered, Any]:
         """The counts of these very clients; of local reports a draw from the joint law of their votes.
 
-        Raises: InputError where the answers are to other histograms than the task's.
+        seed: not used, for `randomness` is bound to the answers. Raises: InputError where the answers are to other
+        histograms than the question's.
         """
-        queries = self.answers(task)
-        if {each.name: each.cells for each in queries} != dict(task.histograms):
-            raise InputError(f"step {task.step} asks for other histograms than clients have answers to.")
-        numbers, epsilon = np.sort(self.clients(task)), task.local_epsilon
+        queries = self.answers(question)
+        if {each.name: each.cells for each in queries} != dict(question.histograms):
+            raise InputError(f"step {question.step} asks for other histograms than clients have answers to.")
+        numbers, epsilon = np.sort(self.clients(question)), question.local_epsilon
         if epsilon is None:
-            return Counted(summed(queries, self.secure), np.full(len(queries), task.devices), numbers)
+            return Answered(summed(queries, self.secure), question.devices, numbers), state
         votes, answered = votes_of(
             queries,
             lambda cells: SubsetSelection(domain=cells, epsilon=epsilon),
-            generator=self.randomness(epsilon, task.step, queries),
+            generator=self.randomness(epsilon, question.step, queries),
             secure=self.secure,
         )
-        return Counted(votes, answered, numbers)
+        return Answered(np.concatenate([votes, answered]), int(answered.sum()), numbers), state

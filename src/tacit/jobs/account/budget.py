@@ -13,9 +13,10 @@ from tacit.runs import Metadata, Run
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
 from tacit.runs.metadata import BudgetUsed, DiscoveryMetadata, TrainingMetadata
+from tacit.statements import count, discover
 from tacit.statements.accounts import accounts_of
 from tacit.statements.population import PopulationSpent
-from tacit.statements.run_facts import BUDGET, discovery_facts, evaluation_facts
+from tacit.statements.run_facts import BUDGET
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,9 +98,9 @@ def spent_by(run: Run) -> Cost:
     if isinstance(run.metadata, TrainingMetadata):
         realised: Composition | LocalGuarantee | None = accounts_of(run).realised
     elif isinstance(run.metadata, DiscoveryMetadata):
-        realised = discovery_facts(run).guarantee
+        realised = discover.facts(run).guarantee
     else:
-        facts = evaluation_facts(run)
+        facts = count.evaluation_facts(run)
         realised = None if facts is None else facts.guarantee
     if isinstance(realised, LocalGuarantee):
         return Cost(local_epsilon=realised.user_epsilon)

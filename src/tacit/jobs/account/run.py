@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
+from tacit.federation.kinds import KINDS
 from tacit.files import PathLike
 from tacit.jobs.opening import opened
 from tacit.jobs.result import Readable
@@ -14,6 +15,7 @@ from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, TrainingMetadata
+from tacit.statements import count, discover
 from tacit.statements.accounts import (
     Spent,
     accounts_of,
@@ -24,16 +26,10 @@ from tacit.statements.accounts import (
     spent_by_step,
     trained,
 )
-from tacit.statements.run_facts import discovery_facts, evaluation_facts
-from tacit.statements.statement import WEAKER, evaluation_figures
+from tacit.statements.statement import WEAKER
 
 if TYPE_CHECKING:
     from tacit.reports.blocks import Block
-
-NO_PROMISE = {
-    "pretrain": "it reads public text, and nothing is promised to anybody",
-    "tune": "its trials are runs in the folder, each with its own account; name one of them",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +108,7 @@ def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccoun
         if isinstance(found.metadata, DiscoveryMetadata):
             return _of_discovery(found, found.metadata, found.metadata.delta if delta is None else delta)
         raise InputError(
-            f"'{found.path}' is a run of `tacit {found.kind}`, which has no account: {NO_PROMISE[found.kind]}."
+            f"'{found.path}' is a run of `tacit {found.kind}`, which has no account: {KINDS[found.kind].unstated}."
         )
 
 
@@ -129,10 +125,10 @@ def _of_training(run: Run, delta: float | None) -> RunAccount:
 
 
 def _of_evaluation(run: Run, metadata: AskingMetadata, delta: float | None) -> RunAccount:
-    facts = evaluation_facts(run, delta)
+    facts = count.evaluation_facts(run, delta)
     realised = None if facts is None else facts.guarantee
     at = 0.0 if facts is None else facts.delta
-    promise = {"kind": "nothing"} if facts is None else evaluation_figures(facts)
+    promise = {"kind": "nothing"} if facts is None else count.figures(facts)
     return RunAccount(
         planned=None,
         realised=realised,
@@ -144,7 +140,7 @@ def _of_evaluation(run: Run, metadata: AskingMetadata, delta: float | None) -> R
 
 
 def _of_discovery(run: Run, metadata: DiscoveryMetadata, delta: float) -> RunAccount:
-    realised = discovery_facts(run, delta).guarantee if run.steps_done else None
+    realised = discover.facts(run, delta).guarantee if run.steps_done else None
     guarantee = None if realised is None else realised.to_record()
     return RunAccount(
         planned=None,

@@ -8,7 +8,6 @@ import os
 import secrets
 import time
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -21,10 +20,11 @@ from tacit.data import Cache, Source, open_source
 from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
-from tacit.discovery.collect import AtOnce, Collector, SecurelySummed, SimulatedCollector
+from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
 from tacit.discovery.rounds import discover as ask_all
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.jobs import run_start
 from tacit.jobs.account import budget
@@ -187,9 +187,9 @@ def planned_cost(settings: DiscoverySettings, population: PathLike | None) -> Co
 class RunJournal:
     """The steps of a run folder: a layer is kept once its row is committed, which names its file and its release."""
 
-    def __init__(self, run: Run, came: Callable[[], int] | None = None) -> None:
-        """came: how many devices without identities took part in the last step; None of clients, whom no log names."""
-        self._run, self._came = run, came
+    def __init__(self, run: Run, *, of_devices: bool = False) -> None:
+        """of_devices: without identities, whose number the log has; clients are in no log."""
+        self._run, self._of_devices = run, of_devices
         self._steps = {step.file: step for step in run.steps()}
         self._began = time.perf_counter()
 
@@ -207,7 +207,7 @@ class RunJournal:
             raise RunError(f"'{path}' is damaged (its SHA-256 differs); restore it from a copy, or begin a new run.")
         return from_plain(LocalReports, step.releases[0], error=UnknownRelease), json.loads(content)
 
-    def write(self, name: str, release: LocalReports, output: dict[str, Any]) -> None:
+    def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         """Keep a step: its file is on disk, and then its row, which makes it done."""
         content = json.dumps(output, ensure_ascii=False).encode()
         write_whole(self._run.path / "steps" / f"{name}.json", content)
@@ -218,7 +218,7 @@ class RunJournal:
             digest=hashlib.sha256(content).hexdigest(),
             releases=(to_plain(release),),
         )
-        clients = NOBODY if self._came is None else self._came()
+        clients = participants if self._of_devices else NOBODY
         self._run.commit(step, clients=clients, seconds=now - self._began)
         self._began = now
 
@@ -238,10 +238,12 @@ def _to_the_end(
         asking: Collector = _simulated(run, settings, people.typed, collector)
         journal = RunJournal(run)
     else:
-        asking, devices = collector, collector
-        journal = RunJournal(run, lambda: devices.came)
+        asking = collector
+        journal = RunJournal(run, of_devices=True)
     budget.confirm(run)
-    found = ask_all(settings, asking, journal, known=frozenset(known.words), progress=progress)
+    found = ask_all(
+        settings, asking, journal, population=people.clients, known=frozenset(known.words), progress=progress
+    )
     budget.settle(run)
     result = DiscoveryResult.of(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
     files = _write(run.path, result)

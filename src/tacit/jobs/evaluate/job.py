@@ -18,8 +18,8 @@ from tacit.runs.metadata import EvaluationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.counts.collect import Collector
     from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+    from tacit.federation.collector import Collector
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.blocks import Block
     from tacit.reports.page import ReportFiles

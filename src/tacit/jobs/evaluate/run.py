@@ -15,7 +15,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import (
     UNCHANGED,
     Histogram,
@@ -37,6 +37,7 @@ from tacit.evaluation.fairness import (
 from tacit.evaluation.intervals import as_share, complement
 from tacit.evaluation.on_device import ModelsAsked, Network
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
@@ -93,7 +94,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         return self.whom.named(self.models)
 
     @property
-    def task(self) -> HistogramTask:
+    def task(self) -> CountQuestion:
         """What is asked in the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
         asks = ModelsAsked(
@@ -101,7 +102,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
             sentences=self.asked.sentences,
             words=self.asked.words,
         )
-        return HistogramTask(
+        return CountQuestion(
             step=0,
             steps=1,
             devices=self.whom.count,

@@ -17,8 +17,8 @@ from tacit.runs.metadata import PersonalizationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.counts.collect import Collector
     from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+    from tacit.federation.collector import Collector
     from tacit.jobs.personalize.record import Found
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.blocks import Block

@@ -15,7 +15,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.counts.release import HistogramQuery, exactly
 from tacit.evaluation.fairness import shared_vocabulary
@@ -24,6 +24,7 @@ from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import Policy
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
@@ -76,11 +77,11 @@ class Personalization(AskedRun[Known, Answers]):
         places = np.arange(self.whom.count)
         return np.array_split(places, 2) if self.asked.queries.gated else [places]
 
-    def task(self, step: int, policies: tuple[Policy, ...] | None) -> HistogramTask:
+    def task(self, step: int, policies: tuple[Policy, ...] | None) -> CountQuestion:
         """What the group of a step is asked: to design policies (None), or to judge these."""
         network = Network(self.model.network, self.model.parameters)
         asks = StrategiesAsked(model=network, settings=self.asked, policies=policies)
-        return HistogramTask(
+        return CountQuestion(
             step=step,
             steps=len(self.groups),
             devices=len(self.groups[step]),
@@ -281,7 +282,7 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
     return Known(parts=tuple(parts), silent=tuple(silent), found=found)
 
 
-def _queries(task: HistogramTask, part: Deltas, silent: int) -> list[HistogramQuery]:
+def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
     assert isinstance(task.asks, StrategiesAsked)  # of every task here
     asked, policies = task.asks.settings.queries, task.asks.policies

@@ -17,6 +17,7 @@ from tacit.runs.history import History, history_of
 if TYPE_CHECKING:  # what these need is loaded when something is trained
     import os
 
+    from tacit.federation.collector import Collector
     from tacit.jobs.account.run import RunAccount
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.networks.language_model import LanguageModel
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # what these need is loaded when something is trained
     from tacit.reports.page import ReportFiles
     from tacit.reports.summary import RunSummary
     from tacit.training.client import ClientAlgorithm
-    from tacit.training.collect import Collector
     from tacit.training.hooks import Hooks
     from tacit.training.rounds import OwnOptimizer
     from tacit.training.sampling import CohortSampler

@@ -7,12 +7,13 @@ from typing import NamedTuple
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.errors import InputError
+from tacit.federation.collector import Collector
 from tacit.population.devices import Population
 from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.progress import Progress
 from tacit.recipe import Recipe
 from tacit.runs import Run
-from tacit.training import Collector, Learner, RoundPlan, SimulatedCollector
+from tacit.training import Learner, RoundPlan, SimulatedCollector
 from tacit.training.cohort import Workers
 from tacit.training.hooks import Hooks
 from tacit.training.randomness import seed_for

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tacit.compute import Hardware
 from tacit.errors import RunError
-from tacit.evaluation.counts.collect import Collector, HistogramTask
+from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.settings import ReleasePrice
 from tacit.evaluation.type_ab.measures import Tally
 from tacit.evaluation.type_ab.release import histograms_about, queries_about
 from tacit.evaluation.type_ab.settings import Variant, variants
+from tacit.federation.collector import Collector
 from tacit.files import PathLike
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out
 from tacit.jobs.count_steps import Lines, simulated
@@ -107,7 +108,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         assert self.release is not None  # or nobody would be asked
         return ask(
-            HistogramTask(
+            CountQuestion(
                 step=0,
                 steps=1,
                 devices=self.count,

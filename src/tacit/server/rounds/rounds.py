@@ -14,7 +14,10 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from tacit.aggregation import Counted
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
+from tacit.federation.collector import Answered, Question
+from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import read_sum, sha256, sum_body
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
@@ -76,7 +79,9 @@ class Summed(NamedTuple):
 
 
 class ServedRounds:
-    """Rounds of one run, one after another."""
+    """Real devices as a `Collector`, whatever they are asked: rounds of one run, one after another."""
+
+    broadcasts = True  # what is asked leaves this machine: the ledger row first
 
     def __init__(
         self,
@@ -84,17 +89,47 @@ class ServedRounds:
         blobs: Blobs,
         key: OperatorKey,
         *,
+        document: Callable[[Any], tuple[QuestionDocument, bytes]],
+        devices: RealDevices | None = None,
         times: RoundTimes = RoundTimes(),
         keepers: Sequence[KeeperTransport] = (),
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
-        """key: signs the tasks. keepers: of sealed sums, in the order of the plan. wait: for so many seconds, between
-        two looks into the store.
+        """key: signs the tasks. document: a question as devices get it, and the content that its round begins with.
+        devices: whom it asks, of a run that asks each once. keepers: of sealed sums, in the order of the plan. wait:
+        for so many seconds, between two looks into the store.
         """
+        self._document, self._devices = document, devices
         self._keepers = keepers
         self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
         self._served: Served | None = None
         self._rests_until = -float("inf")
+
+    @property
+    def devices(self) -> RealDevices:
+        """Whom it asks. Raises: RunError where devices are asked more than once, and a recipe says who they are."""
+        if self._devices is None:
+            raise RunError("this collector asks the devices of a recipe; it trains, and does nothing else.")
+        return self._devices
+
+    def init(self) -> Any:
+        """Nothing is carried from round to round: who may take part when, each device knows."""
+        return ()
+
+    def collect(self, state: Any, question: Question, *, seed: bytes) -> tuple[Answered, Any]:
+        """See Collector. seed: not used, for devices draw from their operating systems. Raises: what `sum_of` does;
+        InputError, TrainingError for what no real device can be asked.
+        """
+        asked, content = self._document(question)
+        wanted = Wanted(
+            asked=self.asked(question.round, content, asked),
+            content=content,
+            goal=question.goal,
+            least=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
+            check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
+        )
+        values, total, came = self.sum_of(wanted)
+        return _answered(question, values, total, came), state
 
     def serve(self, plan: Plan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
@@ -398,6 +433,11 @@ class ServedRounds:
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
         came = sum(each.assigned for each in self._attempts(found.round))
         return Summed(read_sum(body, signed), total, max(came, total.reports))
+
+
+def _answered(question: Question, values: Any, total: Total, came: int) -> Answered:
+    """What a bound sum says. came: devices that were given the task; those with no report are dropped."""
+    return question.answered(Counted(values, total.reports, total.short_updates, total.losses), came)
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:

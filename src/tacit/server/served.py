@@ -1,0 +1,108 @@
+"""What `tacit serve` is given, whatever its kind: one run for real devices, as its file says it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
+
+from tacit.jobs.devices import RealDevices
+from tacit.progress import Progress
+from tacit.protocol.fields import QuestionDocument
+from tacit.protocol.messages import Aggregation, Plan
+from tacit.protocol.signing import OperatorKey
+from tacit.runs import Run
+from tacit.server.rounds.rounds import ServedRounds
+from tacit.server.rounds.sealed_rounds import KeeperTransport
+from tacit.server.store.blobs import Blobs
+from tacit.server.store.store import Store
+
+if TYPE_CHECKING:
+    from tacit.recipe.deployment_section import DeploymentSection
+
+Enrolment: TypeAlias = Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task
+
+
+class ServedJob(ABC):
+    """One run for real devices, as its file says it."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """By which devices know it."""
+
+    @property
+    @abstractmethod
+    def deployment(self) -> "DeploymentSection":
+        """Who the devices are, and how rounds wait."""
+
+    @classmethod
+    @abstractmethod
+    def from_toml(cls, text: str, *, where: str) -> Self:
+        """What `to_toml` wrote, or somebody. Raises: InputError, RecipeError naming the key."""
+
+    @abstractmethod
+    def to_toml(self) -> str:
+        """All of it."""
+
+    @abstractmethod
+    def placed(self, data: Path | None) -> Self:
+        """The same with whole paths to files that can be used; data: a cache in place of its own. Raises: InputError,
+        CacheError.
+        """
+
+    @abstractmethod
+    def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
+        """The open run folder, new or gone on with; no device is asked yet. Raises: as the job."""
+
+    @abstractmethod
+    def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
+        """Do the job to its end. Raises: as the job."""
+
+    @abstractmethod
+    def document(self, question: Any) -> tuple[QuestionDocument, bytes]:
+        """A question of its kind as devices get it, and the content that the round begins with. Raises: InputError,
+        TrainingError for what no real device can be asked.
+        """
+
+    @staticmethod
+    @abstractmethod
+    def plan(run: Run, enrolment: Enrolment) -> Plan:
+        """The plan of such a run. Raises: InputError for one that asks no devices."""
+
+    def collector(
+        self, store: Store, blobs: Blobs, key: OperatorKey, *, keepers: Sequence[KeeperTransport] = (), **how: Any
+    ) -> ServedRounds:
+        """Asks its devices. how: as `ServedRounds`."""
+        asked = getattr(self, "devices", None)
+        return ServedRounds(store, blobs, key, document=self.document, devices=asked, keepers=keepers, **how)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedOnce(ServedJob):
+    """A run that asks each device once: a group is whoever comes first, and each device sees to it by itself."""
+
+    devices: RealDevices
+
+    @property
+    def name(self) -> str:
+        """See ServedJob."""
+        return self.devices.name
+
+    @property
+    def deployment(self) -> "DeploymentSection":
+        """See ServedJob."""
+        return self.devices.deployment
+
+
+def aggregation_of(section: "DeploymentSection", kind: Literal["plain", "encoded"], *, threshold: int) -> Aggregation:
+    """How reports are summed; where there are keepers they open sums. kind: without them."""
+    keepers = section.named_keepers()
+    return Aggregation(
+        kind="sealed" if keepers else kind,
+        threshold=threshold,
+        keepers=tuple(each.identity for each in keepers),
+        boxes=tuple(each.box for each in keepers),
+        corrupt=section.corrupt_keepers if keepers else 0,
+        contributors=(),
+    )

@@ -1,0 +1,323 @@
+"""The statement of counts about models on devices: what it follows from, its sentences, its labels and its figures.
+
+Figures in sentences are rounded up, never down.
+"""
+
+import shlex
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tacit.errors import AccountingError, InputError
+from tacit.privacy.composition import Composition
+from tacit.privacy.guarantee import OPERATING_SYSTEM
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.privacy.rounding import rounded_up
+from tacit.privacy.strategy import Record
+from tacit.runs import Run
+from tacit.runs.metadata import AskingMetadata
+from tacit.statements import device_text
+from tacit.statements.accounts import ledger_of, participation_of
+from tacit.statements.count_facts import EvaluationFacts
+from tacit.statements.device_text import asked_once
+from tacit.statements.ledger import NoisedSum
+from tacit.statements.local_releases import LocalReports
+from tacit.statements.participation_log import separation_of
+from tacit.statements.run_facts import EXACT_FIGURES, budget_of, published_path, summed_how
+from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
+from tacit.statements.train import FLOATING_POINT, sealed
+from tacit.statements.train_facts import ADJACENCIES, UNITS
+
+FACTS = EvaluationFacts
+ONE_REPORT = (
+    "Replace-one, of one report: two data sets are neighbours if one client holds anything else, so that its report "
+    "may be any other. The number of clients asked is the same and public."
+)
+
+
+def items(facts: EvaluationFacts) -> tuple[Item, ...]:
+    """What is said, item by item."""
+    return numbered(
+        (
+            setting(facts),
+            accesses(facts),
+            output(facts),
+            UNITS[facts.unit],
+            adjacency(facts),
+            accounting(facts),
+            assumptions(facts),
+            formal(facts),
+            verifiability(facts),
+        )
+    )
+
+
+def title(facts: EvaluationFacts) -> str:
+    """Of the statement."""
+    return f"Privacy statement of an evaluation of {facts.of}"
+
+
+def labels(facts: EvaluationFacts) -> tuple[Label, ...]:
+    """What weakens the guarantee."""
+    found = []
+    if facts.key_source != OPERATING_SYSTEM:
+        meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
+        found.append(Label("FIXED SEED", meaning))
+    if facts.delta > 0:
+        found.extend(delta_label(facts.delta, facts.asked))
+    found.extend(budget_label(facts.budget))
+    if facts.epsilon > PROTECTIVE_EPSILON:
+        meaning = f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself; this evaluation's is "
+        found.append(Label("VERY LARGE EPSILON", meaning + f"{rounded_up(facts.epsilon, 6)}."))
+    return tuple(found)
+
+
+def figures(facts: EvaluationFacts) -> Record:
+    """What an evaluation promises as plain values: of central releases with the noise of a count, step by step."""
+    local = isinstance(facts.guarantee, LocalGuarantee)
+    found: Record = {
+        "kind": "local" if local else "central",
+        "unit": facts.unit,
+        "adjacency": "replace-one" if local else "zero-out",
+        "key_source": facts.key_source,
+        "aggregation": facts.aggregation,
+    }
+    found |= {"zcdp": facts.guarantee.zcdp} if isinstance(facts.guarantee, Composition) else {}
+    steps = steps_of(facts)
+    found |= {
+        "epsilon": facts.epsilon,
+        "delta": facts.delta,
+        "steps": len(steps),
+        "histograms": [histograms_in(step) for step in steps],
+    }
+    if not local:
+        sums = (each for each in facts.releases if isinstance(each, NoisedSum))
+        found["stddev_of_a_count"] = list(map(stddev_of_a_count, sums))
+    return found
+
+
+def facts(run: Run, delta: float | None = None) -> EvaluationFacts:
+    """Of a run that asked clients about models. Raises: AccountingError where nothing is released."""
+    found = evaluation_facts(run, delta)
+    if found is None:
+        raise AccountingError(
+            f"'{run.path}' has released nothing, and nothing is to be stated about nothing; ask for a release with "
+            "--zcdp, --epsilon or --local-epsilon."
+        )
+    return found
+
+
+def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
+    """Of a run that asked clients about models; None where nothing is released. InputError for another."""
+    asked = run.metadata
+    if not isinstance(asked, AskingMetadata):
+        raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
+    ledger, settings = ledger_of(run), tomllib.loads(run.settings)
+    if not ledger.releases:
+        return None
+    local = isinstance(ledger.releases[0], LocalReports)
+    return EvaluationFacts(
+        of=asked.of,
+        subjects=_subjects(settings),
+        source=asked.source,
+        split="devices" if asked.deployment else settings["data"]["split"],
+        asked=asked.asked,
+        delta=0.0 if local else asked.delta if delta is None else delta,
+        aggregation=_counted(run, asked, local=local, secure=settings.get("release", {}).get("secure_sum")),
+        looked_at=device_text.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,),
+        verify_command=f"tacit verify {shlex.quote(str(published_path(run) / 'report' / 'statement.json'))}",
+        key_source=asked.key_source,
+        unit="client" if asked.deployment is None else "device",
+        participation=participation_of(run, run.steps_done),
+        releases=ledger.releases,
+        seal=run.seal,
+        budget=budget_of(run),
+        separation=separation_of(run),
+    )
+
+
+def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None) -> str:
+    """Who adds up what clients count."""
+    if asked.deployment is None or asked.asked_by is None:
+        return summed_how(secure)
+    logged = device_text.logged(run.notes.get(device_text.LOGGED))
+    return device_text.counted(asked.asked_by, asked.deployment, local=local) + logged
+
+
+def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models by the names of their folders and their weights, words beside them, and how they are fine-tuned."""
+    models = settings["models"] if "models" in settings else [settings["model"]]
+    return (*map(_named, models), *_words_beside(settings), *settings.get("strategies", ()))
+
+
+def _named(model: Mapping[str, str]) -> str:
+    """A trained model with the digest of its weights; one that was counted on a cache without: it would be of text."""
+    name = Path(model["path"]).name
+    if "sha256" in model:
+        return f"{name} (SHA-256 of its weights {model['sha256'][:16]}...)"
+    return f"{name} (word counts of the training clients of a cache of that name, without a guarantee)"
+
+
+def _words_beside(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Discovered words that the second keyboard of a test of typing has beside its model's: those of a release."""
+    words = settings.get("more_words")
+    if words is None:
+        return ()
+    digest = f"SHA-256 {settings['more_words_sha256'][:16]}..."
+    return (f"beside the second, words of the discovery run {Path(words).name} ({digest}; it has its own statement)",)
+
+
+def promise_of(run: Run, delta: float | None = None) -> Record:
+    """What an evaluation has released promises to each asked client, as plain values; kind "nothing" if it has not."""
+    facts = evaluation_facts(run, delta)
+    return {"kind": "nothing"} if facts is None else figures(facts)
+
+
+def setting(facts: EvaluationFacts) -> str:
+    """Item 1."""
+    kind = (
+        "Local: every device randomises its one report before it leaves, and needs to trust nobody."
+        if isinstance(facts.guarantee, LocalGuarantee)
+        else "A central guarantee: the aggregator is trusted to add up the devices' reports and to add the noise as "
+        "described."
+    )
+    return f"{kind} Aggregation of devices' reports: {facts.aggregation}."
+
+
+def accesses(facts: EvaluationFacts) -> str:
+    """Item 2a."""
+    return "\n\n".join(
+        [
+            _whose_text(facts),
+            "How many clients were asked and the settings are public. A model itself is not covered here: its training "
+            "has a guarantee of its own, and a client that trained it, too, adds the two figures.",
+            "Trying settings on the same clients is not part of the evaluation and has no guarantee.",
+            "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
+            *([facts.budget.sentence()] if facts.budget else []),
+        ]
+    )
+
+
+def _whose_text(facts: EvaluationFacts) -> str:
+    about = f"in one evaluation of {facts.of}: {', '.join(facts.subjects)}"
+    if facts.separation is not None:
+        return (
+            f"The guarantee applies to the use of {facts.source}, of about {facts.asked:,} devices that were asked, "
+            f"{about}."
+        )
+    return (
+        f"The guarantee applies to the use of the text of {facts.asked:,} clients, who were asked of the "
+        f"{facts.split} split of {facts.source}, {about}."
+    )
+
+
+def output(facts: EvaluationFacts) -> str:
+    """Item 2b."""
+    return (
+        f"Released: {'; '.join(_step(each) for each in steps_of(facts))}. Whatever is computed of them is covered, too."
+    )
+
+
+def adjacency(facts: EvaluationFacts) -> str:
+    """Item 2d."""
+    return ONE_REPORT if isinstance(facts.guarantee, LocalGuarantee) else ADJACENCIES["zero-out"]
+
+
+def accounting(facts: EvaluationFacts) -> str:
+    """Item 3a."""
+    if isinstance(facts.guarantee, LocalGuarantee):
+        return (
+            "Pure local differential privacy of each report, exact. A client is in one group and gives one report "
+            "(parallel composition), and which of the histograms it answers is drawn without looking at its text."
+        )
+    return (
+        "zCDP of all steps as one Gaussian mechanism with independent noise, by its exact worst-case sensitivity; "
+        "converted to (epsilon, delta) exactly by the Gaussian mechanism's own privacy curve (arXiv:1805.06530, "
+        "Theorem 8)."
+    )
+
+
+def assumptions(facts: EvaluationFacts) -> str:
+    """Item 3b."""
+    came = facts.participation
+    limits = (
+        f"- Realised, measured from the log of the run: {came.rounds:,} step{'s' if came.rounds > 1 else ''}, "
+        f"each client in at most {came.max_participations:,}."
+        if facts.separation is None
+        else f"- {asked_once(participations_in(facts))}"
+    )
+    if isinstance(facts.guarantee, LocalGuarantee):
+        return "\n".join(
+            [
+                limits,
+                "- Each device runs the randomizer as published, with random bits of its own.",
+                f"- Randomness came from: {facts.key_source}.",
+            ]
+        )
+    sums = [each for each in facts.releases if isinstance(each, NoisedSum)]
+    spreads = " and ".join(f"{stddev_of_a_count(each):.4g}" for each in sums)
+    return "\n".join(
+        [
+            limits,
+            "- A client adds one unit to one cell of each histogram of its step, so its part of a step's H histograms "
+            "has norm sqrt(H), exactly.",
+            f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; "
+            f"{FLOATING_POINT}",
+        ]
+    )
+
+
+def formal(facts: EvaluationFacts) -> str:
+    """Item 3c."""
+    if isinstance(facts.guarantee, LocalGuarantee):
+        return (
+            f"epsilon-local DP with epsilon = {rounded_up(facts.epsilon)} (delta = 0) for everything a client reports, "
+            "against everybody who sees the report. Figures are rounded up."
+        )
+    promised: Composition = facts.guarantee
+    return (
+        f"rho-zCDP with rho = {rounded_up(promised.zcdp, 6)}, hence (epsilon, delta)-DP with epsilon = "
+        f"{rounded_up(facts.epsilon, 6)} at delta = {facts.delta:g}, for everything one client holds. Figures are "
+        "rounded up."
+    )
+
+
+def verifiability(facts: EvaluationFacts) -> str:
+    """Item 3d."""
+    return (
+        "The record of this statement holds the whole ledger: every step, and what was released of it. Every figure, "
+        f"label and sentence is recomputed from it by\n\n    {facts.verify_command}\n\n"
+        f"It recomputes every line{sealed(facts.seal)}. The devices' part, the accountant and the verifier are one "
+        "program whose source can be read."
+    )
+
+
+def participations_in(facts: EvaluationFacts) -> int:
+    """How many took part, in all steps."""
+    return sum(each.reports + (each.dropped if isinstance(each, NoisedSum) else 0) for each in facts.releases)
+
+
+def steps_of(facts: EvaluationFacts) -> list[list[NoisedSum | LocalReports]]:
+    """The releases, those of one step together."""
+    found: dict[int, list[NoisedSum | LocalReports]] = {}
+    for each in facts.releases:
+        step = each.turn - 1 if isinstance(each, LocalReports) else each.round
+        found.setdefault(step, []).append(each)
+    return [found[step] for step in sorted(found)]
+
+
+def histograms_in(step: list[NoisedSum | LocalReports]) -> int:
+    """How many histograms a step released: of noised sums, the square of what one client adds to all their cells."""
+    return sum(1 if isinstance(each, LocalReports) else round(each.clip_norm**2) for each in step)
+
+
+def stddev_of_a_count(noised: NoisedSum) -> float:
+    """The standard deviation of the noise in every cell."""
+    return noised.clip_norm * noised.noise_multiplier
+
+
+def _step(step: list[NoisedSum | LocalReports]) -> str:
+    clients, count = sum(each.reports for each in step), histograms_in(step)
+    kind = "from randomised reports, one of each client" if isinstance(step[0], LocalReports) else "with noise"
+    return f"{count:,} histogram{'s' if count > 1 else ''} over {clients:,} clients, {kind}"
