@@ -72,7 +72,13 @@ class SealedFleet(Fleet):
         lease = round_states.take_lease(self.store, self.plan.run, seconds=60)
         assert lease is not None
         made = ServedRounds(
-            store or self.store, self.blobs, KEY, times=times, keepers=self.transports or self.keepers, wait=self.wait
+            store or self.store,
+            self.blobs,
+            KEY,
+            document=document,
+            times=times,
+            keepers=self.transports or self.keepers,
+            wait=self.wait,
         )
         made.serve(self.plan, lease)
         return made
