@@ -25,6 +25,7 @@ from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import Answer, OpenRound
 from tacit.server.store.store import Store
 from tacit.server.sums import sealed_reports
+from tacit.server.train import document
 from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
