@@ -56,7 +56,7 @@ class AskedRun(ABC, Generic[Known, Released]):
         """How many are asked."""
 
     @abstractmethod
-    def settings(self, seed: int | None) -> dict[str, Any]:
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
         """What the folder's settings.toml says. seed: of the noise."""
 
     @abstractmethod
@@ -101,7 +101,7 @@ def open_folder(asked: AskedRun[Any, Any], out: Path, population: PathLike | Non
         **of_this_process(seed), **asked.about_clients(), asked=asked.count, delta=delta_of(asked.release)
     )
     taken = budget.Asked.of(population, asked.count, planned_cost(asked.release))
-    return begin(out, tomli_w.dumps(asked.settings(seed)), metadata, key, asked=taken)
+    return begin(out, tomli_w.dumps(asked.settings_record(seed)), metadata, key, asked=taken)
 
 
 def carry_out(

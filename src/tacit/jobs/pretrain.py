@@ -175,9 +175,16 @@ def resume_pretraining(
 
 
 def _to_the_end(run: Run, progress: Progress) -> PretrainingResult:
+    from tacit.reports.page import PUBLISHED
+    from tacit.reports.pretrain import records_of
+    from tacit.reports.record_files import RECORD, write_records
+
     with run.locked():
         if not run.finished:
             _train(run, progress)
+        if f"{PUBLISHED}/{RECORD}" not in run.files:
+            write_records(run.path, records_of(run))  # its page is drawn when it is asked for
+            run.keep_files(PUBLISHED)
         run.tidy()
     return PretrainingResult(run=run)
 
@@ -191,9 +198,6 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.jobs.run_start import same_cache
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.networks.language_model import Parameters, model_of, next_word_loss
-    from tacit.reports.page import PUBLISHED
-    from tacit.reports.pretrain import records_of
-    from tacit.reports.record_files import write_records
     from tacit.runs import Metric
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
@@ -230,8 +234,6 @@ def _train(run: Run, progress: Progress) -> None:
     worth = metrics(trained.model)
     run.record_metrics([Metric(step=at, split="validation", name=name, value=value) for name, value in worth.items()])
     run.finish()
-    write_records(run.path, records_of(run))  # its page is drawn when it is asked for
-    run.keep_files(PUBLISHED)
 
 
 def _with_words(model: "LanguageModel | Mapping[str, Any]", cache: "Cache") -> "LanguageModel":

@@ -74,7 +74,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     metadata = EvaluationMetadata
     models: tuple[TrainedModel, ...]
-    asked: EvaluationSettings
+    settings: EvaluationSettings
     release: ReleasePrice | None
     whom: Simulated | Devices
 
@@ -99,8 +99,8 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         assert self.release is not None  # the caller's to know
         asks = ModelsAsked(
             models=tuple(Network(each.network, each.parameters) for each in self.models),
-            sentences=self.asked.sentences,
-            words=self.asked.words,
+            sentences=self.settings.sentences,
+            words=self.settings.words,
         )
         return CountQuestion(
             step=0,
@@ -111,14 +111,14 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
             local_epsilon=self.release.local_epsilon,
         )
 
-    def settings(self, seed: int | None) -> dict[str, Any]:
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
         """See AskedRun."""
         return {
             "models": [model_asked(model) for model in self.models],
-            **self.whom.asked(self.asked.split_name, self.models),
-            "clients": self.asked.clients,
-            "sentences": self.asked.sentences,
-            "words": self.asked.words,
+            **self.whom.asked(self.settings.split_name, self.models),
+            "clients": self.settings.clients,
+            "sentences": self.settings.sentences,
+            "words": self.settings.words,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
         }
@@ -147,9 +147,9 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": list(self.names),
-            **self.whom.about(self.asked.split_name),
-            "sentences": self.asked.sentences,
-            "words": self.asked.words,
+            **self.whom.about(self.settings.split_name),
+            "sentences": self.settings.sentences,
+            "words": self.settings.words,
             "asked": self.whom.count,
             "promise": promise,
             "released": None if released is None else _released(self.names, released),
@@ -224,7 +224,7 @@ def open_evaluation(
     if whom.count < 2:
         raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
     release = None if price is None else price.asking(whom.members)
-    asked = Evaluation(models=tuple(loaded), asked=settings, release=release, whom=whom)
+    asked = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
     if collector is not None:
         check_answered(asked.task)
     return asked
@@ -243,13 +243,13 @@ def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *,
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
     networks = dict.fromkeys(model.network for model in asked.models)
     missing = len(found) < len(clients)
-    opening = compiling("evaluation", asked.asked.sentences, asked.asked.words, *networks) if missing else ""
+    opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
     progress(StageBegan("clients", len(clients), len(found), opening=opening))
     for start in range(0, len(clients), AT_ONCE):
         group = [int(client) for client in clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:
             continue
-        held_out = HeldOut.read(cache, np.array(group), sentences=asked.asked.sentences, words=asked.asked.words)
+        held_out = HeldOut.read(cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words)
         each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)

@@ -57,7 +57,7 @@ class Personalization(AskedRun[Known, Answers]):
 
     metadata = PersonalizationMetadata
     model: TrainedModel
-    asked: PersonalizationSettings
+    settings: PersonalizationSettings
     release: ReleasePrice | None
     whom: Simulated | Devices
 
@@ -75,12 +75,12 @@ class Personalization(AskedRun[Known, Answers]):
     def groups(self) -> list[NDArray[np.int64]]:
         """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
         places = np.arange(self.whom.count)
-        return np.array_split(places, 2) if self.asked.queries.gated else [places]
+        return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
     def task(self, step: int, policies: tuple[Policy, ...] | None) -> CountQuestion:
         """What the group of a step is asked: to design policies (None), or to judge these."""
         network = Network(self.model.network, self.model.parameters)
-        asks = StrategiesAsked(model=network, settings=self.asked, policies=policies)
+        asks = StrategiesAsked(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
             steps=len(self.groups),
@@ -90,9 +90,9 @@ class Personalization(AskedRun[Known, Answers]):
             local_epsilon=None if self.release is None else self.release.local_epsilon,
         )
 
-    def settings(self, seed: int | None) -> dict[str, Any]:
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
         """See AskedRun."""
-        plain = self.asked.to_plain()
+        plain = self.settings.to_plain()
         return {
             "model": model_asked(self.model),
             **self.whom.asked(plain.pop("split_name"), [self.model]),
@@ -124,17 +124,17 @@ class Personalization(AskedRun[Known, Answers]):
 
     def answers(self, ask: Ask) -> Answers:
         """Ask the first group, choose policies by what it answered, ask the second group about them."""
-        queries = self.asked.queries
+        queries = self.settings.queries
         designed = ask(self.task(0, None))
         if not queries.gated:
             return Answers(queries=queries, steps=(designed,), policies=())
-        policies = queries.policies(designed, self.asked.harm_weight)
+        policies = queries.policies(designed, self.settings.harm_weight)
         judged = ask(self.task(1, policies))
         return Answers(queries=queries, steps=(designed, judged), policies=policies)
 
     def record(self, promise: Mapping[str, Any], known: Known | None, released: Answers | None) -> dict[str, Any]:
         """See AskedRun."""
-        settings = self.asked
+        settings = self.settings
         return {
             "model": self.whom.named([self.model])[0],
             **self.whom.about(settings.split_name),
@@ -151,7 +151,7 @@ class Personalization(AskedRun[Known, Answers]):
     def drawn(self, known: Known | None, released: Answers | None) -> dict[str, Any]:
         """See AskedRun."""
         exact = None if known is None else known.found.answers
-        return {"drawn": drawn_from(self.asked.queries, released=released, exact=exact)}
+        return {"drawn": drawn_from(self.settings.queries, released=released, exact=exact)}
 
 
 def personalized(
@@ -212,7 +212,7 @@ def open_personalization(
             f"{', or import more clients' if collector is None else ' (clients)'}."
         )
     release = None if price is None else price.asking(whom.members)
-    asked = Personalization(model=loaded, asked=settings, release=release, whom=whom)
+    asked = Personalization(model=loaded, settings=settings, release=release, whom=whom)
     if collector is not None:
         for step in range(len(asked.groups)):
             check_answered(asked.task(step, None))  # judging asks for fewer
@@ -228,7 +228,7 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
     missing = [int(client) for client in whom.clients if int(client) not in done]
-    opening = compiling("personalization", asked.model.network, asked.asked.strategies) if missing else ""
+    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
     progress(StageBegan("clients", whom.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
@@ -242,8 +242,8 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
             asked.model.parameters,
             whom.cache,
             missing,
-            asked.asked.strategies,
-            asked.asked.split,
+            asked.settings.strategies,
+            asked.settings.split,
             cores=Cores(hardware),
             progress=keep,
         )

@@ -68,7 +68,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return len(self.test.typed.users)
 
-    def settings(self, seed: int | None) -> dict[str, Any]:
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
         """See AskedRun."""
         test = self.test
         plain = test.settings.to_plain()
