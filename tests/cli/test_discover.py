@@ -15,7 +15,7 @@ from tacit.cli.options import SecureOptions
 from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.text.vocabulary import Vocabulary
 
 __all__ = ["clients"]  # the fixture

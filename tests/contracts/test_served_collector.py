@@ -36,7 +36,8 @@ from tacit.server.store.blobs import Blobs
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import ServedCollector
 from tacit.training import Collected, Learner, RoundPlan, TrainingTask
-from tacit.training.one_by_one import OneByOne, report_of
+from tacit.training.device_part import report_of
+from tacit.training.one_by_one import OneByOne
 
 OPERATOR = OperatorKey(bytes(32))
 

@@ -164,7 +164,7 @@ def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[
     """What these clients count, each by the device's own function."""
     from tacit.evaluation.counts.histograms import Buckets
     from tacit.evaluation.counts.report_layout import ReportLayout
-    from tacit.evaluation.on_device import Network, StrategiesAsked
+    from tacit.evaluation.device_part import Network, StrategiesAsked
     from tacit.evaluation.personalize.gate import GateRule, Policy
     from tacit.keyboard.model_folder import load_model
 

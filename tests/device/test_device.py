@@ -44,7 +44,7 @@ from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import digest
 from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainingTask
-from tacit.training.one_by_one import report_of
+from tacit.training.device_part import report_of
 from tacit.training.secure_updates import RoundEncoding
 
 SEED = bytes(range(32))

@@ -13,12 +13,12 @@ from tests.server.stores import quick_folder
 from tests.training.tiny import tiny_cache
 
 from tacit.data import Cache
+from tacit.data.splits import TemporalSplit
 from tacit.device.count import CountHandler, count_cost
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
-from tacit.evaluation.on_device import StrategiesAsked, no_report
-from tacit.evaluation.personalize.splits import TemporalSplit
+from tacit.evaluation.device_part import StrategiesAsked, no_report
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
@@ -53,7 +53,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         found = attempts(phones.store, "asked")
         task = SignedTask.model_validate_json(found[0].signed_task).task
         assert phones.plan is not None and len(phones.turns) == 1
-        from tacit.evaluation.on_device import ModelsAsked, Network
+        from tacit.evaluation.device_part import ModelsAsked, Network
         from tacit.keyboard.model_folder import load_model
         from tacit.protocol.bodies import model_body
         from tacit.protocol.count_questions import content_of
@@ -225,8 +225,8 @@ def test_an_epsilon_that_no_randomizer_has_is_refused(asked: Any) -> None:
 
 
 def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:
-    from tacit.protocol.count_messages import PersonalizeAsked, PolicyAsked, RuleAsked
-    from tacit.protocol.count_questions import AskedInPlan
+    from tacit.evaluation.in_plan import AskedInPlan
+    from tacit.protocol.count_messages import PolicyAsked, RuleAsked
 
     network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n'
     recipe = network + "[settings.strategies.a]\nlearning_rate = 1.0\n"
@@ -235,8 +235,5 @@ def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:
     for name, place, complaint in (("one strategy", 1, "names strategy 1"), ("mine", 0, "no device knows")):
         rule = RuleAsked(strategy=place, level=1.0)
         policy = PolicyAsked(name=name, cuts=(), rules=(rule,))
-        task = PersonalizeAsked(
-            kind="personalize", cells=(5,), local_epsilon=None, parameters=(model.size,), policies=(policy,)
-        )
         with pytest.raises(InputError, match=complaint):
-            said.asks([model], task)
+            said.asks([model], [policy.model_dump()])

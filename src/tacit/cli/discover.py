@@ -14,7 +14,7 @@ from tacit.privacy.local_anonymity import Anonymity
 
 if TYPE_CHECKING:  # Numba would come with it
     from tacit.discovery.settings import DiscoverySettings
-    from tacit.secure_aggregation.counts import SimulatedProtocol
+    from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 PRINTABLE = "printable"
 

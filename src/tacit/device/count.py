@@ -13,10 +13,9 @@ import numpy as np
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
 from tacit.errors import CacheError, InputError, TaskRefused
-from tacit.evaluation.counts.report_layout import ReportLayout
 from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.protocol.bodies import Report, read_model
-from tacit.protocol.count_messages import HistogramsAsked
+from tacit.protocol.count_messages import HistogramsAsked, PersonalizeAsked
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 
 
@@ -103,10 +102,12 @@ class CountHandler:
         _check_task(plan, task, asked, what)
         try:
             models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
-            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked)
+            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, _judged(asked))
             sizes = tuple(each.size for each in asks.histograms.values())
             if sizes != asked.cells:
                 raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
+            from tacit.evaluation.device_part import ReportLayout
+
             layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
             chosen = self._cells(plan.kind, asks)
             if asked.local_epsilon is None:
@@ -121,7 +122,7 @@ class CountHandler:
 
     def _cells(self, kind: str, asks: Any) -> Any:
         """The cell (H,) of each histogram: "no report" where a split judges by text that training may have read."""
-        from tacit.evaluation.on_device import no_report
+        from tacit.evaluation.device_part import no_report
 
         if kind != "personalize":
             return asks.cells_of(self._text.judging, self._text.client)
@@ -143,8 +144,15 @@ def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) 
         )
 
 
+def _judged(asked: HistogramsAsked) -> list[dict[str, Any]] | None:
+    """The policies that are to be judged, as plain values; None: they are designed of the answers."""
+    if not isinstance(asked, PersonalizeAsked) or asked.policies is None:
+        return None
+    return [each.model_dump() for each in asked.policies]
+
+
 @lru_cache(maxsize=8)
 def _said(kind: str, recipe: str, words: int) -> Any:
-    from tacit.protocol.count_questions import AskedInPlan  # JAX, which other tasks need not load
+    from tacit.evaluation.in_plan import AskedInPlan  # JAX, which other tasks need not load
 
     return AskedInPlan(kind=kind, recipe=recipe, words=words)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tacit.discovery.settings import LocalReportSettings
+from tacit.discovery.device_part import LocalReportSettings
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.protocol.messages import LocalPrivacy, Plan

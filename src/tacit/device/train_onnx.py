@@ -57,7 +57,7 @@ class ByOnnx:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")
 
     def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
-        """See Trainer; twin of `training.one_by_one.report_of`."""
+        """See Trainer; twin of `training.device_part.report_of`."""
         asks = task.training
         trainer = OnnxTrainer.of(self._exported, keeps=False)  # for this task alone: between tasks a device waits
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
@@ -109,5 +109,5 @@ def _parts(flat: Reals, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Real
 
 
 def _bounded(loss: float, bound: float) -> float:
-    """`training.private_loss.bounded_sum` of one."""
+    """`training.report_encoding.bounded_sum` of one."""
     return float(np.clip(np.nan_to_num(np.float64(np.float32(loss)), nan=bound, posinf=bound), 0.0, bound)) - bound / 2

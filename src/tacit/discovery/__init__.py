@@ -1,6 +1,21 @@
 """New words without seeing anyone's text: each device answers once, at random, and only sums are looked at."""
 
-from tacit.discovery.rounds import Discovery, discover
-from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from typing import TYPE_CHECKING
+
+from tacit.doors import late
+
+if TYPE_CHECKING:
+    from tacit.discovery.rounds import Discovery, discover
+    from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "Discovery": "rounds",
+            "DiscoverySettings": "settings",
+            "LocalReportSettings": "settings",
+            "discover": "rounds",
+        },
+    )
 
 __all__ = ["Discovery", "DiscoverySettings", "LocalReportSettings", "discover"]

@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
-from tacit.discovery.device import reports, uniforms_from
+from tacit.discovery.device_part import reports, uniforms_from
 from tacit.discovery.question import Question
 from tacit.discovery.settings import LocalReportSettings
 from tacit.discovery.trie import SummedReports, VoteSum
 from tacit.randomizers.device_randomness import device_generator
-from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
+from tacit.secure_aggregation.counts import secure_total
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 Numbers = NDArray[np.int64]
 

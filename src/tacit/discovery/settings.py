@@ -9,7 +9,7 @@ from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
-from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol, check_protocol
 
 DEEPEST = 1_000  # layers; no word is longer
 

@@ -4,10 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from tacit.evaluation.counts.report_layout import MOST_CELLS, MOST_HISTOGRAMS
 from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive
 
-MOST_HISTOGRAMS = 10_000
-MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 MOST_MODELS = 100
 MOST_BUCKETS = 1_000
 Cells = Annotated[int, Field(ge=2, le=MOST_CELLS)]

@@ -20,7 +20,7 @@ from tacit.protocol.messages import RoundTask, Training, TrainingAsked
 LENGTH_BYTES = 8  # of a safetensors file before its header: how many bytes that has
 MOST_HEADER = 4096  # bytes of safetensors' header that a report may have
 ROUNDING = 1e-5  # relative: by which an update clipped in float32 may be beyond the clip norm
-LOSS_STEPS = 1 << 15  # of an encoded loss, to half its bound: training.private_loss.STEPS
+LOSS_STEPS = 1 << 15  # of an encoded loss, to half its bound: training.report_encoding.STEPS
 BLOCK = 1 << 16  # coordinates whose squares are summed in float64 at a time
 ITEM_BYTES = 4  # of a number of either kind
 

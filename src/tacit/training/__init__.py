@@ -6,11 +6,32 @@
 `checkpoint.py`, `randomness.py` who draws what; `central.py` and `pretrain.py` train on text that may be pooled.
 """
 
-from tacit.training.client import ClientTraining
-from tacit.training.collect import Collected, Collector, Learner, SimulatedCollector, TrainingTask
-from tacit.training.randomness import generator_for, key_from_seed
-from tacit.training.rounds import RoundPlan
-from tacit.training.server import ServerOptimizer
+from typing import TYPE_CHECKING
+
+from tacit.doors import late
+
+if TYPE_CHECKING:
+    from tacit.training.client import ClientTraining
+    from tacit.training.collect import Collected, Collector, Learner, SimulatedCollector, TrainingTask
+    from tacit.training.randomness import generator_for, key_from_seed
+    from tacit.training.rounds import RoundPlan
+    from tacit.training.server import ServerOptimizer
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "ClientTraining": "client",
+            "Collected": "collect",
+            "Collector": "collect",
+            "Learner": "collect",
+            "RoundPlan": "rounds",
+            "ServerOptimizer": "server",
+            "SimulatedCollector": "collect",
+            "TrainingTask": "collect",
+            "generator_for": "randomness",
+            "key_from_seed": "randomness",
+        },
+    )
 
 __all__ = [
     "ClientTraining",

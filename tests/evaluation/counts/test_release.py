@@ -24,7 +24,7 @@ from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.randomizers import KaryRandomizedResponse
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import Ledger, LocalReports, NoisedSum
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))

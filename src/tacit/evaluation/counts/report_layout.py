@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # a worker that checks counts needs no randomizer
 Whole = NDArray[np.int64]
 Words = NDArray[np.uint32]
 MOST_EACH = 1  # of any number of one report
+MOST_HISTOGRAMS = 10_000
+MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 
 
 class Opened(NamedTuple):

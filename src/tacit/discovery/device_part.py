@@ -10,9 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.discovery.question import NOTHING, Question
+from tacit.discovery.question import NOTHING, Question, WordQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.randomizers.device_randomness import random_words
+
+__all__ = ["LocalReportSettings", "Question", "WordQuestion", "answers", "choose", "reports", "uniforms_from"]
 
 
 def choose(
