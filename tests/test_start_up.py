@@ -93,7 +93,18 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
     file.write_text(statement(facts).to_json(), encoding="utf-8")
     modules = loaded_by_command("verify", str(file))
     assert not modules & (HEAVY | {"scipy"})
-    assert rooms(modules) <= {"cli", "errors", "files", "jobs", "privacy", "progress", "records", "runs", "statements"}
+    assert rooms(modules) <= {
+        "cli",
+        "errors",
+        "files",
+        "jobs",
+        "privacy",
+        "progress",
+        "records",
+        "runs",
+        "statements",
+        "version",
+    }
 
 
 def test_a_design_loads_no_accelerator() -> None:
