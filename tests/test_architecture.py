@@ -15,7 +15,7 @@ from tacit.federation.kinds import KINDS, FederatedKind, loaded
 
 PACKAGE = REPOSITORY / "src" / "tacit"
 # docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
-OPEN = {"errors", "progress", "records", "files", "compiled", "extras", "version"}
+OPEN = {"doors", "errors", "progress", "records", "files", "compiled", "extras", "version"}
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
     "federation": {"aggregation", "privacy"},
@@ -103,6 +103,7 @@ MAY_IMPORT["device"] = {
 }
 MAY_IMPORT["server"] = {
     "aggregation",
+    "data",
     "discovery",
     "evaluation",
     "federation",
@@ -121,10 +122,21 @@ MAY_IMPORT["cli"] = set(MAY_IMPORT)
 MAY_IMPORT["dashboard"] = {"jobs", "server", "reports", "runs", "planning", "privacy"}
 FRONTS = {"cli", "dashboard"}
 
+# What a phone has to carry: all that `tacit.device` reaches, late imports and doors counted. No search for a design, no
+# statement, no simulated population runs there.
+NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "planning", "server", "runs", "mechanisms"}
+DEVICE_FILES, DEVICE_LINES = 185, 22_000
+ONE_DEVICE = {
+    "device_part",
+    "in_plan",
+    "local_report",
+}  # the files of a room that computes which say what one device does
+
 # A front declares and shows; what it takes from the rooms below `jobs` are types and values, no functions, no modules.
 # How a figure is written; every front needs it.
 FORMATTING = {"tacit.privacy.rounding.rounded_up", "tacit.reports.release.said"}
 
+CHECKING = "TYPE_CHECKING"
 NO_STORY = {"utils", "util", "core", "common", "internal", "helpers", "base", "misc"}
 FILE_LINES = 800  # most are far shorter: from 600 on, a reader asks whether a file tells one story
 FUNCTION_LINES = 80  # without the docstring; from 60 on, the same
@@ -344,6 +356,85 @@ def test_a_function_is_told_from_a_type_through_a_door() -> None:
     assert kind_of("tacit.progress", "Progress") == "value"
 
 
+def reached_from(*begin: str) -> dict[str, str]:
+    """The modules that these import, directly or not, late imports and doors counted; by the one that reached each.
+
+    What type checkers alone read is not imported; a late door opens to the file that the name is in.
+    """
+    reached, left = {}, [(module, "") for module in begin]
+    while left:
+        module, by = left.pop(0)
+        if module in reached:
+            continue
+        reached[module] = by
+        left += [(each, module) for each in run_time_imports(module)]
+        if module.count(".") > 1:
+            left.append((module.rpartition(".")[0], module))
+    return reached
+
+
+@cache
+def run_time_imports(module: str) -> frozenset[str]:
+    path = file_of(module)
+    assert path is not None
+    tree, found = tree_of(path), set()
+    for_checkers = {id(node) for block in checkers_blocks(tree) for each in block for node in ast.walk(each)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and id(node) not in for_checkers:
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and id(node) not in for_checkers:
+            for alias in node.names:
+                inside = f"{node.module}.{alias.name}"
+                found |= {inside} if file_of(inside) else {node.module, *behind_the_door(node.module, alias.name)}
+    return frozenset(each for each in found if each.startswith("tacit.") and file_of(each))
+
+
+def checkers_blocks(tree: ast.Module) -> list[list[ast.stmt]]:
+    """What stands behind `if TYPE_CHECKING:`."""
+    return [node.body for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == CHECKING]
+
+
+def behind_the_door(room: str, name: str) -> set[str]:
+    """The file that a late door takes a name from."""
+    door = file_of(room)
+    if room == "tacit" or door is None or door.name != "__init__.py":
+        return set()
+    behind = [node for block in checkers_blocks(tree_of(door)) for node in block if isinstance(node, ast.ImportFrom)]
+    return {node.module or "" for node in behind if name in {alias.asname or alias.name for alias in node.names}}
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of tacit."""
+    file = PACKAGE.joinpath(*module.split(".")[1:])
+    return next((each for each in (file.with_suffix(".py"), file / "__init__.py") if each.is_file()), None)
+
+
+def test_a_device_carries_what_it_needs() -> None:
+    reached = reached_from("tacit.device.device")
+    rooms = {module: module.split(".")[1] for module in reached}
+    strange = {module: reached[module] for module, room in rooms.items() if room in NOT_ON_A_DEVICE | FRONTS}
+    assert not strange, f"a phone would have to carry {strange} (each with who imports it)"
+    lines = sum(len(text_of(path).splitlines()) for path in map(file_of, reached) if path)
+    assert (len(reached), lines) <= (DEVICE_FILES, DEVICE_LINES) and lines <= DEVICE_LINES, (len(reached), lines)
+
+
+def test_what_a_door_opens_late_is_reached() -> None:
+    assert behind_the_door("tacit.training", "RoundPlan") == {"tacit.training.rounds"}
+    assert "tacit.statements.ledger" in reached_from("tacit.training.rounds")
+    assert "tacit.training.rounds" not in reached_from("tacit.training")
+
+
+def test_a_device_takes_of_rooms_that_compute_what_one_device_does() -> None:
+    taken = {
+        (named(path), module)
+        for path in SOURCES
+        if room_of(path) == "device"
+        for module, _ in imports(tree_of(path), package_of(path))
+        if module.split(".")[1:2] in (["training"], ["discovery"], ["evaluation"])
+    }
+    assert {module.rpartition(".")[2] for _, module in taken} <= ONE_DEVICE, taken
+
+
 def test_the_command_is_thin() -> None:
     busy = {named(path) for path in CLI if re.search(r"\bopen\(|\bimport numpy\b|\bfrom numpy\b", text_of(path))}
     assert not busy, f"{sorted(busy)} count with NumPy or open files: that is a job"
@@ -381,7 +472,11 @@ def test_doors_open() -> None:
 def public_names(door: Path) -> set[str]:
     """What a door's file binds by import, definition or assignment, _private names left out."""
     names: set[str] = set()
-    for node in tree_of(door).body:
+    tree = tree_of(door)
+    late = [node for block in checkers_blocks(tree) for node in block]  # names of a late door
+    for node in [*tree.body, *late]:
+        if isinstance(node, ast.ImportFrom) and node.module in ("typing", "tacit.doors"):
+            continue
         if isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         elif isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -411,7 +506,7 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 
 # Strings that are kinds' names and something else there: functions of `import tacit`, and commands.
-NO_KINDS = {"__init__.py", "cli/commands.py", "device/task_handlers.py"}
+NO_KINDS = {"__init__.py", "cli/commands.py"}
 
 
 def test_kinds_stand_in_one_table() -> None:

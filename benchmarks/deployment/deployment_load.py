@@ -85,6 +85,7 @@ def main() -> None:
     parser.add_argument("--peer-python", help="a Python that has flwr")
     parser.add_argument("--play", choices=tuple(PLAYED), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    sys.path.insert(0, str(Path(__file__).parents[1]))  # swarms, a PostgreSQL and a tiny cache are those of the tests
     if given.play:
         print(json.dumps(PLAYED[given.play](**json.loads(sys.stdin.readline()))), flush=True)
         return
@@ -159,10 +160,17 @@ class Server:
 
 
 @contextmanager
-def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enrols: bool = False) -> Iterator[Server]:
-    """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds."""
+def serving(
+    workers: int, *, store_url: str | None = None, keepers: int = 0, enrols: bool = False, encoded: bool = False
+) -> Iterator[Server]:
+    """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds.
+
+    encoded: devices of the run send integers.
+    """
     from tacit.protocol.address import Address
+    from tacit.protocol.log_entries import plan_entry
     from tacit.protocol.signing import OperatorKey, digest
+    from tacit.server.log.transparency import Log
     from tacit.server.store import round_states
     from tacit.server.store.blobs import Blobs
     from tacit.server.store.store import Store
@@ -174,9 +182,10 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enr
         url, blobs_url, key = store_url or f"sqlite:///{folder / 'store.db'}", f"file://{folder / 'blobs'}", None
         store, blobs, key = Store.open(url), Blobs.open(blobs_url), OperatorKey.in_file(folder / "key")
         running = [stack.enter_context(a_keeper(folder / f"keeper-{i}", key.public)) for i in range(keepers)]
-        plan = a_plan(running)
+        plan = a_plan(running, encoded=encoded)
         said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
         round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
+        Log.beside(store, key, folder / "key").append(plan_entry(digest(plan)))  # as devices look for it
         lease = round_states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
         told["enrolment"] = enrols
@@ -199,18 +208,18 @@ def serving(workers: int, *, store_url: str | None = None, keepers: int = 0, enr
 
 
 @contextmanager
-def serving_on(store: str, workers: int) -> Iterator[Server | None]:
+def serving_on(store: str, workers: int, *, encoded: bool = False) -> Iterator[Server | None]:
     """The same on SQLite, or on a PostgreSQL in a throw-away folder; None where none is installed."""
     from tests.support.server.stores import postgresql, postgresql_programs
 
     with ExitStack() as stack:
         if store == "sqlite":
-            yield stack.enter_context(serving(workers))
+            yield stack.enter_context(serving(workers, encoded=encoded))
         elif (programs := postgresql_programs()) is None:
             yield None
         else:
             database = stack.enter_context(postgresql(programs))
-            server = stack.enter_context(serving(workers, store_url=database.new_database()))
+            server = stack.enter_context(serving(workers, store_url=database.new_database(), encoded=encoded))
             server.database = int((database._folder / "data" / "postmaster.pid").read_text().split()[0])
             yield server
 
@@ -240,7 +249,7 @@ def a_keeper(state: Path, operator: str) -> Iterator[RunningKeeper]:
             process.kill()
 
 
-def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
+def a_plan(keepers: Sequence[RunningKeeper] = (), *, encoded: bool = False) -> Any:
     """A run that nobody trains; of sealed rounds where it has keepers."""
     from tacit.protocol.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
 
@@ -266,7 +275,7 @@ def a_plan(keepers: Sequence[RunningKeeper] = ()) -> Any:
         ),
         separation=Separation(rounds=1, timer_seconds=None, clock="start"),
         aggregation=Aggregation(
-            kind="sealed" if keepers else "plain",
+            kind="sealed" if keepers else "encoded" if encoded else "plain",
             threshold=2,
             keepers=tuple(each.identity for each in keepers),
             boxes=tuple(each.box for each in keepers),
@@ -463,7 +472,7 @@ def issued(server: Server, codes: int) -> list[str]:
 def round_rows(sizes: Sizes, workers: int, store: str, *, encoded: bool) -> Iterator[dict[str, Any]]:
     length = secure_updates(sizes.parameters, sizes.devices).length if encoded else sizes.parameters
     floor = floor_of(sizes.devices, sizes.parameters, length)
-    with serving_on(store, workers) as server:
+    with serving_on(store, workers, encoded=encoded) as server:
         if server is None:
             yield {"store": store, "left_out": "no PostgreSQL is installed"}
             return

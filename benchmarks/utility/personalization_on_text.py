@@ -35,6 +35,7 @@ import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, Manifest
+from tacit.data.splits import Parts
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import Queries
 from tacit.evaluation.counts.release import exactly
@@ -43,7 +44,6 @@ from tacit.evaluation.personalize.deltas import Deltas, Pairs, summarise
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
-from tacit.evaluation.personalize.splits import Parts
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1
 from tacit.progress import Advanced, Event

@@ -16,7 +16,7 @@ from tacit.cli.verify import verify_statement
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError
 from tacit.privacy.local_anonymity import Anonymity
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.text.vocabulary import Vocabulary
 
 app = typer.Typer()

@@ -23,8 +23,7 @@ from tacit.discovery.question import PrefixQuestion
 from tacit.errors import InputError, TrainingError
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.collect import SimulatedCollector as SimulatedCounts
-from tacit.evaluation.counts.histograms import Buckets, Cells
-from tacit.evaluation.counts.release import HistogramQuery
+from tacit.evaluation.counts.histograms import Buckets, Cells, HistogramQuery
 from tacit.federation.collector import Answered, Collector, Question, released
 from tacit.federation.kinds import KINDS
 from tacit.federation.report_shape import SHORT

@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 import tomli_w
 from jax.flatten_util import ravel_pytree
-from tests.networks import small
 from tests.support.device.operator import Operator, a_plan, recipe_text
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.keyboard.counting import nats, whole
+from tests.support.networks import small
 from tests.support.networks.gru import KIND, Gru
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 

@@ -18,7 +18,8 @@ from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.federation.collector import Answered, Collector
 from tacit.randomizers.registry import RANDOMIZERS
-from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
+from tacit.secure_aggregation.counts import secure_total
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements.local_releases import LocalReports
 from tacit.text.alphabet import Alphabet
 

@@ -38,7 +38,8 @@ from tacit.server.store.blobs import Blobs
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import document
 from tacit.training import Learner, RoundPlan, TrainQuestion
-from tacit.training.one_by_one import OneByOne, report_of
+from tacit.training.device_part import report_of
+from tacit.training.one_by_one import OneByOne
 
 OPERATOR = OperatorKey(bytes(32))
 

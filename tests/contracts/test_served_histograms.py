@@ -168,7 +168,7 @@ def test_half_of_the_devices_design_policies_and_the_others_judge_them(
 def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[int]:
     """What these clients count, each by the device's own function."""
     from tacit.evaluation.counts.histograms import Buckets
-    from tacit.evaluation.on_device import Network, StrategiesAsked
+    from tacit.evaluation.device_part import Network, StrategiesAsked
     from tacit.evaluation.personalize.gate import GateRule, Policy
     from tacit.keyboard.model_folder import load_model
 

@@ -47,7 +47,7 @@ from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainingAsked
 from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainQuestion
-from tacit.training.one_by_one import report_of
+from tacit.training.device_part import report_of
 from tacit.training.secure_updates import RoundEncoding
 
 

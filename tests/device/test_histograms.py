@@ -13,12 +13,12 @@ from tests.support.server.stores import quick_folder
 from tests.support.training.tiny import tiny_cache
 
 from tacit.data import Cache
+from tacit.data.splits import TemporalSplit
 from tacit.device.count import CountHandler, count_cost
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
-from tacit.evaluation.on_device import StrategiesAsked, no_report
-from tacit.evaluation.personalize.splits import TemporalSplit
+from tacit.evaluation.device_part import StrategiesAsked, no_report
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
@@ -54,7 +54,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         found = attempts(phones.store, "asked")
         task = SignedTask.model_validate_json(found[0].signed_task).task
         assert phones.plan is not None and len(phones.turns) == 1
-        from tacit.evaluation.on_device import ModelsAsked, Network
+        from tacit.evaluation.device_part import ModelsAsked, Network
         from tacit.keyboard.model_folder import load_model
         from tacit.protocol.bodies import model_body
         from tacit.server.count import content_of

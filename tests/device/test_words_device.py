@@ -20,7 +20,7 @@ from tacit.data import Cache
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.turn import Turn
-from tacit.discovery.device import reports
+from tacit.discovery.device_part import reports
 from tacit.discovery.question import PrefixQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.jobs.discover.job import typed_by

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tacit.data import ClientText
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery.collect import UserGroups, holders_of
-from tacit.discovery.device import answers, uniforms_from
+from tacit.discovery.device_part import answers, uniforms_from
 from tacit.discovery.question import PrefixQuestion, Question, WordQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.text.alphabet import Alphabet

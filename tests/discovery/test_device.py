@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from tacit.discovery.device import answers, choose, reports, uniforms_from
+from tacit.discovery.device_part import answers, choose, reports, uniforms_from
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError

@@ -15,13 +15,13 @@ from tests.support.training.tiny import SETTINGS
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
+from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.federation.collector import Answered
 from tacit.jobs import count_steps as of_histograms

@@ -33,7 +33,7 @@ from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.progress import Advanced, Event, Warned
 from tacit.runs import Run
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import DiscoveryFacts
 from tacit.statements.run_facts import facts_of
 from tacit.text.vocabulary import Provenance, Vocabulary

@@ -31,7 +31,7 @@ from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.progress import Advanced, Event, silent
 from tacit.runs import Run
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements.ledger import Ledger, release_from
 
 ONE = Hardware(workers=1)

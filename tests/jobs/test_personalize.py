@@ -20,11 +20,11 @@ import tacit
 from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.data import Cache
+from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
 from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import PersonalizationResult, resume_personalization

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.networks import numpy_model
+from tests.support.networks import numpy_model
 from tests.support.networks.gru import Gru
 from tests.support.networks.small import SMALL
 from tests.support.networks.strange import Strange

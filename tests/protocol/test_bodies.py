@@ -14,7 +14,7 @@ from tacit.errors import InputError
 from tacit.federation import report_shape as expected
 from tacit.protocol.bodies import Report, model_body, most_bytes, read_model, read_report, report_body
 from tacit.protocol.train import TrainingAsked
-from tacit.training.private_loss import STEPS
+from tacit.training.report_encoding import STEPS
 
 PLAIN, ASKED = a_task(), a_task(asked=True)
 

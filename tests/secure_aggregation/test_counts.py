@@ -12,16 +12,9 @@ from tacit.aggregation import merged
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RoundAborted
 from tacit.evaluation.settings import ReleasePrice
-from tacit.secure_aggregation.counts import (
-    FEWEST,
-    SENDS_VECTOR,
-    CountEncoding,
-    Protocol,
-    SimulatedProtocol,
-    play,
-    secure_total,
-)
+from tacit.secure_aggregation.counts import FEWEST, SENDS_VECTOR, CountEncoding, Protocol, play, secure_total
 from tacit.secure_aggregation.masked.graph import graph_plan
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 
 @given(data=st.data(), cells=st.integers(1, 12), devices=st.integers(0, 8), most=st.integers(1, 2**31))

@@ -22,7 +22,7 @@ from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
 from tacit.secure_aggregation import noise
-from tacit.secure_aggregation.counts import Protocol, play
+from tacit.secure_aggregation.counts import play
 from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
@@ -32,6 +32,7 @@ from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseKeeper, residues
 from tacit.secure_aggregation.one_message.lattice import published
 from tacit.secure_aggregation.one_message.slots import Slots
+from tacit.secure_aggregation.simulated_protocol import Protocol
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
 ROUNDS = 5

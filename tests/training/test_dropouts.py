@@ -27,7 +27,8 @@ from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy.encoding import Encoding
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.secure_aggregation.counts import FEWEST, SENDS_VECTOR, Played, Protocol
+from tacit.secure_aggregation.counts import SENDS_VECTOR, Played
+from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol
 from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 from tacit.training import secure_updates

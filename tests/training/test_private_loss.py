@@ -24,7 +24,8 @@ from tacit.runs import Run
 from tacit.statements.verify import verify
 from tacit.training import ClientTraining, RoundPlan, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
-from tacit.training.private_loss import PrivateLoss, bounded_sum, first_noise, release
+from tacit.training.private_loss import PrivateLoss, first_noise, release
+from tacit.training.report_encoding import bounded_sum
 
 ONE = Hardware(workers=1)
 STRATEGIES: tuple[Strategy, ...] = (Tree(restarts=(5,)), Independent(), PUBLISHED_BLT["b400"])

@@ -41,7 +41,7 @@ from tacit.statements.verify import verify
 from tacit.training import TrainQuestion, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.one_by_one import OneByOne
-from tacit.training.private_loss import bounded_loss, bounded_sum, whole_loss
+from tacit.training.report_encoding import bounded_loss, bounded_sum, whole_loss
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 

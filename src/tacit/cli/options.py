@@ -16,7 +16,7 @@ from tacit.errors import InputError, conceivable
 if TYPE_CHECKING:  # JAX would come with it
     from tacit.evaluation.settings import ReleasePrice
     from tacit.integrations import Logs
-    from tacit.secure_aggregation.counts import SimulatedProtocol
+    from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 Json = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
 Host = Annotated[str, typer.Option(help="The address to listen on; one that others reach needs TLS.")]
@@ -56,7 +56,7 @@ class SecureOptions:
 
     def of(self) -> "SimulatedProtocol | None":
         """None where none is asked for. Raises: InputError for an unknown protocol, or too few devices."""
-        from tacit.secure_aggregation.counts import SimulatedProtocol
+        from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
         if self.secure_sum is None and self.secure_devices is not None:
             raise InputError("--secure-devices plays a protocol, and none is named; add --secure-sum masks.")

@@ -13,11 +13,11 @@ from tacit.cli.display import display
 from tacit.cli.from_settings import Named, Options
 from tacit.cli.options import Json, Population, Price, SecureOptions, Workers, command
 from tacit.compute import Hardware
+from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import Grid
 from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import PersonalizationSettings
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate

@@ -71,7 +71,8 @@ def _noised(privacy: HistogramPrivacy, run: str) -> Cost:
 class CountHandler:
     """Tasks to evaluate and to personalize; see TaskHandler."""
 
-    def __init__(self, text: OwnText) -> None:
+    def __init__(self, text: OwnText, trainer: object = None) -> None:
+        """trainer: of no use here."""
         self._text = text
 
     def matrix(self, plan: Plan) -> MatrixFile | None:
@@ -122,7 +123,7 @@ class CountHandler:
 
     def _cells(self, kind: str, asks: Any) -> Any:
         """The cell (H,) of each histogram: "no report" where a split judges by text that training may have read."""
-        from tacit.evaluation.on_device import no_report
+        from tacit.evaluation.device_part import no_report
 
         if kind != "personalize":
             return asks.cells_of(self._text.judging, self._text.client)

@@ -10,7 +10,8 @@ from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 class DiscoverHandler:
     """See TaskHandler."""
 
-    def __init__(self, text: OwnText) -> None:
+    def __init__(self, text: OwnText, trainer: object = None) -> None:
+        """trainer: of no use here."""
         self._text = text
 
     def matrix(self, plan: Plan) -> MatrixFile | None:

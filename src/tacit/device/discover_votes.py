@@ -1,6 +1,6 @@
 """What a device does when it is asked for words: it draws K randomised reports, and says how many support each answer.
 
-What it typed is read here and nowhere else; what leaves is what anybody may see (`discovery.device.reports`).
+What it typed is read here and nowhere else; what leaves is what anybody may see (`discovery.device_part.reports`).
 """
 
 import numpy as np
@@ -8,8 +8,7 @@ import numpy as np
 from tacit.device.local_cost import local_cost
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw
-from tacit.discovery.device import reports
-from tacit.discovery.question import WordQuestion, question_from
+from tacit.discovery.device_part import WordQuestion, question_from, reports
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK
 from tacit.protocol.bodies import Report

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
+from tacit.data.splits import Parts, TemporalSplit, Unsplit
 from tacit.errors import InputError, TaskRefused
-from tacit.evaluation.personalize.splits import Parts, TemporalSplit, Unsplit
 from tacit.files import PathLike, as_path
 from tacit.protocol.messages import Plan
 

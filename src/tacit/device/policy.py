@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from tacit.data.splits import TemporalSplit
 from tacit.device.eligibility import Eligibility
 from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import InputError, TaskRefused, of_type
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.federation.cost import Cost
 from tacit.federation.kinds import FEDERATED
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask

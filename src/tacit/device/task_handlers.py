@@ -1,18 +1,11 @@
 """Which kinds of tasks a device can do: one `TaskHandler` each, and nothing of them is loaded before its first task."""
 
-from tacit.device.count import CountHandler
-from tacit.device.discover import DiscoverHandler
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import TaskHandler
-from tacit.device.train import Trainer, TrainHandler
+from tacit.device.train import Trainer
+from tacit.federation.kinds import FEDERATED, loaded
 
 
 def task_handlers(text: OwnText, trainer: Trainer) -> dict[str, TaskHandler]:
     """Every kind of tasks that a device of this text can do."""
-    about_models = CountHandler(text)
-    return {
-        "train": TrainHandler(trainer, text),
-        "discover": DiscoverHandler(text),
-        "evaluate": about_models,
-        "personalize": about_models,
-    }
+    return {name: loaded(kind.device)(text, trainer) for name, kind in FEDERATED.items()}

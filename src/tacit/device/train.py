@@ -1,11 +1,11 @@
 """What a device computes in a round of training: its own text, the round's model, a clipped report.
 
-`ByJax` is the simulation's own function (`training.one_by_one.report_of`) on the device's own text; JAX is loaded when
+`ByJax` is the simulation's own function (`training.device_part.report_of`) on the device's own text; JAX is loaded when
 the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports in the clear by ONNX Runtime alone.
 """
 
 import tomllib
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from tacit.networks.models import DEFAULT, MODELS
 from tacit.protocol.bodies import Report, read_model
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 from tacit.protocol.train import TrainingAsked
+
+if TYPE_CHECKING:
+    from tacit.training.device_part import ReportEncoding
 
 Reals = NDArray[np.float32]
 
@@ -41,8 +44,8 @@ class Trainer(Protocol):
 class TrainHandler:
     """Tasks to train; see TaskHandler."""
 
-    def __init__(self, trainer: Trainer, text: OwnText) -> None:
-        self._trainer, self._text = trainer, text
+    def __init__(self, text: OwnText, trainer: Trainer) -> None:
+        self._text, self._trainer = text, trainer
 
     def matrix(self, plan: Plan) -> MatrixFile | None:
         """See TaskHandler."""
@@ -95,9 +98,7 @@ class ByJax:
         from jax.flatten_util import ravel_pytree
 
         from tacit.networks.language_model import model_of, next_word_loss, parameter_count
-        from tacit.training.client import ClientTraining, ClientWork
-        from tacit.training.collect import TrainQuestion
-        from tacit.training.one_by_one import report_of
+        from tacit.training.device_part import ClientTraining, ClientWork, RoundModel, report_of
 
         kind, settings = network_said(plan)
         try:
@@ -110,13 +111,11 @@ class ByJax:
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
         work = ClientWork(loss=next_word_loss(network), unravel=ravel_pytree(shape)[1], cache=text, settings=client)
-        asked = TrainQuestion(
-            round=task.round,
+        asked = RoundModel(
             model=jnp.asarray(model),
             client=client,
             clip_norm=asks.clip_norm,
             clip_estimate=asks.clip_estimate,
-            report_goal=plan.privacy.report_goal,
             loss_bound=asks.loss_bound,
             secure=encoding_of(task),
         )
@@ -152,20 +151,19 @@ def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
         )
 
 
-def encoding_of(task: RoundTask) -> Any:
+def encoding_of(task: RoundTask) -> "ReportEncoding | None":
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
     asks = task.asking(TrainingAsked)
     if asks.encoded is None:
         return None
-    from tacit.training.secure_updates import RoundEncoding
+    from tacit.training.device_part import ReportEncoding
 
     try:
-        found = RoundEncoding(
+        found = ReportEncoding(
             encoding=asks.encoded.encoding().checked(),
             signs=bytes.fromhex(asks.encoded.signs),
             clip_estimate=asks.clip_estimate,
             loss_bound=asks.loss_bound,
-            threshold=asks.encoded.threshold,
         )
     except InputError as error:
         raise TaskRefused(f"round {task.round} of run {task.run!r} has no encoding: {error}") from error

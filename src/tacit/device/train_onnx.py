@@ -109,5 +109,5 @@ def _parts(flat: Reals, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Real
 
 
 def _bounded(loss: float, bound: float) -> float:
-    """`training.private_loss.bounded_sum` of one."""
+    """`training.report_encoding.bounded_sum` of one."""
     return float(np.clip(np.nan_to_num(np.float64(np.float32(loss)), nan=bound, posinf=bound), 0.0, bound)) - bound / 2

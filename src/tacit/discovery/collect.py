@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tacit.aggregation import Counted
 from tacit.compiled import compiled
 from tacit.data.unknown_words import TypedWords
-from tacit.discovery.device import reports, uniforms_from
+from tacit.discovery.device_part import reports, uniforms_from
 from tacit.discovery.question import Question
 from tacit.discovery.trie import VoteSum
 from tacit.errors import InputError
@@ -26,7 +26,8 @@ from tacit.federation.collector import Answered
 from tacit.federation.report_shape import ReportShape, counts_shape
 from tacit.randomizers.device_randomness import device_generator
 from tacit.randomizers.local_reports import LocalReportSettings
-from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
+from tacit.secure_aggregation.counts import secure_total
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 Numbers = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import MOST_CONTRIBUTORS, Anonymity
 from tacit.randomizers.local_reports import LocalReportSettings
-from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol, check_protocol
 from tacit.text.alphabet import Alphabet
 
 DEEPEST = 1_000  # layers; no word is longer

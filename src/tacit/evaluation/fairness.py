@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells
+from tacit.evaluation.counts.histograms import Buckets, Cells, HistogramQuery
 from tacit.evaluation.counts.queries import ACCURACY
-from tacit.evaluation.counts.release import HistogramQuery
 from tacit.evaluation.intervals import Estimate, as_share, mean_of, quantile_of, share_of, worst_share_of
 from tacit.networks.metrics import TOP1, Counts
 

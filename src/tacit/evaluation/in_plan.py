@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets
-from tacit.evaluation.on_device import ModelsAsked, Network, StrategiesAsked
+from tacit.evaluation.device_part import ModelsAsked, Network, StrategiesAsked
 from tacit.evaluation.personalize.gate import GateRule, Policy
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS

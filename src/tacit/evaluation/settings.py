@@ -6,17 +6,17 @@ from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Self
 
+from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import OPEN
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.networks.metrics import TOP1
 from tacit.privacy import gaussian
 from tacit.privacy.delta import default_delta
 from tacit.records import from_plain, to_plain
-from tacit.secure_aggregation.counts import SimulatedProtocol, check_protocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol, check_protocol
 
 WhichClients = Annotated[str, "Which clients: test, validation or train."]
 HowMany = Annotated[int, "Clients to ask, in a public random order; 0 is all of the split."]

@@ -31,7 +31,7 @@ class FederatedKind(Kind):
 
     version: int = 1  # of what a device computes
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
-    device: str  # what a device does: a `device.task_handler.Doing`
+    device: str  # what a device does: a `device.task_handler.TaskHandler`, made of its text and its trainer
     server: str  # what `tacit serve` is given: a `server.served.ServedJob`
 
 
@@ -45,7 +45,7 @@ KINDS: Mapping[str, Kind] = {
             page="tacit.reports.train",
             records="tacit.reports.train_record:records_of_run",
             question="tacit.protocol.train:TrainingAsked",
-            device="tacit.device.train:TrainingDoing",
+            device="tacit.device.train:TrainHandler",
             server="tacit.server.train:ServedTraining",
             statement="tacit.statements.train",
         ),
@@ -55,7 +55,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.discover.job:resume",
             page="tacit.reports.discover",
             question="tacit.protocol.discover:WordsAsked",
-            device="tacit.device.discover:WordsDoing",
+            device="tacit.device.discover:DiscoverHandler",
             server="tacit.server.discover:ServedWords",
             statement="tacit.statements.discover",
         ),
@@ -65,7 +65,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.evaluate.job:resume_evaluation",
             page="tacit.reports.evaluate",
             question="tacit.protocol.count:EvaluateAsked",
-            device="tacit.device.count:HistogramsDoing",
+            device="tacit.device.count:CountHandler",
             server="tacit.server.count_files:ServedEvaluation",
             statement="tacit.statements.count",
         ),
@@ -75,7 +75,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.personalize.job:resume_personalization",
             page="tacit.reports.personalize",
             question="tacit.protocol.count:PersonalizeAsked",
-            device="tacit.device.count:HistogramsDoing",
+            device="tacit.device.count:CountHandler",
             server="tacit.server.count_files:ServedPersonalization",
             statement="tacit.statements.count",
         ),

@@ -23,6 +23,8 @@ Words = NDArray[np.uint32]
 MOST_HISTOGRAMS = 10_000  # of a report
 MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 MOST_EACH = 1  # of any number of one report
+MOST_HISTOGRAMS = 10_000
+MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 
 
 class Opened(NamedTuple):

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
-from tacit.evaluation.counts.histograms import Cells, Histogram
-from tacit.evaluation.counts.release import HistogramQuery, guarantee_for, release, release_locally
+from tacit.evaluation.counts.histograms import Cells, Histogram, HistogramQuery
+from tacit.evaluation.counts.release import guarantee_for, release, release_locally
 from tacit.evaluation.settings import ReleasePrice
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole

@@ -1,9 +1,7 @@
 """An exported model word by word, by ONNX Runtime: what a phone does, and no JAX."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from pickle import PicklingError
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +10,8 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.files import PathLike
-from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Exported, load_exported
+from tacit.keyboard.exported import SCORE, STEP, Exported, load_exported
+from tacit.keyboard.onnx_session import NO_ENTRIES, one_line, refusals, session_of
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Scores
 from tacit.text.vocabulary import SPECIALS
@@ -22,8 +21,6 @@ GIVEN = ("word", "k")  # the inputs of a step that are no state
 # Weights arranged anew for products of matrices: a second copy of them, which a single word gains nothing by where they
 # are float32. Products of integers need it: without, a word of int4 takes thirty times as long.
 PACKING = "session.disable_prepacking"
-ELSEWHERE = b"location"  # the key by which a graph names a file beside it; the word is in none of ours
-NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
 
 
 class Likeliest(NamedTuple):
@@ -149,59 +146,9 @@ def computed(session: Any, outputs: list[str], given: Mapping[str, Any]) -> list
     """
     try:
         found: list[Any] = session.run(outputs, given)
-    except _refusals(of_extra("export")) as error:
+    except refusals(of_extra("export")) as error:
         raise InputError(
-            f"ONNX Runtime cannot compute the graph ({_one_line(error)}); give ids of its own vocabulary, or export "
+            f"ONNX Runtime cannot compute the graph ({one_line(error)}); give ids of its own vocabulary, or export "
             "the model again."
         ) from error
     return found
-
-
-def session_of(
-    exported: Exported, name: str, *, threads: int = 1, entries: Mapping[str, str] = NO_ENTRIES, keeps: bool = True
-) -> Any:
-    """A session of one of its graphs. entries: of its configuration. keeps: memory, from one run of it to the next, so
-    that they are faster. Raises: as `OnnxReader.of`.
-    """
-    runtime = of_extra("export")
-    options = runtime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.enable_cpu_mem_arena = options.enable_mem_pattern = keeps
-    options.log_severity_level = 4  # what it says is raised, too
-    for key, value in entries.items():
-        options.add_session_config_entry(key, value)
-    path = exported.file(name)
-    if _has(path, ELSEWHERE):
-        raise InputError(f"'{path}' takes weights from files that {MANIFEST} has no digest of; export the model again.")
-    try:
-        return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except _refusals(runtime) as error:
-        raise InputError(
-            f"ONNX Runtime {runtime.__version__} cannot run '{path}', which is of opset "
-            f"{exported.manifest.opset} ({_one_line(error)}); install a newer one (pip install --upgrade onnxruntime), "
-            "or export the model again."
-        ) from error
-
-
-def _refusals(runtime: Any) -> tuple[type[Exception], ...]:
-    """What the runtime raises where it refuses a graph; they have no class in common."""
-    binding = runtime.capi.onnxruntime_pybind11_state
-    return (
-        *(binding.Fail, binding.InvalidGraph, binding.InvalidProtobuf),
-        *(binding.InvalidArgument, binding.NotImplemented, binding.RuntimeException),
-    )
-
-
-def _has(path: Path, word: bytes) -> bool:
-    """Whether a file has these bytes, a part in memory at a time: a phone's first words come with little of it."""
-    with path.open("rb") as file:
-        seen = b""
-        while part := file.read(1 << 16):
-            seen = seen[-len(word) :] + part
-            if word in seen:
-                return True
-    return False
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -11,7 +11,7 @@ from safetensors.numpy import load
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.keyboard.exported import TRAIN, Exported
-from tacit.keyboard.onnx_reader import session_of
+from tacit.keyboard.onnx_session import session_of
 from tacit.networks.model_files import WEIGHTS
 
 Reals = NDArray[np.float32]

@@ -28,7 +28,7 @@ from tacit.privacy.encoding import SIGMAS
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
-from tacit.secure_aggregation.counts import FEWEST, Protocol, SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol, SimulatedProtocol
 from tacit.training import ClientTraining, ServerOptimizer
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.client import MOST

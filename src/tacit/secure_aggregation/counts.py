@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,47 +22,13 @@ from tacit.secure_aggregation.masked.server import STEPS
 from tacit.secure_aggregation.noise import contribution
 from tacit.secure_aggregation.one_message.simulation import SealedParties, run_sealed_round
 from tacit.secure_aggregation.simulate import run_masked_round
+from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol, SimulatedProtocol
 
 Whole = NDArray[np.int64]
 Words = NDArray[np.uint32]
-Protocol = Literal["masks", "one-message"]
 
 KEEPERS = 4  # of one message, of whom one may work with the server
-FEWEST = 3  # devices of a protocol: of two, each knows the other's counts from the sum
 SENDS_VECTOR = STEPS.index(MaskedVector)  # messages of the masked protocol that a device sends before its vector
-
-
-@dataclass(frozen=True, kw_only=True)
-class SimulatedProtocol:
-    """How a simulation sums securely: `devices` of each group play the whole protocol, from keys to the sum.
-
-    What the others would send is added modulo the same 2^b without keys, which gives the same sum in less time.
-    """
-
-    protocol: Protocol = "masks"
-    devices: int = 8
-
-    def __post_init__(self) -> None:
-        if self.protocol not in get_args(Protocol):
-            raise InputError(
-                f"the protocol {self.protocol!r} is unknown; it is one of {', '.join(get_args(Protocol))}."
-            )
-        of_type("devices", self.devices, int)
-        of_type("devices", self.devices, int)
-        if self.devices < FEWEST:
-            raise InputError(
-                f"{self.devices} devices hide nothing in their sum; let {FEWEST} or more play the protocol."
-            )
-
-
-def check_protocol(name: str, value: object) -> None:
-    """Raises: InputError unless the argument called `name` is a SimulatedProtocol, or None."""
-    if value is not None and not isinstance(value, SimulatedProtocol):
-        known = value if value in get_args(Protocol) else get_args(Protocol)[0]
-        raise InputError(
-            f"{name}={value!r} is of the type {type(value).__name__}; give SimulatedProtocol(protocol={known!r}) of "
-            "tacit.secure_aggregation.counts, or None for a sum in the clear."
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.on_device import ModelsAsked, StrategiesAsked
+from tacit.evaluation.device_part import ModelsAsked, StrategiesAsked
 from tacit.evaluation.personalize.gate import Policy
 from tacit.networks.language_model import parameter_count
 from tacit.protocol.bodies import model_body

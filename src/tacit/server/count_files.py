@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import tomli_w
 
+from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.evaluate import run as evaluation_run

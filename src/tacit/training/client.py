@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from tacit.aggregation.clipping import clip
 from tacit.compute.precision import Precision, usable_precision
-from tacit.data import Cache
+from tacit.data.cache import Cache
 from tacit.errors import InputError
-from tacit.training.secure_updates import RoundEncoding
+from tacit.training.report_encoding import ReportEncoding
 
 Model = Any  # a pytree of float32 arrays
 Loss = Callable[[Model, Array], Array]  # (model, padded sentences (B, L+1)) -> mean loss, ()
@@ -260,7 +260,7 @@ def encoded_shard_sum(
     *,
     seed: bytes,
     clip_norm: float,
-    secure: RoundEncoding,
+    secure: ReportEncoding,
     device: Any,
 ) -> ShardSum:
     """`shard_sum` of residues: each client's clipped update is encoded by itself, and the integers are added."""

@@ -23,7 +23,7 @@ from tacit.federation.report_shape import LOSS, SHORT, ReportShape, encoded_shap
 from tacit.privacy.separation import DeviceSeparation
 from tacit.training.client import ClientAlgorithm, ClientTraining, ClientWork, Loss
 from tacit.training.cohort import Workers, train_cohort
-from tacit.training.private_loss import bounded_sum
+from tacit.training.report_encoding import bounded_sum, shorter
 from tacit.training.sampling import Cohorts
 from tacit.training.secure_updates import Residues, RoundEncoding
 
@@ -265,8 +265,3 @@ def _once(cohorts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The clients of all cohorts, each once, in the order in which they came."""
     clients = np.concatenate(cohorts)
     return clients[np.sort(np.unique(clients, return_index=True)[1])]
-
-
-def shorter(norms: NDArray[np.float32], estimate: float | None) -> int | None:
-    """How many norms are at most the estimate, compared in float64."""
-    return None if estimate is None else int((norms <= np.float64(estimate)).sum())

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseState, NoiseStream, stream_for
@@ -20,8 +19,6 @@ from tacit.privacy import Guarantee
 from tacit.privacy.composition import remaining_noise_multiplier
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import TRAINING_LOSS, ledger_record
-
-STEPS = 1 << 15  # of a loss in a secure sum, to half the bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,31 +56,6 @@ class PrivateLoss:
             replace(planned, noise_multiplier=rest * inflation),
             replace(planned, clip_norm=self.norm, noise_multiplier=noise, clip_inflation=1.0),
         )
-
-
-def bounded_sum(losses: NDArray[np.float32], bound: float | None) -> float | None:
-    """The sum of what devices send of their losses (clients,); None where nobody asks.
-
-    A loss that is no number counts as the bound. Exactly rounded, so the order of the clients does not matter.
-    """
-    return None if bound is None else math.fsum((_clipped(losses, bound) - bound / 2).tolist())
-
-
-def whole_loss(loss: np.float32, bound: float) -> int:
-    """What a device adds to a secure sum: its clipped loss in STEPS to half the bound, from 0 to 2 * STEPS.
-
-    Rounded toward half the bound, so that no device's number is farther from it than half the bound.
-    """
-    return STEPS + math.trunc(float(_clipped(np.asarray(loss), bound) - bound / 2) * (2 * STEPS / bound))
-
-
-def bounded_loss(whole: int, reports: int, bound: float) -> float:
-    """The `bounded_sum` of so many reports, from the sum of their whole losses."""
-    return float(whole - reports * STEPS) * bound / (2 * STEPS)
-
-
-def _clipped(losses: NDArray[np.float32], bound: float) -> NDArray[np.float64]:
-    return np.clip(np.nan_to_num(losses.astype(np.float64), nan=bound, posinf=bound), 0.0, bound)
 
 
 def first_noise(losses: Guarantee) -> NoiseState | None:

@@ -16,18 +16,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.aggregation import WordSum
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
-from tacit.secure_aggregation import decode, encode
-from tacit.secure_aggregation.counts import SimulatedProtocol, play
+from tacit.secure_aggregation import decode
+from tacit.secure_aggregation.counts import play
 from tacit.secure_aggregation.masked.server import STEPS
-from tacit.training.private_loss import STEPS as LOSS_STEPS
-from tacit.training.private_loss import bounded_loss, whole_loss
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.training.randomness import seed_for
-
-Residues = NDArray[np.uint32]
+from tacit.training.report_encoding import ReportEncoding, bounded_loss
+from tacit.training.report_encoding import Residues as Residues  # also asked for here
 
 # Of the clients that a protocol is made to lose, whatever is drawn: more than vanish on average, and no more than leave
 # enough for its quorum, which is above half.
@@ -85,50 +83,12 @@ def round_signs(key: bytes, round: int) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundEncoding:
-    """How every device of a round encodes its report: public, and the same for all.
+class RoundEncoding(ReportEncoding):
+    """How a round's reports are encoded, and how their sum is opened; in a simulation, how some play the protocol."""
 
-    Behind the coordinates of the update stand: 1, for the report; 1 or 0, for an update no longer than `clip_estimate`;
-    the digits of the loss in whole steps. Digits are to the base 2 C_inf + 1, so that they are as small as the update's
-    own coordinates, and no sum of so many reports leaves the modulus.
-    """
-
-    encoding: Encoding  # for the clip norm in force
-    signs: bytes  # the 32 bytes that the rotation's random signs follow from
-    clip_estimate: float | None = None  # each says whether its update is no longer than this; None: not asked
-    loss_bound: float | None = None  # each adds its training loss, clipped to [0, this]; None: not asked
     threshold: int = 1  # no sum of fewer reports is opened
     played: SimulatedProtocol | None = None  # in a simulation: how many clients play which protocol
     dropout: float = 0.0  # and with which chance each of them vanishes before its end
-
-    @property
-    def length(self) -> int:
-        """Coordinates of a report: the encoded update's, and those behind them."""
-        return self.encoding.dimension + 1 + (self.clip_estimate is not None) + self._loss_digits
-
-    def encoded(
-        self, update: NDArray[np.float32], *, norm: np.float32, loss: np.float32, seed: bytes, client: int
-    ) -> Residues:
-        """A simulated client's report (length,), residues modulo 2^bits: of its clipped update (parameters,), what that
-        was long before, and its mean training loss.
-
-        The rounding is drawn from the round's seed and the client, so that a run can be resumed to the bit; a device
-        gives `secure_aggregation.encode` 32 bytes of its operating system.
-        """
-        private = hashlib.sha256(b"rounding " + seed + client.to_bytes(8, "little")).digest()
-        behind = [1]
-        if self.clip_estimate is not None:
-            behind.append(int(norm <= np.float64(self.clip_estimate)))
-        if self.loss_bound is not None:
-            whole = whole_loss(loss, self.loss_bound)
-            behind += [whole // self._base**place % self._base for place in range(self._loss_digits)]
-        residues = encode(update, self.encoding, signs=self.signs, rounding=private)
-        return np.concatenate([residues, np.array(behind, np.uint32)])
-
-    @property
-    def sums(self) -> WordSum:
-        """How reports are added: modulo 2^bits."""
-        return WordSum(self.length, self.encoding.bits)
 
     def noise(self, words: Residues) -> Residues:
         """A keeper's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise is."""
@@ -195,17 +155,3 @@ class RoundEncoding:
         """What there is where nobody has anything to report."""
         short, losses = 0 if self.clip_estimate is not None else None, 0.0 if self.loss_bound is not None else None
         return OpenedSum(np.zeros(self.encoding.parameters, np.float32), short, losses)
-
-    @property
-    def _base(self) -> int:
-        return 2 * self.encoding.largest + 1
-
-    @property
-    def _loss_digits(self) -> int:
-        """Digits of the largest loss."""
-        if self.loss_bound is None:
-            return 0
-        digits, rest = 0, 2 * LOSS_STEPS
-        while rest:
-            digits, rest = digits + 1, rest // self._base
-        return digits

@@ -9,22 +9,13 @@ import pytest
 from scipy.stats import kstest
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram
-from tacit.evaluation.counts.release import (
-    AddNoise,
-    HistogramQuery,
-    exactly,
-    guarantee_for,
-    release,
-    release_locally,
-    summed,
-    votes_of,
-)
+from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery
+from tacit.evaluation.counts.release import AddNoise, exactly, guarantee_for, release, release_locally, summed, votes_of
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.participation import Participation
 from tacit.randomizers import KaryRandomizedResponse
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import Ledger, LocalReports, NoisedSum
 
 CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))

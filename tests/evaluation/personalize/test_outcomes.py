@@ -20,6 +20,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.data.clients import NO_TIME
+from tacit.data.splits import Parts, Unsplit
 from tacit.errors import InputError
 from tacit.evaluation.personalize.fine_tuning import Grid, fine_tune, steps_of
 from tacit.evaluation.personalize.outcomes import (
@@ -31,7 +32,6 @@ from tacit.evaluation.personalize.outcomes import (
     TemporalSplit,
     personalize_clients,
 )
-from tacit.evaluation.personalize.splits import Parts, Unsplit
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
 from tacit.networks.cifg import loss as cifg_loss

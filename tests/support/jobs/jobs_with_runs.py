@@ -14,10 +14,10 @@ from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_recipe
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, TextsOf
+from tacit.data.splits import TemporalSplit
 from tacit.data.typed_sentences import Share
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.evaluation.personalize.fine_tuning import FineTuning
-from tacit.evaluation.personalize.splits import TemporalSplit
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.keyboard.model_folder import write_model

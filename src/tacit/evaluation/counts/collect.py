@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 
 from tacit.aggregation import Counted
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Cells
-from tacit.evaluation.counts.release import HistogramQuery, summed, votes_of
+from tacit.evaluation.counts.histograms import Cells, HistogramQuery
+from tacit.evaluation.counts.release import summed, votes_of
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import Opened, ReportLayout
 from tacit.federation.report_shape import ReportShape
 from tacit.randomizers import SubsetSelection
-from tacit.secure_aggregation.counts import SimulatedProtocol
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 if TYPE_CHECKING:  # networks come with it
-    from tacit.evaluation.on_device import ModelsAsked, StrategiesAsked
+    from tacit.evaluation.device_part import ModelsAsked, StrategiesAsked
 
 Whole = NDArray[np.int64]
 

@@ -86,6 +86,24 @@ class Cells:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HistogramQuery:
+    """One histogram to be made: its name, its cells, and which of them each asked client is in."""
+
+    name: str
+    cells: Cells
+    chosen: Whole  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
+
+    def __post_init__(self) -> None:
+        if self.chosen.size and not (self.chosen.min() >= 0 and self.chosen.max() < self.cells.size):
+            raise InputError(f"'{self.name}' has cells 0 to {self.cells.size - 1}, and a client is in none of them.")
+
+    @property
+    def counts(self) -> Whole:
+        """How many clients are in each cell: exact."""
+        return np.bincount(self.chosen, minlength=self.cells.size)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Histogram:
     """Counts (slices, bins) of `asked` clients, of whom about `silent` have no report.
 

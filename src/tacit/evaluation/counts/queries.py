@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, merged
-from tacit.evaluation.counts.release import HistogramQuery
+from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery, merged
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule, Policy, deployed_change, design, policy_change
 from tacit.networks.metrics import ALL_TOKENS, METRICS, TOP1, changing

@@ -9,19 +9,19 @@ Released counts are rounded to whole numbers, which costs a variance of 1/12.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Cells, Histogram
+from tacit.evaluation.counts.histograms import Cells, Histogram, HistogramQuery
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
 from tacit.randomizers import Randomizer
-from tacit.secure_aggregation.counts import SimulatedProtocol, secure_total
+from tacit.secure_aggregation.counts import secure_total
+from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import LocalReports, NoisedSum
 from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
@@ -29,24 +29,6 @@ Whole = NDArray[np.int64]
 Reals = NDArray[np.floating]
 AddNoise = Callable[[Whole, float], Reals]  # counts (cells,) and a standard deviation -> the counts with noise
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
-
-
-@dataclass(frozen=True, kw_only=True)
-class HistogramQuery:
-    """One histogram to be made: its name, its cells, and which of them each asked client is in."""
-
-    name: str
-    cells: Cells
-    chosen: Whole  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
-
-    def __post_init__(self) -> None:
-        if self.chosen.size and not (self.chosen.min() >= 0 and self.chosen.max() < self.cells.size):
-            raise InputError(f"'{self.name}' has cells 0 to {self.cells.size - 1}, and a client is in none of them.")
-
-    @property
-    def counts(self) -> Whole:
-        """How many clients are in each cell: exact."""
-        return np.bincount(self.chosen, minlength=self.cells.size)
 
 
 def exactly(queries: Sequence[HistogramQuery]) -> dict[str, Histogram]:

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from tacit.compute.cores import Cores
 from tacit.data import Cache
+from tacit.data.splits import TemporalSplit, Unsplit
 from tacit.errors import InputError
 from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
-from tacit.evaluation.personalize.splits import TemporalSplit, Unsplit
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, UserCache
 from tacit.networks.language_model import LanguageModel, Parameters

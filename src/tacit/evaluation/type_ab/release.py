@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, mean_from
-from tacit.evaluation.counts.release import HistogramQuery
+from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery, mean_from
 from tacit.evaluation.intervals import NORMAL, Estimate
 from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, DECIDING, gain_of
 from tacit.evaluation.type_ab.measures import MEASURES, Measure, Tally

@@ -19,12 +19,14 @@ from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import (
     UNCHANGED,
     Histogram,
+    HistogramQuery,
     mean_from,
     quantile_from,
     share_from,
     worst_share_from,
 )
-from tacit.evaluation.counts.release import HistogramQuery, exactly
+from tacit.evaluation.counts.release import exactly
+from tacit.evaluation.device_part import ModelsAsked, Network
 from tacit.evaluation.fairness import (
     QUANTILES,
     accuracy_query,
@@ -35,7 +37,6 @@ from tacit.evaluation.fairness import (
     spread_of,
 )
 from tacit.evaluation.intervals import as_share, complement
-from tacit.evaluation.on_device import ModelsAsked, Network
 from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path

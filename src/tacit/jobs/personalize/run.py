@@ -16,10 +16,11 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.collect import CountQuestion
+from tacit.evaluation.counts.histograms import HistogramQuery
 from tacit.evaluation.counts.queries import Answers
-from tacit.evaluation.counts.release import HistogramQuery, exactly
+from tacit.evaluation.counts.release import exactly
+from tacit.evaluation.device_part import Network, StrategiesAsked
 from tacit.evaluation.fairness import shared_vocabulary
-from tacit.evaluation.on_device import Network, StrategiesAsked
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import Policy
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients

@@ -10,9 +10,11 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.discovery.question import NOTHING, Question
+from tacit.discovery.question import NOTHING, Question, WordQuestion, question_from
 from tacit.randomizers.device_randomness import random_words
 from tacit.randomizers.local_reports import LocalReportSettings
+
+__all__ = ["Question", "WordQuestion", "answers", "choose", "question_from", "reports", "uniforms_from"]
 
 
 def choose(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from tacit.data.clients import NO_TIME
+from tacit.data.splits import Parts, TemporalSplit, Unsplit
 from tacit.errors import InputError
-from tacit.evaluation.personalize.splits import Parts, TemporalSplit, Unsplit
 
 Times = NDArray[np.int64]
 

@@ -16,17 +16,19 @@ from threadpoolctl import threadpool_limits
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.histograms import Cells
-from tacit.evaluation.counts.release import HistogramQuery
+from tacit.evaluation.counts.histograms import Cells, HistogramQuery
 from tacit.evaluation.fairness import histograms_about, queries_about
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import Policy
 from tacit.evaluation.personalize.outcomes import WORDS, SkippedClient, personalize_client
 from tacit.evaluation.settings import PersonalizationSettings
+from tacit.federation.report_layout import ReportLayout
 from tacit.networks.language_model import LanguageModel, Parameters
 from tacit.networks.on_device import held
 
 Whole = NDArray[np.int64]
+
+__all__ = ["ModelsAsked", "Network", "ReportLayout", "StrategiesAsked", "no_report"]
 
 
 class Network(NamedTuple):
