@@ -37,9 +37,9 @@ def test_the_quick_figures_of_the_papers(figures: ModuleType, tmp_path: Path) ->
     ]
     with (tmp_path / "blt-figure-9.csv").open() as file:
         rows = list(csv.DictReader(file))
-    price = {(row["panel"][:8], row["curve"].split(",")[0], row["x"]): float(row["y"]) for row in rows}
-    for (panel, curve, rounds), zcdp in price.items():
-        assert curve == "tree" or zcdp < price[panel, "tree", rounds]  # the paper's order, at every number of rounds
+    cost = {(row["panel"][:8], row["curve"].split(",")[0], row["x"]): float(row["y"]) for row in rows}
+    for (panel, curve, rounds), zcdp in cost.items():
+        assert curve == "tree" or zcdp < cost[panel, "tree", rounds]  # the paper's order, at every number of rounds
 
 
 def test_a_wrong_guess_is_judged_by_the_right_design() -> None:

@@ -47,7 +47,7 @@ def test_every_cell_agrees_or_is_explained(rows: list[Line]) -> None:
         (each.table, each.row, column, cell)
         for each in rows
         for column, cell in each.cells.items()
-        if cell.verdict == "differs"
+        if cell.judgement == "differs"
     ]
     assert not differing
 
@@ -63,11 +63,11 @@ def test_every_row_of_every_table_is_there() -> None:
 
 def test_only_two_rows_are_left_out(rows: list[Line]) -> None:
     silent = [(each.row, cell) for each in rows for cell in each.cells.values() if cell.ours is None]
-    assert {(row, cell.verdict) for row, cell in silent} == {
+    assert {(row, cell.judgement) for row, cell in silent} == {
         ("BandMF (band=342)", "not computed"),
         ("es-ES BandMF-1.411", "paper only"),
     }
-    assert all(cell.because for _, cell in silent if cell.verdict == "paper only")
+    assert all(cell.because for _, cell in silent if cell.judgement == "paper only")
 
 
 def test_accuracies_are_never_ours(rows: list[Line]) -> None:
@@ -171,7 +171,7 @@ def test_the_loss_columns_of_table_3_are_headed_the_wrong_way_round(rows: list[L
     agreeing = [
         each.cells
         for each in rows
-        if each.table == "paper4-table3" and all(cell.verdict == "agrees" for cell in each.cells.values())
+        if each.table == "paper4-table3" and all(cell.judgement == "agrees" for cell in each.cells.values())
     ]
     assert len(agreeing) == 4
     for cells in agreeing:
@@ -210,7 +210,7 @@ def test_a_number_that_nothing_reproduces_is_marked_and_fails(
     monkeypatch.setattr(sys, "argv", ["reproduce", "--json"])
     assert reproduction.main() == 1
     printed = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
-    assert [each["cells"]["zcdp"]["verdict"] for each in printed] == ["differs", "differs"]
+    assert [each["cells"]["zcdp"]["judgement"] for each in printed] == ["differs", "differs"]
 
 
 def test_json_is_one_line_per_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -224,7 +224,7 @@ def test_json_is_one_line_per_row(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     assert printed[0]["cells"]["epsilon"] == {
         "paper": "9.01",
         "ours": pytest.approx(8.997596418),
-        "verdict": "explained",
+        "judgement": "explained",
         "because": printed[0]["cells"]["epsilon"]["because"],
     }
 
@@ -250,8 +250,8 @@ def test_the_committed_page_is_what_the_program_prints(rows: list[Line]) -> None
 @pytest.mark.long
 def test_the_row_that_takes_minutes() -> None:
     found = line(TABLES["paper4-table3"], row_of("paper4-table3", "BandMF (band=342)"), slow=True)
-    assert found.cells["rms_loss"].verdict == "agrees"
-    assert found.cells["max_loss"].verdict in ("agrees", "explained")
+    assert found.cells["rms_loss"].judgement == "agrees"
+    assert found.cells["max_loss"].judgement in ("agrees", "explained")
 
 
 def test_a_guarantee_is_made_from_rounds_between() -> None:

@@ -30,7 +30,7 @@ def benchmark_(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def one_word(scores: list[float], target: int, vocabulary: int) -> dict[str, Any]:
-    """The slow twin: a word, from what the page says is measured."""
+    """The slow reference: a word, from what the page says is measured."""
     whole = sum(math.exp(score) for score in scores)
     order = sorted(range(SPECIALS, vocabulary), key=lambda word: (-scores[word], word))
     event = [target] if SPECIALS <= target < SIZES[0] else [OOV, *range(SIZES[0], vocabulary)]

@@ -1,8 +1,8 @@
 """A thousand kills of all that a server of real devices is made of: no round is released twice, or below its goal.
 
 Runs of 20 rounds each, by `tacit serve` with two workers and 200 devices on real sockets: on PostgreSQL in the clear,
-on PostgreSQL sealed by two keepers, on SQLite in the clear, in turn. At random moments one of these is ended with
-SIGKILL and begun again: the server, a worker, the coordinator, a keeper; or one of PostgreSQL's connections is
+on PostgreSQL sealed by two decryptors, on SQLite in the clear, in turn. At random moments one of these is ended with
+SIGKILL and begun again: the server, a worker, the coordinator, a decryptor; or one of PostgreSQL's connections is
 terminated, or PostgreSQL itself stopped as if it was killed, and started. After each run is checked: every round
 released once, none below its goal, one model a round in the eyes of all devices, nobody in two rounds that are too
 near, the ledger equal to what devices saw, the statement verified.
@@ -106,7 +106,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     def line(name: str, counts: list[int]) -> None:
         lines.append(f"| {name} | " + " | ".join(f"{count:,}" for count in [*counts, sum(counts)]) + " |")
 
-    for what in ("server", "worker", "coordinator", "keeper", "connection", "database"):
+    for what in ("server", "worker", "coordinator", "decryptor", "connection", "database"):
         line(f"{what} killed", [killed[what, kind] for kind in kinds])
     for name, key in (
         ("kills", "killed"),

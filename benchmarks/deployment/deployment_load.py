@@ -11,7 +11,7 @@ round         a round of 500 devices of the 2.4 M network in the clear (each fet
               floor adds the CPU time of the protocol's three SHA-256 (of the model and the report by the device, of the
               report by the server). A round's time has the devices' work in it: they have the same two cores
 encoded       the same round of integers
-sealed        the same round of sealed reports, with four keepers as processes: its reports sealed before it begins
+sealed        the same round of sealed reports, with four decryptors as processes: its reports sealed before it begins
               (so that the devices' CPU time is not in it), and sealed in it; both beside the round in the clear
 memory        what a worker holds at most in rounds of 100, 1,000 and 5,000 devices, of which 100 come a second and
               64 send at a time
@@ -52,7 +52,7 @@ CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
 CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
 ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
-KEEPERS = 4
+DECRYPTORS = 4
 ARRIVE = 100  # devices a second that come in rows of memory, where each connection that is open takes some
 SPARE = 4  # devices more than a round needs: the place of a report that was lost is another's
 # A process that plays 500 devices keeps the memory of one for the next, which each real one has of its own.
@@ -122,7 +122,7 @@ class Server:
     blobs: Any
     workers: list[int]  # process ids
     ready_s: float  # from their start until they served
-    keepers: list["RunningKeeper"]
+    decryptors: list["RunningDecryptor"]
     key_file: Path  # the operator's
 
     database: int | None = None  # process id of a PostgreSQL
@@ -161,18 +161,18 @@ class Server:
 
 @contextmanager
 def serving(
-    workers: int, *, store_url: str | None = None, keepers: int = 0, enrols: bool = False, encoded: bool = False
+    workers: int, *, store_url: str | None = None, decryptors: int = 0, enrols: bool = False, encoded: bool = False
 ) -> Iterator[Server]:
-    """So many workers, started as `tacit serve` starts them; with keepers, which listen, of a run of sealed rounds.
+    """So many workers, started as `tacit serve` starts them; with decryptors, which listen, of a run of sealed rounds.
 
     encoded: devices of the run send integers.
     """
     from tacit.protocol.address import Address
     from tacit.protocol.log_entries import plan_entry
     from tacit.protocol.signing import OperatorKey, digest
-    from tacit.server.log.transparency import Log
+    from tacit.server.log.transparency import TransparencyLog
     from tacit.server.store import round_states
-    from tacit.server.store.blobs import Blobs
+    from tacit.server.store.blobs import BlobStore
     from tacit.server.store.store import Store
     from tacit.server.supervisor import Role, Supervisor
 
@@ -180,12 +180,12 @@ def serving(
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tacit-load-")))
         listener = stack.enter_context(Address(port=0).listening())
         url, blobs_url, key = store_url or f"sqlite:///{folder / 'store.db'}", f"file://{folder / 'blobs'}", None
-        store, blobs, key = Store.open(url), Blobs.open(blobs_url), OperatorKey.in_file(folder / "key")
-        running = [stack.enter_context(a_keeper(folder / f"keeper-{i}", key.public)) for i in range(keepers)]
+        store, blobs, key = Store.open(url), BlobStore.open(blobs_url), OperatorKey.in_file(folder / "key")
+        running = [stack.enter_context(a_decryptor(folder / f"decryptor-{i}", key.public)) for i in range(decryptors)]
         plan = a_plan(running, encoded=encoded)
         said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
         round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        Log.beside(store, key, folder / "key").append(plan_entry(digest(plan)))  # as devices look for it
+        TransparencyLog.beside(store, key, folder / "key").append(plan_entry(digest(plan)))  # as devices look for it
         lease = round_states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
         told["enrolment"] = enrols
@@ -225,8 +225,8 @@ def serving_on(store: str, workers: int, *, encoded: bool = False) -> Iterator[S
 
 
 @dataclass
-class RunningKeeper:
-    """A process of `tacit keeper`."""
+class RunningDecryptor:
+    """A process of `tacit decryptor`."""
 
     url: str
     identity: str
@@ -235,23 +235,23 @@ class RunningKeeper:
 
 
 @contextmanager
-def a_keeper(state: Path, operator: str) -> Iterator[RunningKeeper]:
+def a_decryptor(state: Path, operator: str) -> Iterator[RunningDecryptor]:
     """One that listens."""
-    command = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", "2"]
+    command = [sys.executable, "-m", "tacit", "decryptor", "--state", str(state), "--least-reports", "2"]
     command += ["--port", "0", "--operator-key", operator]
     environment = {**os.environ, "COLUMNS": "200"}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
         assert process.stderr is not None
         try:
             identity, box, url = (process.stderr.readline().split()[-1] for _ in range(3))
-            yield RunningKeeper(url, identity, box, process.pid)
+            yield RunningDecryptor(url, identity, box, process.pid)
         finally:
             process.kill()
 
 
-def a_plan(keepers: Sequence[RunningKeeper] = (), *, encoded: bool = False) -> Any:
-    """A run that nobody trains; of sealed rounds where it has keepers."""
-    from tacit.protocol.messages import UNATTESTED, Aggregation, Plan, Separation, TrainingPrivacy
+def a_plan(decryptors: Sequence[RunningDecryptor] = (), *, encoded: bool = False) -> Any:
+    """A run that nobody trains; of sealed rounds where it has decryptors."""
+    from tacit.protocol.messages import UNATTESTED, AggregationSettings, Plan, Separation, TrainingPrivacy
 
     return Plan(
         version=1,
@@ -274,12 +274,12 @@ def a_plan(keepers: Sequence[RunningKeeper] = (), *, encoded: bool = False) -> A
             max_participations=None,
         ),
         separation=Separation(rounds=1, timer_seconds=None, clock="start"),
-        aggregation=Aggregation(
-            kind="sealed" if keepers else "encoded" if encoded else "plain",
+        aggregation=AggregationSettings(
+            kind="sealed" if decryptors else "encoded" if encoded else "plain",
             threshold=2,
-            keepers=tuple(each.identity for each in keepers),
-            boxes=tuple(each.box for each in keepers),
-            corrupt=1 if keepers else 0,
+            keepers=tuple(each.identity for each in decryptors),
+            boxes=tuple(each.box for each in decryptors),
+            corrupt=1 if decryptors else 0,
             contributors=(),
         ),
         vocabulary="00" * 32,
@@ -292,7 +292,7 @@ def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: f
     """One that asks for updates in the clear."""
     from tacit.protocol.messages import Content, RoundTask
     from tacit.protocol.signing import digest
-    from tacit.protocol.train import Training, TrainingAsked
+    from tacit.protocol.train import TrainDocument, Training
 
     return RoundTask(
         run=plan.run,
@@ -301,7 +301,7 @@ def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: f
         attempt=0,
         task=secrets.token_hex(16),
         content=Content(sha256=model, bytes=size, path=f"/v1/models/{model}"),
-        asks=TrainingAsked(
+        asks=TrainDocument(
             kind="train",
             parameters=parameters,
             client=Training(
@@ -364,17 +364,21 @@ def generated(
     tokens: each check-in is asked for one, and made again with one of these, until there are none.
     """
     import uvloop
-    from tests.swarm.connection import Connection, Place
+    from tests.swarm.connection import Place, SwarmConnection
 
-    body, place, counts = json.dumps(CHECK_IN).encode(), Place.at(url), {"come_back": 0, "assignment": 0, "other": 0}
+    body, place, counts = (
+        json.dumps(CHECK_IN).encode(),
+        Place.from_url(url),
+        {"come_back": 0, "assignment": 0, "other": 0},
+    )
     left = None if tokens is None else list(tokens)
 
     async def device(until: float) -> None:
-        connection = await Connection.to(place)
+        connection = await SwarmConnection.to(place)
         while time.monotonic() < until and left != []:
             if connection.closed or not kept:
                 connection.close()
-                connection = await Connection.to(place)
+                connection = await SwarmConnection.to(place)
             answer = await connection.ask("POST", "/v1/check-in", body=body, seconds=30.0)
             if answer.status == 401 and left is not None:
                 if not left:
@@ -457,7 +461,7 @@ def issued(server: Server, codes: int) -> list[str]:
     enrol(server.store, listed := [secrets.token_hex(16) for _ in range(codes)])
     key = issuer.key().key
     for code in listed:
-        asked = [Blinded.of(public_key(key), prepare(message_of(key.epoch))) for _ in range(key.batch)]
+        asked = [Blinded.from_prepared(public_key(key), prepare(message_of(key.epoch))) for _ in range(key.batch)]
         sent = tuple(each.sent.hex() for each in asked)
         got = issuer.sign(TokenRequest(code=code, epoch=key.epoch, blinded=sent, evidence=None))
         assert got is not None
@@ -505,20 +509,20 @@ def hashing(size: int) -> float:
 
 def sealed_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
     size = {"devices": sizes.devices, "parameters": sizes.parameters}
-    with serving(workers, keepers=KEEPERS) as server:  # what is compiled once is kept then
+    with serving(workers, decryptors=DECRYPTORS) as server:  # what is compiled once is kept then
         one_round(server, devices=4, parameters=1000, kind="sealed")
     with serving(workers) as server:
         plain = one_round(server, **size, kind="plain")
     yield {"what": "in the clear", **size, "workers": workers, **plain}
     for prepared in (True, False):
-        with serving(workers, keepers=KEEPERS) as server:
+        with serving(workers, decryptors=DECRYPTORS) as server:
             found = one_round(server, **size, kind="sealed", prepared=prepared)
         device_s = found["swarm_cpu_s"] if prepared else found["swarm_cpu_s"] - plain["swarm_cpu_s"]
         work = {} if prepared else {"sealing_ms_a_device": round(1000 * device_s / sizes.devices, 1)}
         yield {
             "what": "sealed before" if prepared else "sealed in the round",
             **size,
-            "keepers": KEEPERS,
+            "decryptors": DECRYPTORS,
             **found,
             **work,
             "over_plain": round(found["wall_s"] / plain["wall_s"], 2),
@@ -545,15 +549,17 @@ def one_round(
     import jax.numpy as jnp
 
     from tacit.privacy.separation import DeviceSeparation
-    from tacit.server.rounds.keepers import HttpKeeper
+    from tacit.server.rounds.decryptors import HttpDecryptor
     from tacit.server.rounds.rounds import RoundTimes, ServedRounds
     from tacit.server.store import round_states
     from tacit.server.train import document
     from tacit.training import ClientTraining, TrainQuestion
 
     times = RoundTimes(over_selection=1.0, selecting=900.0, reporting=900.0, pause=0.0, poll=0.1, attempts=1)
-    keepers = [HttpKeeper(each.url, bytes.fromhex(each.identity), server.key) for each in server.keepers]
-    collector = ServedRounds(server.store, server.blobs, server.key, document=document, times=times, keepers=keepers)
+    decryptors = [HttpDecryptor(each.url, bytes.fromhex(each.identity), server.key) for each in server.decryptors]
+    collector = ServedRounds(
+        server.store, server.blobs, server.key, document=document, times=times, decryptors=decryptors
+    )
     collector.serve(server.plan, server.lease)
     task = TrainQuestion(
         round=0,
@@ -576,7 +582,11 @@ def one_round(
     while round_states.attempts(server.store, server.plan.run)[0].assigned == 0:
         time.sleep(0.005)
         assert swarm.poll() is None, "the swarm ended"
-    others = {"coordinator": [os.getpid()], "keepers": [each.pid for each in server.keepers], "swarm": [swarm.pid]}
+    others = {
+        "coordinator": [os.getpid()],
+        "decryptors": [each.pid for each in server.decryptors],
+        "swarm": [swarm.pid],
+    }
     before, began, cpu = {who: sum(map(cpu_of, pids)) for who, pids in others.items()}, time.monotonic(), server.cpu()
     thread.join()
     wall, workers = time.monotonic() - began, server.cpu() - cpu
@@ -629,7 +639,7 @@ def prepared_swarm(server: Server, devices: int, at_once: int, opened: Any) -> "
 
 def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, task: str) -> dict[str, Any]:
     """Such a swarm; until SIGTERM."""
-    from tests.swarm import Drawn, Swarm, SwarmSettings
+    from tests.swarm import DrawnReports, Swarm, SwarmSettings
 
     from tacit.device.report_body import body_of
     from tacit.protocol.messages import Plan, SignedTask
@@ -637,7 +647,7 @@ def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, 
     plan_, task_, drawn = (
         Plan.model_validate_json(plan),
         SignedTask.model_validate_json(task).task,
-        Drawn(0, distinct=1),
+        DrawnReports(0, distinct=1),
     )
     report = drawn.report(0, plan_, task_, np.zeros(0, np.float32))
     sealed = task_.sealed is not None
@@ -651,7 +661,7 @@ def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, 
             population=POPULATION,
             devices=devices,
             reports=drawn,
-            sealed=lambda device, task: bodies[device],
+            one_message=lambda device, task: bodies[device],
             arrive_s=0.0,
             tasks=1,
             at_once=at_once,

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # tests/deployment
 
 from tests.support.server.stores import opened_round, postgresql, postgresql_programs, with_run
 
-from tacit.server.store.assignments import Answer, Assigned, Came, assign, assign_all, receive, receive_all
+from tacit.server.store.assignments import Assigned, Came, ReportAnswer, assign, assign_all, receive, receive_all
 from tacit.server.store.store import Store
 
 TOGETHER = 16  # devices of one transaction: what waits in a worker while another is on its way
@@ -51,7 +51,7 @@ def measure(url: str, devices: int, threads: int) -> None:
     def received(number: int) -> bool:
         worker, body = f"{number % 2:032x}", f"{number:064x}"
         answer = receive(store, given[number].id, task=found.task, worker=worker, body_digest=body)
-        return answer is Answer.RECEIVED
+        return answer is ReportAnswer.RECEIVED
 
     database = url.partition(":")[0]
     measured("assignments", database, threads, assigned, devices)
@@ -67,7 +67,7 @@ def measure(url: str, devices: int, threads: int) -> None:
     def received_together(number: int) -> bool:
         came = [Came(each.id, f"{number:064x}") for each in places[number * TOGETHER : (number + 1) * TOGETHER]]
         answers = receive_all(store, came, task=more, worker=f"{number % 2:032x}")
-        return set(answers) == {Answer.RECEIVED}
+        return set(answers) == {ReportAnswer.RECEIVED}
 
     times = devices // TOGETHER
     measured(f"assignments, {TOGETHER} in a transaction", database, threads, assigned_together, times, TOGETHER)

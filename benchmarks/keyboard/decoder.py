@@ -64,7 +64,7 @@ def word_counts(data: Path, names: Sequence[str] = PUBLIC) -> dict[str, int]:
 def lexicon_of(counts: dict[str, int], size: int, layout: str = "qwerty") -> tuple[Lexicon, Any]:
     """The most frequent words, and ln of their frequencies by id."""
     words = sorted(counts, key=lambda word: (-counts[word], word))[:size]
-    return Lexicon.of(words, LAYOUTS[layout]), log_frequencies(words, counts)
+    return Lexicon.from_words(words, LAYOUTS[layout]), log_frequencies(words, counts)
 
 
 def log_frequencies(words: Sequence[str], counts: dict[str, int]) -> Any:
@@ -154,7 +154,7 @@ def accuracy(data: Path, corpus: str, caches: Path, size: int, words: int, seed:
     """All that is said at the head of this file of one corpus."""
     cached = opened(data, corpus, caches, size)
     vocabulary = Vocabulary.from_json(cached.vocabulary_json)
-    lexicon = Lexicon.of(vocabulary.words, LAYOUTS["qwerty"])
+    lexicon = Lexicon.from_words(vocabulary.words, LAYOUTS["qwerty"])
     unigram = log_frequencies(vocabulary.words, word_counts(data))
     trigram = BackedOffTrigram.train(cached, cached.clients("train"), vocabulary=vocabulary.size)
     decoder = Decoder(lexicon, TouchModel())
@@ -199,7 +199,7 @@ def speed(data: Path, sizes: Sequence[int], words: int, seed: int) -> None:
     for size in sizes:
         lexicon, unigram = lexicon_of(word_counts(data), size)
         begin = time.thread_time()
-        Lexicon.of(lexicon.words, lexicon.layout)
+        Lexicon.from_words(lexicon.words, lexicon.layout)
         built = time.thread_time() - begin
         random = np.random.default_rng(seed)
         weights = np.exp(unigram[lexicon.ids].astype(np.float64))

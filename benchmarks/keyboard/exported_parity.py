@@ -87,9 +87,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         exported = tacit.export(asked.model, Path(folder) / "phone", quantize=asked.quantize).exported
         about = {"vocabulary": model.vocabulary.size, "quantization": asked.quantize}
-        follow = words_that_follow(model, OnnxReader.of(exported), sentences, asked.contexts)
+        follow = words_that_follow(model, OnnxReader.from_export(exported), sentences, asked.contexts)
         print(json.dumps({"what": "step.onnx beside JAX", **about, **follow}))
-        sums = sums_of_sentences(model, OnnxScorer.of(exported), sentences[: 4 * TOGETHER])
+        sums = sums_of_sentences(model, OnnxScorer.from_export(exported), sentences[: 4 * TOGETHER])
         print(json.dumps({"what": "score.onnx beside JAX", **about, **sums}))
 
 

@@ -47,7 +47,7 @@ Next = Callable[[Any, int], tuple[Any, Any]]  # (state, word) -> the state after
 
 def by_onnx(model: TrainedModel, exported: Path) -> tuple[Any, Next]:
     """The graph chooses the words itself."""
-    reader = OnnxReader.of(load_exported(exported))
+    reader = OnnxReader.from_export(load_exported(exported))
     return reader.begin(), lambda state, word: reader.likeliest(state, word, 3)
 
 

@@ -97,9 +97,10 @@ def say_null(given: argparse.Namespace, settings: TypingSettings) -> None:
         widths = sorted(changes[name].difference.high - changes[name].difference.low for changes in found)
         far = "" if PROMISED[0] <= share <= PROMISED[1] else "  outside of 93% to 97%"
         print(f"{name:24}{share:12.1%}{widths[len(widths) // 2]:24.4f}{far}")
-    verdicts = Counter(decide(gains_of(changes)).verdict for changes in found)
+    judgements = Counter(decide(gains_of(changes)).judgement for changes in found)
     print(
-        f"launch rule: {', '.join(f'{verdict} {count / given.tests:.1%}' for verdict, count in verdicts.most_common())}"
+        f"launch rule: "
+        f"{', '.join(f'{judgement} {count / given.tests:.1%}' for judgement, count in judgements.most_common())}"
     )
     print(f"{2 * given.tests * words / taken:,.0f} words a CPU-second, the bootstrap included")
 
@@ -135,7 +136,7 @@ def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model:
         for key, of in exact["measures"].items()
         if of["a"] is not None
     }
-    figure("pair", arm=name, seed=seed, words=exact["typed"]["words"], verdict=result.verdict, **said)
+    figure("pair", arm=name, seed=seed, words=exact["typed"]["words"], judgement=result.judgement, **said)
     return dict(exact["measures"])
 
 

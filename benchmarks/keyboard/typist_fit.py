@@ -98,7 +98,7 @@ def keyboard_of(cache: Cache) -> Keyboard:
     vocabulary = Vocabulary.load(cache.vocabulary_path)
     trigram = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=vocabulary.size)
     model = PhoneModel(name="trigram", reader=TrigramReader(trigram), vocabulary=vocabulary, digest="")
-    return Keyboard(model=model, decoder=Decoder(Lexicon.of(vocabulary.words, LAYOUTS["qwerty"]), TouchModel()))
+    return Keyboard(model=model, decoder=Decoder(Lexicon.from_words(vocabulary.words, LAYOUTS["qwerty"]), TouchModel()))
 
 
 def rows_of(typed: Mapping[str, Sequence[Tally]]) -> Iterable[str]:

@@ -8,7 +8,7 @@ from paper_panels import Tell, drawn, panel
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
 from tacit.design.toeplitz import design_banded_toeplitz
-from tacit.planning import Clients, Plan, Scenario, Utility
+from tacit.planning import AccountedPlan, Clients, Scenario, Utility
 from tacit.privacy.participation import Participation
 from tacit.reports.figure import Figure, Line, traced
 
@@ -147,7 +147,7 @@ def blt_figure_9(tell: Tell) -> Iterator[Figure]:
     )
 
 
-Planned = Callable[[float], Plan]
+Planned = Callable[[float], AccountedPlan]
 
 
 def _scenario(clients: Clients, rounds: int) -> Scenario:
@@ -162,7 +162,7 @@ def _goals_of(clients: Clients) -> Callable[[int, Mechanism], Planned]:
 def _separations_of(rounds: int, mechanism: Mechanism) -> Planned:
     """The plan as a function of MinS."""
 
-    def of(rounds_between: float) -> Plan:
+    def of(rounds_between: float) -> AccountedPlan:
         clients = Clients(devices=ABUNDANT, min_separation=int(rounds_between) + 1)
         return _scenario(clients, rounds).plan(mechanism, REPORT_GOAL)
 

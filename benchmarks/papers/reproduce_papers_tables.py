@@ -239,7 +239,7 @@ class Cell:
 
     paper: str
     ours: float | None
-    verdict: str
+    judgement: str
     because: str = ""
 
     def text(self, notes: list[str]) -> str:
@@ -249,7 +249,7 @@ class Cell:
         digits = digits_of(self.paper) + 2 if digits_of(self.paper) else 0
         number = "" if self.ours is None else f"{self.ours:.{digits}f} "
         note = f" ({notes.index(self.because) + 1})" if self.because else ""
-        return f"{number}{MARKS[self.verdict]}{note}"
+        return f"{number}{MARKS[self.judgement]}{note}"
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def rounds_to(value: float, printed: str, rounding: str = ROUND_HALF_EVEN) -> bo
 
 
 def compared(table: Values, row: Values, column: str, ours: float) -> Cell:
-    """The verdict on one cell that has a number of ours."""
+    """The judgement on one cell that has a number of ours."""
     if rounds_to(ours, row[column]):
         return Cell(row[column], ours, "agrees")
     for reason in EXPLANATIONS:
@@ -342,8 +342,8 @@ def grid(table: Values, rows: list[Line]) -> tuple[list[str], list[list[str]], l
 
 def summary(rows: list[Line]) -> str:
     """How many cells agree."""
-    count = Counter(cell.verdict for each in rows for cell in each.cells.values())
-    compared = sum(count[verdict] for verdict in ("agrees", "explained", "fitted", "differs"))
+    count = Counter(cell.judgement for each in rows for cell in each.cells.values())
+    compared = sum(count[judgement] for judgement in ("agrees", "explained", "fitted", "differs"))
     left_out = count["paper only"] + count["not computed"]
     return (
         f"{compared} guarantees and losses recomputed: {count['agrees']} agree to the last printed digit, "
@@ -433,7 +433,7 @@ def main() -> int:
         print(summary(rows))
     else:
         show(rows, Console(width=None if sys.stdout.isatty() else 140, highlight=False))
-    return int(any(cell.verdict == "differs" for each in rows for cell in each.cells.values()))
+    return int(any(cell.judgement == "differs" for each in rows for cell in each.cells.values()))
 
 
 if __name__ == "__main__":

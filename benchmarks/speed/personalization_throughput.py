@@ -52,7 +52,7 @@ from tacit.networks.cifg.loss import loss  # noqa: E402
 from tacit.networks.cifg.network import Cifg, CifgParameters  # noqa: E402
 from tacit.networks.language_model import count  # noqa: E402
 from tacit.networks.metrics import Counts  # noqa: E402
-from tacit.networks.on_device import HeldModel, Step, held  # noqa: E402
+from tacit.networks.on_device import HeldModel, SgdStep, held  # noqa: E402
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS  # noqa: E402
 
 NETWORK = Cifg(tied=True)
@@ -121,7 +121,7 @@ def measure(cache: Cache, clients: list[int], pairs: int) -> None:
     against_naive(model, start, cache, clients[:pairs])
 
 
-def steps(grid: list[FineTuning]) -> list[tuple[FineTuning, Step]]:
+def steps(grid: list[FineTuning]) -> list[tuple[FineTuning, SgdStep]]:
     return [(how, how.step(NETWORK)) for how in grid]
 
 

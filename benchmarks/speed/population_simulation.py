@@ -178,7 +178,7 @@ def table(scale: float, rows: int) -> None:
             printed_rounds_between=printed,
             simulated_rounds_between=between(plain),
             simulated_days=None if plain is None else plain.days,
-            simulated_starved=None if plain is None else int(plain.starved.size),
+            simulated_starved=None if plain is None else int(plain.underfilled.size),
             explained_by_times_the_devices=times,
             explained_by_pause_minutes=pause,
             days_with_that_pause=None if slower is None else slower.days,

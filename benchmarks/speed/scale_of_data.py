@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.data import Cache, Manifest, VocabularyRecord
+from tacit.data import Cache, CacheManifest, VocabularyRecord
 from tacit.data.clients import SPLITS
 from tacit.data.manifest import BLOCK, BlockDigests, FileRecord
 
@@ -72,7 +72,7 @@ def write_cache(out: Path, scale: float) -> None:
             end += int(ends[-1])
     (out / "vocabulary.json").write_text("{}\n")
     dtypes = {"ids": "<u2", "splits": "|u1", "names": "|u1", "vocabulary.json": "|u1"}
-    Manifest(
+    CacheManifest(
         source="synthetic, of StackOverflow's size",
         tokenizer="none",
         vocabulary=VocabularyRecord(

@@ -1,4 +1,4 @@
-"""What a sum that nobody can open costs: encoding, masks, one message, keepers, beside plain sums and beside Flower.
+"""What a sum that nobody can open costs: encoding, masks, one message, decryptors, beside plain sums and beside Flower.
 
 Every figure is CPU time of one process with one thread. Rows, each in a process of its own:
 
@@ -8,10 +8,11 @@ cipher      the stream cipher that masks are made of, in blocks that stay in a c
 shares      a secret of 32 bytes for 50 neighbours, and rebuilt from 27 shares
 masked      the server of a round of n real clients, 10% of whom vanish after they shared their secrets, beside its
             floor (bytes of masks to take off / speed of the stream cipher), a client's part, what the server holds
-sealed      one message: a client's report, the server, a keeper, and what each holds, for n real clients; with
-            `--contributors K` the noise of K keepers is in the sum, in slots that hold it
-noise       a keeper's noise of one round
-formula     both servers and a keeper at 6,500 clients, 10% of whom vanish, from n = the first two sizes, held against
+sealed      one message: a client's report, the server, a decryptor, and what each holds, for n real clients; with
+            `--contributors K` the noise of K decryptors is in the sum, in slots that hold it
+noise       a decryptor's noise of one round
+formula     both servers and a decryptor at 6,500 clients, 10% of whom vanish, from n = the first two sizes, held
+against
             the third
 full        with `--full-round 6500`, and nothing else then: the row `sealed` at that size, where the formula's figures
             are measured. Clients come one by one, 0.07 s each, so it takes eight minutes
@@ -43,8 +44,8 @@ from typing import Any
 
 import numpy as np
 
-CLIP_NORM, REPORT_GOAL, VANISHED, KEEPERS = 5.0, 6_500, 0.1, 4
-NOISE, ROUNDS = 7, 2_000  # keepers' noise multiplier, and for how many rounds no coordinate leaves the modulus
+CLIP_NORM, REPORT_GOAL, VANISHED, DECRYPTORS = 5.0, 6_500, 0.1, 4
+NOISE, ROUNDS = 7, 2_000  # decryptors' noise multiplier, and for how many rounds no coordinate leaves the modulus
 SHARES, THRESHOLD = 50, 27  # of one secret, as at 1,000 clients
 SIZES = (100, 500, 1_000)
 GOALS = {
@@ -52,7 +53,7 @@ GOALS = {
     "masked": "over_floor at most 1.5",
     "sealed": "client_s at most 0.3, client_bytes at most 1.3 times plain_bytes",
     "full": "server_s at most 15, keeper_s at most 10, keeper_bytes at most 50 MB",
-    "formula": "one message at most 15, a keeper at most 10, where masks have a floor of 87 and all pairs 5,782",
+    "formula": "one message at most 15, a decryptor at most 10, where masks have a floor of 87 and all pairs 5,782",
 }
 
 
@@ -179,7 +180,7 @@ def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> d
 
     encoding, spent = encoding_of(parameters), Stopwatch()
     identities, private = [Identity(os.urandom(32)) for _ in range(clients)], os.urandom(32)
-    settings = RoundSettings.of(
+    settings = RoundSettings.from_cohort(
         [each.public for each in identities],
         dimension=encoding.dimension,
         bits=encoding.bits,
@@ -246,47 +247,47 @@ def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> d
 def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0) -> dict[str, Any]:
     """A whole round: of each client its own numbers, under keys of its own; one client at a time in memory.
 
-    What the server keeps for keepers until the set is agreed lies in a file for each of them. A client that vanishes
-    sends nothing, and costs nothing. The peak is of one process that is every client, the server and all keepers.
+    What the server keeps for decryptors until the set is agreed lies in a file for each of them. A client that vanishes
+    sends nothing, and costs nothing. The peak is of one process that is every client, the server and all decryptors.
     """
     from tacit.secure_aggregation.masked import secrets
     from tacit.secure_aggregation.masked.secrets import Identity
-    from tacit.secure_aggregation.one_message.client import sealed_report
-    from tacit.secure_aggregation.one_message.server import SealedServer
+    from tacit.secure_aggregation.one_message.client import one_message_report
+    from tacit.secure_aggregation.one_message.server import OneMessageServer
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
     if contributors:
-        encoding = encoding.with_noise(NOISE * CLIP_NORM, keepers=contributors, rounds=ROUNDS)
+        encoding = encoding.with_noise(NOISE * CLIP_NORM, decryptors=contributors, rounds=ROUNDS)
     noise, private = [Identity(os.urandom(32)) for _ in range(contributors)], os.urandom(32)
     with tempfile.TemporaryDirectory() as folder:
-        keepers = keepers_in(Path(folder), always=[each.public for each in noise])
-        settings = sealed_settings(encoding, keepers, noise, secrets.public_key(private))
-        server, expected, sent = SealedServer(settings, private), np.zeros(encoding.dimension, np.int64), 0
-        files = [Path(folder) / f"deposits-{index}" for index in range(KEEPERS)]
+        decryptors = decryptors_in(Path(folder), always=[each.public for each in noise])
+        settings = sealed_settings(encoding, decryptors, noise, secrets.public_key(private))
+        server, expected, sent = OneMessageServer(settings, private), np.zeros(encoding.dimension, np.int64), 0
+        files = [Path(folder) / f"deposits-{index}" for index in range(DECRYPTORS)]
         with ExitStack() as open_files:
             kept = [open_files.enter_context(file.open("wb")) for file in files]
             for party in range(reports + contributors):
                 own, vector = numbers_of(party, party >= reports, encoding)
                 expected += own
                 identity = noise[party - reports] if party >= reports else Identity(os.urandom(32))
-                data = spent("client", sealed_report, settings, identity, vector).to_bytes()
+                data = spent("client", one_message_report, settings, identity, vector).to_bytes()
                 for file, deposit in zip(kept, spent("server", server.receive, data), strict=True):
                     spent("deposits", lambda file, deposit: file.write(deposit.to_bytes()), file, deposit)
                 sent = len(data)
         opening, proposal = server.opening().to_bytes(), spent("server", server.propose).to_bytes()
-        for index, keeper in enumerate(keepers):
-            keeper.receive(opening)
-            server.answer(spent(f"keeper {index}", keeper.receive, proposal).to_bytes())
+        for index, decryptor in enumerate(decryptors):
+            decryptor.receive(opening)
+            server.answer(spent(f"decryptor {index}", decryptor.receive, proposal).to_bytes())
         agreement, held = server.agreement().to_bytes(), 0
         size = files[0].stat().st_size // (reports + contributors)
         received = len(opening) + len(proposal) + len(agreement) + files[0].stat().st_size
-        for index, keeper in enumerate(keepers):
-            spent(f"keeper {index}", keeper.receive, agreement)
-            held = max(held, held_by(keeper))  # it waits for all of the set
+        for index, decryptor in enumerate(decryptors):
+            spent(f"decryptor {index}", decryptor.receive, agreement)
+            held = max(held, held_by(decryptor))  # it waits for all of the set
             with files[index].open("rb") as file:
                 while deposit := spent("deposits", file.read, size):
-                    answer = spent(f"keeper {index}", keeper.receive, deposit)
-            held = max(held, held_by(keeper))
+                    answer = spent(f"decryptor {index}", decryptor.receive, deposit)
+            held = max(held, held_by(decryptor))
             server.answer(answer.to_bytes())
         total = spent("open", server.opened)
     assert np.array_equal(total, (expected % 2**32).astype(np.uint32)), "the sum is not the sum"
@@ -307,37 +308,37 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
         "deposits_s": spent.spent["deposits"],
         "open_s": spent.spent["open"],
         "server_bytes": held_by(server),
-        "keepers": KEEPERS,
-        "keeper_s": max(spent.spent[f"keeper {index}"] for index in range(KEEPERS)),
-        "keepers_s": sum(spent.spent[f"keeper {index}"] for index in range(KEEPERS)),
+        "decryptors": DECRYPTORS,
+        "keeper_s": max(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
+        "keepers_s": sum(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
         "keeper_received_bytes": received,
         "keeper_bytes": held,
         "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,  # kilobytes, on Linux
     }
 
 
-def keepers_in(folder: Path, *, always: list[bytes]) -> list[Any]:
-    from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
+def decryptors_in(folder: Path, *, always: list[bytes]) -> list[Any]:
+    from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 
-    for index in range(KEEPERS):
-        make_keeper(folder / str(index))
-    return [Keeper(folder / str(index), least_reports=2, always=always) for index in range(KEEPERS)]
+    for index in range(DECRYPTORS):
+        make_decryptor(folder / str(index))
+    return [Decryptor(folder / str(index), least_reports=2, always=always) for index in range(DECRYPTORS)]
 
 
-def sealed_settings(encoding: Any, keepers: list[Any], noise: list[Any], server: bytes) -> Any:
+def sealed_settings(encoding: Any, decryptors: list[Any], noise: list[Any], server: bytes) -> Any:
     """A round that could hold REPORT_GOAL reports, however many come."""
-    from tacit.secure_aggregation.one_message.messages import SealedRound, smallest_parameters
+    from tacit.secure_aggregation.one_message.messages import OneMessageRound, smallest_parameters
 
     margin, sizes = encoding.margin_each, (encoding.dimension, 2 * encoding.largest, REPORT_GOAL)
-    return SealedRound(
+    return OneMessageRound(
         parameters=smallest_parameters(*sizes, contributors=len(noise), margin=margin),
         dimension=encoding.dimension,
         largest=2 * encoding.largest,
         report_goal=2,
         most_reports=REPORT_GOAL,
         corrupt=1,
-        keepers=tuple(each.identity for each in keepers),
-        boxes=tuple(each.box for each in keepers),
+        decryptors=tuple(each.identity for each in decryptors),
+        boxes=tuple(each.box for each in decryptors),
         server=server,
         seed=os.urandom(32),
         contributors=tuple(each.public for each in noise),
@@ -360,17 +361,17 @@ def numbers_of(party: int, noise: bool, encoding: Any) -> tuple[Any, Any]:
 
 def noise_row(parameters: int, turns: int) -> dict[str, Any]:
     from tacit.mechanisms import stream_for
-    from tacit.mechanisms.all_rounds import KeeperStream
+    from tacit.mechanisms.all_rounds import DecryptorNoiseStream
     from tacit.privacy.strategy import PUBLISHED_BLT
-    from tacit.secure_aggregation.noise import NoiseKeeper
+    from tacit.secure_aggregation.noise import NoiseDecryptor
 
-    encoding = encoding_of(parameters).with_noise(NOISE * CLIP_NORM, keepers=3, rounds=ROUNDS)
+    encoding = encoding_of(parameters).with_noise(NOISE * CLIP_NORM, decryptors=3, rounds=ROUNDS)
     stream = stream_for(PUBLISHED_BLT["b400"])
-    own = KeeperStream(stream=stream, stddev=NOISE * CLIP_NORM * encoding.scale, dimension=encoding.dimension)
+    own = DecryptorNoiseStream(stream=stream, stddev=NOISE * CLIP_NORM * encoding.scale, dimension=encoding.dimension)
     with tempfile.TemporaryDirectory() as folder:
-        keeper = NoiseKeeper(Path(folder), own, encoding)
+        decryptor = NoiseDecryptor(Path(folder), own, encoding)
         rounds = iter(range(turns + 1))
-        seconds = median_of(turns, lambda: keeper.noise(next(rounds), name=os.urandom(32), signs=bytes(32)))
+        seconds = median_of(turns, lambda: decryptor.noise(next(rounds), name=os.urandom(32), signs=bytes(32)))
         on_disk = max(path.stat().st_size for path in Path(folder).iterdir())
     return {"mechanism": "b400", "bits": encoding.bits, "keeper_s": seconds, "state_bytes": on_disk}
 
@@ -415,7 +416,7 @@ ROWS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def sealed_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """seconds = opening + a reports, of a keeper a reports alone: from two sizes, held against the third."""
+    """seconds = opening + a reports, of a decryptor a reports alone: from two sizes, held against the third."""
 
     def seconds_of(who: str, reports: float) -> float:
         opening = statistics.fmean(row["open_s"] for row in rows[:2]) if who == "server" else 0.0
@@ -429,7 +430,7 @@ def sealed_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "clients": REPORT_GOAL,
         "keeper_received_bytes": rows[0]["keeper_received_bytes"] / rows[0]["reports"] * reports,
     }
-    for who in ("server", "keeper"):
+    for who in ("server", "decryptor"):
         held = [row[f"{who}_bytes"] for row in rows[:2]]
         each = (held[1] - held[0]) / (rows[1]["reports"] - rows[0]["reports"])
         found[f"{who}_bytes"] = held[0] + each * (reports - rows[0]["reports"])

@@ -77,7 +77,7 @@ def one(
     private: dict[str, Any] = {
         "mechanism": {"name": "tree-variance-reduced", "restarts": restarts},
         "noise_multiplier": NOISE,
-        "stands_in_for": LARGER,
+        "extrapolate_to": LARGER,
         "clip_norm": initial if fixed is None else fixed,
     }
     sections: dict[str, Mapping[str, Any]] = {
@@ -91,7 +91,7 @@ def one(
 
 
 def alarms(measures: Sequence[Mapping[str, float]]) -> list[tuple[int, ClippingFailure]]:
-    """(rounds done, verdict) whenever the verdict changes, asked after every round as `tacit train` asks."""
+    """(rounds done, verdict) whenever the judgement changes, asked after every round as `tacit train` asks."""
     found: list[tuple[int, ClippingFailure]] = []
     before = None
     for rounds in range(SHORTEST, len(measures) + 1):

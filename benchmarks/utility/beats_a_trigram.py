@@ -6,7 +6,7 @@ private-S   the same with the recipe's noise
 scratch-S   the same as trained-S from a random model
 
 The recipe is recipes/blogs-local-steps.toml (96 x 670, 0.83 M parameters at 2,000 words), which has no noise of its
-own: private-S has, by a BLT, the noise on the mean that epsilon 8 costs a cohort of 6,500 (privacy.stands_in_for). A
+own: private-S has, by a BLT, the noise on the mean that epsilon 8 costs a cohort of 6,500 (privacy.extrapolate_to). A
 recipe of yours, as `tacit recipe new` writes it, is played as it stands.
 
 What they are held against is counted on pooled text, without privacy (interpolated modified Kneser-Ney): as many
@@ -90,7 +90,7 @@ Seeds = Mapping[int, Evaluation]
 
 
 @dataclass(frozen=True)
-class Apart:
+class SeparationRule:
     """One less the other: over seeds (None for one seed), and over clients with the seeds averaged."""
 
     seeds: int
@@ -144,7 +144,7 @@ def one(asked: argparse.Namespace, kind: str, seed: int) -> Cell:
         norm = {key: value for key, value in privacy.items() if key == "clip_norm"}
         sections["privacy"] = {**norm, "mechanism": {"name": "none"}}
     elif privacy.get("mechanism") == {"name": "none"}:
-        blt = {"mechanism": {"name": "blt", "buffers": 3}, "delta": DELTA, "stands_in_for": LEVEL.reports}
+        blt = {"mechanism": {"name": "blt", "buffers": 3}, "delta": DELTA, "extrapolate_to": LEVEL.reports}
         zcdp = zcdp_for_epsilon(LEVEL.epsilon, DELTA) * (LEVEL.reports / rounds["report_goal"]) ** 2
         privacy |= {**blt, "zcdp": zcdp}
     looks = {"every": max(1, rounds["rounds"] // 6), "sentences": asked.sentences}
@@ -212,14 +212,14 @@ def judge(asked: argparse.Namespace, finished: Sequence[str]) -> dict[str, Seeds
     return {kind: found[kind] for kind in {**NETWORKS, **TRIGRAMS} if kind in found}
 
 
-def apart(one: Seeds, other: Seeds, measure: str) -> Apart:
+def apart(one: Seeds, other: Seeds, measure: str) -> SeparationRule:
     """One less the other, of the seeds that both have."""
     both = sorted(one.keys() & other.keys())
     values = [[of[seed].total.value(measure) for seed in both] for of in (other, one)]
     sums = [np.array([[client.sums[measure] for client in of[seed].clients] for seed in both]) for of in (one, other)]
     wholes = [client.over(measure) for client in one[both[0]].clients]  # the same words whoever is asked
     over_clients = ratio_of_means((sums[0] - sums[1]).mean(axis=0), wholes)
-    return Apart(len(both), paired(*values) if len(both) > 1 else None, over_clients)
+    return SeparationRule(len(both), paired(*values) if len(both) > 1 else None, over_clients)
 
 
 # -- what is said --------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from cells import Cell, Played, cell, chosen, figure, options, paired, play, read, small
-from pretraining_saves_rounds import LARGER, TOP1, Reached, last, percent, pretrain, price, public, reached
+from pretraining_saves_rounds import LARGER, TOP1, Reached, cost, last, percent, pretrain, public, reached
 
 from tacit.design.losses import prefix_errors
 from tacit.privacy import Guarantee, Participation, Tree
@@ -104,7 +104,7 @@ def one(asked: argparse.Namespace, kind: str, seed: int) -> Cell:
         "privacy": {
             "mechanism": {"name": "tree-variance-reduced", **restarts},
             "noise_multiplier": NOISE,
-            "stands_in_for": LARGER,
+            "extrapolate_to": LARGER,
             "clip_norm": INITIAL if adaptive else FIXED,
         },
         "evaluation": {"every": 10},
@@ -136,7 +136,7 @@ def report(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
             kind=kind,
             seeds=len(among),
             test_top1=[run.last(TEST) for run in among],
-            zcdp_at_report_goal={str(LARGER): price(among[0], asked.rounds)},
+            zcdp_at_report_goal={str(LARGER): cost(among[0], asked.rounds)},
             clip_norm=[run.measures[-1].get("clip_norm", FIXED) for run in among],
             clip_estimate=[run.measures[-1].get("clip_estimate") for run in among],
             reached={str(share): [at._asdict() for at in found_at(all_three, kind, share)] for share in TARGETS},
@@ -162,7 +162,7 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
             f"| {label} | {percent([run.last(TEST) for run in among])} "
             f"| {'' if kind == 'fixed' else difference(pairs)} "
             f"| {norms:.3g} | {f'{statistics.mean(estimates):.3g}' if estimates else ''} "
-            f"| {price(among[0], asked.rounds):.4f} |"
+            f"| {cost(among[0], asked.rounds):.4f} |"
         )
     lines += [
         "",

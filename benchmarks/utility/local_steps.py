@@ -18,7 +18,7 @@ recipe-*   what `tacit recipe new` writes for a small population: 64 sentences i
     python benchmarks/utility/local_steps.py --cache caches/blogs2k --runs runs/local-steps --only 'steps-*'
     ... --table, or --figure docs/results/local-steps      from the finished cells
 
-The zCDP is that of a production run (stands_in_for): the runs here have 20 clients a round and protect nobody.
+The zCDP is that of a production run (extrapolate_to): the runs here have 20 clients a round and protect nobody.
 """
 
 import argparse
@@ -149,7 +149,7 @@ def private(
             "clip_norm": 1.0,
             "zcdp": level.zcdp,
             "delta": DELTA,
-            "stands_in_for": level.reports,
+            "extrapolate_to": level.reports,
         },
         "evaluation": {"every": rounds // TIMES, "clients": 200, "test_clients": 400, "sentences": 16},
     }

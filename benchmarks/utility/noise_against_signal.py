@@ -12,9 +12,9 @@ curve was fitted on one text and predicted others; how noise is measured was cho
     tacit pretrain caches/public2k --out runs/public --embedding 32 --units 64 --tied --sentences 60000 --seed 1
     ... --cache caches/chat2k --held-out caches/blogs2k caches/docstrings2k \
         --public runs/public --runs runs/outlook
-    ... --table, or --figure docs/results/outlook           from finished cells
-    ... --again docs/results/outlook.md --table             what was kept from that page, the ratios anew
-    ... --again docs/results/outlook.md --measures          other measures of noise against the same runs
+    ... --table, or --figure docs/results/noise_forecast           from finished cells
+    ... --again docs/results/noise_forecast.md --table             what was kept from that page, the ratios anew
+    ... --again docs/results/noise_forecast.md --measures          other measures of noise against the same runs
 
 About 25 CPU-minutes; killed at any time, the same command goes on.
 """
@@ -34,7 +34,7 @@ from tacit.data import Cache
 from tacit.design.losses import prefix_errors, workload_errors
 from tacit.design.workload import PREFIX, Workload
 from tacit.networks.language_model import parameter_count
-from tacit.planning.noise_forecast import FACTOR, LEAST, PARAMETERS, SIZE, STEP, Outlook, share_kept
+from tacit.planning.noise_forecast import FACTOR, LEAST, PARAMETERS, SIZE, STEP, NoiseForecast, share_kept
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.recipe import Recipe
 from tacit.recipe.sections import PrivacySection, RoundsSection
@@ -168,29 +168,29 @@ class Point(NamedTuple):
     text: str
     family: str
     level: float
-    outlook: Outlook
+    noise_forecast: NoiseForecast
     kept: float  # measured
     nats: float  # worse in cross-entropy
 
     @property
     def noise(self) -> float:
-        return self.outlook.noise
+        return self.noise_forecast.noise
 
     @property
     def ratio(self) -> float:
-        return self.outlook.ratio
+        return self.noise_forecast.ratio
 
     @property
     def expected(self) -> float:
-        return self.outlook.kept
+        return self.noise_forecast.share_kept
 
     @property
     def low(self) -> float:
-        return self.outlook.interval[0]
+        return self.noise_forecast.interval[0]
 
     @property
     def high(self) -> float:
-        return self.outlook.interval[1]
+        return self.noise_forecast.interval[1]
 
     @property
     def inside(self) -> bool:
@@ -220,14 +220,14 @@ def point(text: str, family: str, level: float, noisy: Played, quiet: Played) ->
 
 
 def judged(text: str, family: str, level: float, recipe: Recipe, parameters: int, kept: float, worse: float) -> Point:
-    outlook = Outlook(
+    noise_forecast = NoiseForecast(
         guarantee=recipe.guarantee(),
         report_goal=recipe.rounds.report_goal,
         learning_rate=recipe.server.learning_rate,
         server=recipe.server.workload(),
         parameters=parameters,
     )
-    return Point(text, family, level, outlook, kept, worse)
+    return Point(text, family, level, noise_forecast, kept, worse)
 
 
 def again(asked: argparse.Namespace) -> Iterator[Point]:
@@ -287,7 +287,7 @@ def measures(points: list[Point]) -> None:
 
 def noise_by(each: Point, pull: float | None) -> float:
     """The noise in a weight: of the models, or, without a pull, the level of the prefix sums."""
-    found, rounds = each.outlook, each.outlook.guarantee.participation.rounds
+    found, rounds = each.noise_forecast, each.noise_forecast.guarantee.participation.rounds
     if pull is None:
         return each.level * (gain_of(found.server, rounds) * (1 - found.server.momentum))
     error = workload_errors(found.guarantee.strategy, found.server, rounds, pull * found.reach).rms
@@ -304,7 +304,12 @@ def missing(by: Sequence[float], points: list[Point], noise: list[float]) -> lis
     scale, power = math.exp(by[0]), by[1] if len(by) > 1 else 0.0
     return [
         each.kept
-        - share_kept(n / scale * (STEP / each.outlook.step) ** power * (each.outlook.parameters / PARAMETERS) ** SIZE)
+        - share_kept(
+            n
+            / scale
+            * (STEP / each.noise_forecast.step) ** power
+            * (each.noise_forecast.parameters / PARAMETERS) ** SIZE
+        )
         for each, n in zip(points, noise, strict=True)
     ]
 

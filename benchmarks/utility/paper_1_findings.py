@@ -271,8 +271,8 @@ def goals_table(asked: argparse.Namespace, runs: Mapping[str, Played]) -> list[s
             if (among := of_kind(runs, name)) and (last := mean_of(runs, name, test)):
                 guarantee = Recipe.from_toml(among[0].metadata.recipe).guarantee()
                 curve = " | ".join(percent(mean_of(runs, name, at(each))) for each in rounds)
-                price = f"{guarantee.noise_multiplier:.3g} | {guarantee.zcdp:.3g}"
-                lines.append(f"| {kind} | {goal} | {price} | {curve} | {percent(last)} |")
+                cost = f"{guarantee.noise_multiplier:.3g} | {guarantee.zcdp:.3g}"
+                lines.append(f"| {kind} | {goal} | {cost} | {curve} | {percent(last)} |")
         first, second = f"{kind}-{small}", f"{kind}-{large}"
         measures = [*map(at, rounds), test]
         differences = " | ".join(points(apart(runs, first, second, of)) for of in measures)

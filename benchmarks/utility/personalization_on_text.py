@@ -34,7 +34,7 @@ from slopes import slope_of
 import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
-from tacit.data import Cache, Manifest
+from tacit.data import Cache, CacheManifest
 from tacit.data.splits import Parts
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import Queries
@@ -42,7 +42,7 @@ from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
 from tacit.evaluation.personalize.deltas import Deltas, Pairs, summarise
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
-from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, Policy, accepted, chance_of_gains, followed
+from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, GatePolicy, accepted, chance_of_gains, followed
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1
@@ -141,7 +141,7 @@ class Swapped:
     giver: Mapping[int, int]  # whose text a client trains on
 
     @property
-    def manifest(self) -> Manifest:
+    def manifest(self) -> CacheManifest:
         return self.cache.manifest
 
     def timestamps(self, client: int) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ def of_another(asked: argparse.Namespace, path: Path, deltas: Deltas, split: Tem
             cores = Cores(Hardware(workers=asked.workers))
             network, parameters = model.network, model.parameters
             personalize_clients(network, parameters, swapped, missing, OF_OTHERS, split, cores=cores, progress=keep)
-    return Deltas.of([ClientOutcome.from_row(row) for row in rows if row["client"] in giver])
+    return Deltas.from_outcomes([ClientOutcome.from_row(row) for row in rows if row["client"] in giver])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,19 +361,19 @@ def _of_strategies(deltas: Deltas, columns: Sequence[int]) -> Deltas:
     )
 
 
-def _policies_of(ways: Sequence[FineTuning], deltas: Deltas) -> tuple[Policy, ...]:
+def _policies_of(ways: Sequence[FineTuning], deltas: Deltas) -> tuple[GatePolicy, ...]:
     """As `tacit personalize --gate auto` chooses them of these clients' exact answers."""
     asked = Queries(strategies=tuple(map(str, ways)), tokens=TOKENS, levels=LEVELS)
     answers = exactly([*asked.about_strategies(deltas, 0), *asked.about_rules(deltas, 0)])
     return asked.policies(answers, PersonalizationSettings().harm_weight)
 
 
-def _changes(policy: Policy, deltas: Deltas, metric: str) -> NDArray[np.float64]:
+def _changes(policy: GatePolicy, deltas: Deltas, metric: str) -> NDArray[np.float64]:
     deploys, strategy = followed(policy, deltas)
     return np.where(deploys, deltas.change[metric][np.arange(len(deltas)), strategy], 0.0)
 
 
-def _rules(policy: Policy, ways: Sequence[FineTuning]) -> str:
+def _rules(policy: GatePolicy, ways: Sequence[FineTuning]) -> str:
     said = [
         "global model"
         if rule is None

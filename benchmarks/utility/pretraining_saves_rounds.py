@@ -102,7 +102,7 @@ def one(
     every: int = 10,
     noise: bool = True,
 ) -> Cell:
-    private = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE, "stands_in_for": LARGER}
+    private = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE, "extrapolate_to": LARGER}
     begins = {"init": str(public(asked, kind))} if start == "pretrained" else {}
     sections = {
         "model": {"tied": kind == "tied", **begins},
@@ -123,10 +123,10 @@ class Reached(NamedTuple):
 def reached(run: Played, target: float) -> Reached:
     """The first look at which the accuracy is at least the target, and the zCDP of stopping there at LARGER reports."""
     rounds = next((at for at, value in sorted(run.curves[TOP1].items()) if value >= target), None)
-    return Reached(rounds, None if rounds is None else price(run, rounds))
+    return Reached(rounds, None if rounds is None else cost(run, rounds))
 
 
-def price(run: Played, rounds: int) -> float:
+def cost(run: Played, rounds: int) -> float:
     """zCDP of the first rounds alone under the planned separation, at LARGER reports and as much noise on the mean."""
     if not rounds:
         return 0.0

@@ -76,7 +76,7 @@ def accuracies(asked: argparse.Namespace, folder: Path) -> Iterator[dict[str, An
     text = list(read(Cache.open(asked.cache), asked.words))
     for model in asked.models:
         made = dict(exports(model, folder))
-        readers = {bits: OnnxReader.of(exported) for bits, exported in made.items()}
+        readers = {bits: OnnxReader.from_export(exported) for bits, exported in made.items()}
         took, plain = word_ms(readers), None
         for bits, exported in made.items():
             found = np.array([scored(readers[bits], sentences) for sentences in text])  # (clients, 3)
@@ -149,7 +149,7 @@ def sizes(folder: Path) -> Iterator[dict[str, Any]]:
         model = folder / f"words-{size}"
         write_model(model, network, network.init(jax.random.key(0)), vocabulary.to_json().encode())
         made = dict(exports(model, folder))
-        took = word_ms({bits: OnnxReader.of(exported) for bits, exported in made.items()})
+        took = word_ms({bits: OnnxReader.from_export(exported) for bits, exported in made.items()})
         for bits, exported in made.items():
             yield {
                 "vocabulary": size,

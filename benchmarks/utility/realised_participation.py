@@ -86,7 +86,11 @@ def one(asked: argparse.Namespace, name: str, timer: float, plan: Participation,
             "max_participations": plan.max_participations,
         },
         "population": {"timer_hours": timer},
-        "privacy": {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE, "stands_in_for": LARGER},
+        "privacy": {
+            "mechanism": {"name": "tree-variance-reduced"},
+            "noise_multiplier": NOISE,
+            "extrapolate_to": LARGER,
+        },
         "evaluation": {"every": asked.rounds},
     }
     return cell(name, small(sections), cache=asked.cache, seed=seed)
@@ -162,10 +166,10 @@ def table(found: dict[str, Found]) -> str:
     ]
     for name, of in found.items():
         shown = [f"{each.rounds_between} / {each.max_participations}" for each in of[:3]]
-        prices = [f"{price * scale:.3g}" for price in of.zcdp]
+        costs = [f"{cost * scale:.3g}" for cost in of.zcdp]
         warned = next((label for label in of.labels if label.startswith("WEAKER")), "no warning")
         plan = name.rsplit("-", 1)[0].replace("-", ", timer ")
-        lines.append(f"| {plan} | {of.days:.1f} | {' | '.join(shown)} | {' | '.join(prices)} | {warned} |")
+        lines.append(f"| {plan} | {of.days:.1f} | {' | '.join(shown)} | {' | '.join(costs)} | {warned} |")
     return "\n".join(lines)
 
 

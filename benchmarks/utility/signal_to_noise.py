@@ -63,7 +63,7 @@ def planned(asked: argparse.Namespace) -> list[Cell]:
 
 
 def one(asked: argparse.Namespace, kind: str, goal: int, seed: int) -> Cell:
-    noise = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE * goal, "stands_in_for": LARGER}
+    noise = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE * goal, "extrapolate_to": LARGER}
     sections = {
         "rounds": {
             "rounds": asked.rounds,

@@ -6,7 +6,7 @@ of one recipe that differ in privacy.mechanism alone, at equal rho, each with th
 seed are paired: the same first model, the same clients in the same rounds; the first lines say whether it is so.
 
 A level is an epsilon (at delta = 1e-10) that a production cohort would have: the run of 20 clients gets the noise per
-coordinate of the mean that such a cohort's run would have (privacy.stands_in_for), so its own rho is larger by the
+coordinate of the mean that such a cohort's run would have (privacy.extrapolate_to), so its own rho is larger by the
 squared ratio of the cohorts.
 
     tacit data import BLOGS --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
@@ -16,7 +16,7 @@ squared ratio of the cohorts.
     python benchmarks/utility/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
     ... --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
     ... --remembered benchmarks/utility/remembered/utility-blogs2k.jsonl  # add seeds
-    ... --quiet  # the same server rates without noise, then how right the outlook was that `tacit
+    ... --quiet  # the same server rates without noise, then how right the noise forecast was that `tacit
                  # train` gives (foretold_table)
 
 --tune has a seed of its own and looks at validation clients; what is compared are test clients. Prints one JSON line a
@@ -214,7 +214,7 @@ class Plan:
         served = self.served
         privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **asked(mechanism, served)}
         if mechanism != NONE:
-            privacy |= {"zcdp": level.zcdp, "delta": DELTA, "stands_in_for": level.reports}
+            privacy |= {"zcdp": level.zcdp, "delta": DELTA, "extrapolate_to": level.reports}
         clients = 20 if self.smoke else 400
         sections = {
             **SECTIONS,
@@ -450,11 +450,19 @@ def foretold_table(plan: Plan, done: Mapping[str, Ended]) -> str:
         shares = [run.last(f"test_{ACCURACY}") / twin.last(f"test_{ACCURACY}") for run, twin in pairs if twin]
         if mechanism == NONE or len(shares) < 2:
             continue
-        outlook = tacit.outlook(plan.cell("foretold", mechanism, level, rate, seed=1).recipe).outlook
-        assert outlook is not None, mechanism  # Nesterov's momentum and the built-in network were measured
-        low, high = outlook.interval
+        noise_forecast = tacit.noise_forecast(
+            plan.cell("foretold", mechanism, level, rate, seed=1).recipe
+        ).noise_forecast
+        assert noise_forecast is not None, mechanism  # Nesterov's momentum and the built-in network were measured
+        low, high = noise_forecast.interval
         kept = spread(shares)
-        cells = [MECHANISMS[mechanism].label, level.says, f"{rate:g}", f"{outlook.ratio:.2f}", f"{outlook.kept:.1%}"]
+        cells = [
+            MECHANISMS[mechanism].label,
+            level.says,
+            f"{rate:g}",
+            f"{noise_forecast.ratio:.2f}",
+            f"{noise_forecast.share_kept:.1%}",
+        ]
         cells += [f"{low:.1%} to {high:.1%}", str(len(shares))]
         lines.append("| " + " | ".join([*cells, f"{kept.mean:.1%} ({kept.low:.1%} to {kept.high:.1%})"]) + " |")
     return "\n".join(lines)

@@ -136,7 +136,7 @@ def name(kind: str, size: int, seed: int) -> str:
 
 def one(asked: argparse.Namespace, name: str, size: int, kind: str, rate: float, seed: int, *, rounds: int) -> Cell:
     blt = {"mechanism": {"name": "blt", "buffers": 3}, "zcdp": LEVEL.zcdp, "delta": DELTA}
-    noise = {**blt, "stands_in_for": LEVEL.reports} if kind == "noise" else {"mechanism": {"name": "none"}}
+    noise = {**blt, "extrapolate_to": LEVEL.reports} if kind == "noise" else {"mechanism": {"name": "none"}}
     sections: dict[str, Mapping[str, Any]] = {
         "model": {**asked.network, "init": str(public(asked, size))},
         # Gentler than from a random model: at client rate 2 the tied tables forgot what public text had taught them.
@@ -505,7 +505,7 @@ def cost_table(asked: argparse.Namespace, runs: Mapping[str, Played]) -> list[st
         noisy = next((run for each, run in mine.items() if each.startswith("noise")), None)
         if noisy is None:
             continue
-        known = tacit.outlook(asked.runs / f"{noisy.folder.name}.toml").outlook
+        known = tacit.noise_forecast(asked.runs / f"{noisy.folder.name}.toml").noise_forecast
         assert known is not None
         count, norm = known.parameters, known.noise * sqrt(known.parameters)
         least = least or (count, norm)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.jobs.account.job import account
     from tacit.jobs.account.population import account_population, begin_population
     from tacit.jobs.account.run import account_run
+    from tacit.jobs.decryptor import decryptor
     from tacit.jobs.demo import demo
     from tacit.jobs.design import compare_mechanisms, design_mechanism
     from tacit.jobs.discover.job import discover
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export
     from tacit.jobs.import_data import import_data, open_data
-    from tacit.jobs.keeper import keeper
     from tacit.jobs.personalize.job import personalize
     from tacit.jobs.plan.epsilon import plan_epsilon
     from tacit.jobs.plan.job import plan
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.suggest import suggest
     from tacit.jobs.train.job import train
-    from tacit.jobs.train.noise_forecast import outlook
+    from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.jobs.tune.job import tune
     from tacit.jobs.type_ab.job import type_ab
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
     from tacit.protocol.address import Address
     from tacit.runs.folder import open_run
-    from tacit.server.http.keeper_server import KeeperAddress
+    from tacit.server.http.decryptor_server import DecryptorAddress
     from tacit.server.log.logged_run import verify_log
     from tacit.server.serve import serve
 
 _HOME = {
     "Address": "tacit.protocol.address",
-    "KeeperAddress": "tacit.server.http.keeper_server",
+    "DecryptorAddress": "tacit.server.http.decryptor_server",
     "Policy": "tacit.device.policy",
     "account": "tacit.jobs.account.job",
     "account_population": "tacit.jobs.account.population",
@@ -64,12 +64,12 @@ _HOME = {
     "export": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
-    "keeper": "tacit.jobs.keeper",
+    "decryptor": "tacit.jobs.decryptor",
     "load_model": "tacit.keyboard.model_folder",
     "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
-    "outlook": "tacit.jobs.train.noise_forecast",
+    "noise_forecast": "tacit.jobs.train.noise_forecast",
     "personalize": "tacit.jobs.personalize.job",
     "plan": "tacit.jobs.plan.job",
     "plan_epsilon": "tacit.jobs.plan.epsilon",
@@ -90,7 +90,7 @@ _HOME = {
 }
 __all__ = [
     "Address",
-    "KeeperAddress",
+    "DecryptorAddress",
     "Policy",
     "account",
     "account_population",
@@ -98,6 +98,7 @@ __all__ = [
     "begin_population",
     "compare",
     "compare_mechanisms",
+    "decryptor",
     "demo",
     "design_mechanism",
     "discover",
@@ -106,12 +107,11 @@ __all__ = [
     "export",
     "extend_vocabulary",
     "import_data",
-    "keeper",
     "load_model",
     "new_recipe",
+    "noise_forecast",
     "open_data",
     "open_run",
-    "outlook",
     "personalize",
     "plan",
     "plan_epsilon",

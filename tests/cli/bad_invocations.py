@@ -119,7 +119,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "verify": ("statement.json",),
     "report": ("run",),
     "compare": ("run", "unfinished", "--out", "new"),
-    "keeper": ("--state", "new", "--least-reports", "9"),
+    "decryptor": ("--state", "new", "--least-reports", "9"),
     "device": (
         *("--server", "http://127.0.0.1:9", "--data", "cache", "--state", "new", "--client", "0", "--once"),
         *("--operator-key", "ab" * 32),

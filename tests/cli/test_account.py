@@ -17,7 +17,7 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strategy
 from tacit.records import to_plain
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.statements import NoisedSum
 from tacit.statements.train import account_command
 from tacit.statements.verify import verify
@@ -185,7 +185,9 @@ def test_the_statement_of_a_run_verifies(tmp_path: Path) -> None:
                 reports=5,
                 dropped=0,
             )
-            row = Step(step=round, file="c", digest="0" * 64, releases=(to_plain(release),), measures={"loss": 1.0})
+            row = StepEntry(
+                step=round, file="c", digest="0" * 64, releases=(to_plain(release),), measures={"loss": 1.0}
+            )
             run.commit(row, clients=np.arange(5) + 5 * (round % 2), finished=float(round), seconds=1.0)
     path = tmp_path / "statement.json"
     shown = account(f"run {shlex.quote(str(tmp_path / 'run'))} --delta 1e-7 --statement {shlex.quote(str(path))}")

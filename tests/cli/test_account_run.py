@@ -74,7 +74,7 @@ def test_account_run_of_nothing_and_of_no_noise(tmp_path: Path) -> None:
 
 def test_what_is_extrapolated_stands_apart(tmp_path: Path) -> None:
     """13 times the cohort at the same noise on the mean has 1/169 of the zCDP."""
-    path = write_run(tmp_path / "run", strategy=Tree(), stands_in_for=52)
+    path = write_run(tmp_path / "run", strategy=Tree(), extrapolate_to=52)
     shown = values_of("account", "run", path)
     larger = shown["extrapolated"]
     assert larger["report_goal"] == 52
@@ -82,8 +82,8 @@ def test_what_is_extrapolated_stands_apart(tmp_path: Path) -> None:
     assert "EXTRAPOLATED, not a guarantee of this run" in invoke("account", "run", path).stdout
 
 
-def test_the_price_of_adaptive_clipping_is_in_every_figure(tmp_path: Path) -> None:
-    path = write_adaptive_run(tmp_path / "run", stands_in_for=52)
+def test_the_cost_of_adaptive_clipping_is_in_every_figure(tmp_path: Path) -> None:
+    path = write_adaptive_run(tmp_path / "run", extrapolate_to=52)
     served = Participation.worst_case(20, SEPARATION)
     updates, counts = (
         Guarantee(participation=served, strategy=Tree(restarts=(8,)), clip_norm=1.0, noise_multiplier=noise).zcdp

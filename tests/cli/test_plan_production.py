@@ -138,11 +138,13 @@ def test_secure_sums_are_counted(tmp_path: Path) -> None:
     assert "--clip-inflation" in (tmp_path / "plan" / "statement.md").read_text()
 
 
-def test_the_noise_of_all_keepers_is_what_the_model_bears(tmp_path: Path) -> None:
-    """Of four keepers each may add half as much, so that the same report goal promises a quarter of the zCDP's room."""
-    for name, keepers in (("one", ""), ("four", "keepers = 4\n")):
+def test_the_noise_of_all_decryptors_is_what_the_model_bears(tmp_path: Path) -> None:
+    """Of four decryptors each may add half as much, so that the same report goal promises a quarter of the zCDP's
+    room.
+    """
+    for name, decryptors in (("one", ""), ("four", "decryptors = 4\n")):
         shipped = (REPOSITORY / "recipes" / "docstrings-secure.toml").read_text().split("[aggregation]")
-        (tmp_path / f"{name}.toml").write_text(f"{shipped[0]}[aggregation]\n{keepers}{shipped[1].lstrip()}")
+        (tmp_path / f"{name}.toml").write_text(f"{shipped[0]}[aggregation]\n{decryptors}{shipped[1].lstrip()}")
     line = f"--population 6000 --rounds 300 --report-goal-max 120 {BORNE} --target-epsilon 400 --timer-hours 24"
     one, four = (
         planned(f"{line} --mechanism tree --recipe {shlex.quote(str(tmp_path / name))}.toml", tmp_path / f"p-{name}")
@@ -159,9 +161,9 @@ def test_the_noise_of_all_keepers_is_what_the_model_bears(tmp_path: Path) -> Non
     alone = ["find the norm without them" in str(found["steps"][4]) for found in (one, four)]
     assert alone == [False, True]
     made = Recipe.load(tmp_path / "p-four" / "production.toml")
-    assert made.aggregation is not None and made.aggregation.keepers == 4
+    assert made.aggregation is not None and made.aggregation.decryptors == 4
     stated = (tmp_path / "p-four" / "statement.md").read_text()
-    assert "4 keepers each add the whole noise" in stated and "the server is trusted" not in stated
+    assert "4 decryptors each add the whole noise" in stated and "the server is trusted" not in stated
 
 
 def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
@@ -169,7 +171,7 @@ def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
     base.write_text(
         'name = "es"\ndata = {cache = "caches/es"}\nmodel = {units = 64}\nserver = {method = "nesterov"}\n'
         "rounds = {rounds = 9, report_goal = 3, min_separation = 2}\nrun = {seed = 3}\n"
-        'privacy = {mechanism = {name = "tree", restarts = [4]}, zcdp = 3.0, stands_in_for = 70}\n'
+        'privacy = {mechanism = {name = "tree", restarts = [4]}, zcdp = 3.0, extrapolate_to = 70}\n'
         "clipping = {initial = 0.1, bit_stddev = 50.0}\n"
     )
     tuning = {
@@ -186,7 +188,7 @@ def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
     recipe = Recipe.load(tmp_path / "plan" / "production.toml")
     assert (recipe.model.units, str(recipe.model.init), recipe.clipping) == (64, "m/public", None)
     assert (recipe.server.method, recipe.server.learning_rate, recipe.privacy.clip_norm) == ("nesterov", 0.7, 0.25)
-    assert recipe.privacy.stands_in_for is None and recipe.rounds.rounds == 300
+    assert recipe.privacy.extrapolate_to is None and recipe.rounds.rounds == 300
     assert found["steps"][1]["figures"]["report_goal"] == 20 and found["plan"]["zcdp"] <= 9
     statement = (tmp_path / "plan" / "statement.md").read_text()
     assert "FIXED SEED" in statement and "The 3 trials cost nothing." in statement

@@ -73,7 +73,7 @@ def test_training_prints_one_json_object(cache: Cache, tmp_path: Path, finished:
     assert what_happened(tmp_path / "run") == what_happened(finished), "equal recipe and seed, equal run"
 
 
-def test_training_for_people_says_accuracy_price_and_where_the_report_is(cache: Cache, tmp_path: Path) -> None:
+def test_training_for_people_says_accuracy_cost_and_where_the_report_is(cache: Cache, tmp_path: Path) -> None:
     result = tacit("train", written(tmp_path, cache), "--out", tmp_path / "run", "--workers", 1)
     assert result.exit_code == 0, result.output
     shown = result.stdout.replace("\n", " ")

@@ -30,7 +30,7 @@ def tune(recipe: Path, out: Path, *options: object) -> Result:
     return CliRunner().invoke(app, [str(each) for each in ("tune", recipe, "--out", out, "--workers", 1, *options)])
 
 
-def test_people_see_a_table_the_choice_and_the_price(cache: Cache, tmp_path: Path) -> None:
+def test_people_see_a_table_the_choice_and_the_cost(cache: Cache, tmp_path: Path) -> None:
     recipe, out = written(tmp_path, cache), tmp_path / "tuned"
     shown = tune(recipe, out, "--server-learning-rates", "1,2")
     assert shown.exit_code == 0, shown.output

@@ -13,7 +13,7 @@ import tacit
 from tacit.cli.commands import app
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 
 
@@ -58,7 +58,7 @@ def test_options_become_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         language_weight=0.9,
         sensitivity=5,
     )
-    assert asked["release"] == ReleasePrice(epsilon=2.0, delta=1e-6)
+    assert asked["release"] == ReleaseCost(epsilon=2.0, delta=1e-6)
     assert (asked["seed"], asked["noise_seed"], asked["population"]) == (4, 8, Path("people"))
 
 
@@ -84,6 +84,6 @@ def test_as_text_and_as_json(tmp_path: Path) -> None:
     printed = invoke(*words, "--json")
     record = json.loads(printed.stdout)
     assert (record["schema"], record["version"]) == ("tacit.typing", 1)
-    assert record["simulation_only"]["decision"]["verdict"] == "neutral" and record["asked"] == 6
+    assert record["simulation_only"]["decision"]["judgement"] == "neutral" and record["asked"] == 6
     resumed: Any = tacit.resume(tmp_path / "run")
     assert resumed.to_record() == record

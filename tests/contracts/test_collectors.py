@@ -1,8 +1,8 @@
 """What every collector owes a round: the simulated one, devices asked one by one, and whatever a transport brings.
 
-`COLLECTORS` are held against `OneByOne`, the slow twin that asks each device by itself. Who took part, how many reports
-came, and how many said "short" must be equal; sums agree within rounding, because a compiler orders the additions of
-one client otherwise than those of many.
+`COLLECTORS` are held against `OneByOne`, the slow reference that asks each device by itself. Who took part, how many
+reports came, and how many said "short" must be equal; sums agree within rounding, because a compiler orders the
+additions of one client otherwise than those of many.
 """
 
 import math
@@ -25,7 +25,7 @@ from tacit.federation.report_shape import LOSS, SHORT
 from tacit.training import Learner, RoundPlan, SimulatedCollector, TrainQuestion
 from tacit.training.client import Loss, Model, Step
 from tacit.training.cohort import Workers
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 from tacit.training.rounds import initial_state, run_round
 from tacit.training.workers_accelerator import Accelerator
 
@@ -40,7 +40,7 @@ COLLECTORS: dict[str, Made] = {
     "simulated on a core": simulated(cores),
     "simulated on two cores": simulated(lambda: cores(2)),
     "simulated on an accelerator": simulated(lambda: Accelerator(Hardware(chunk=4))),
-    "one by one": lambda learner, plan: OneByOne(learner, cohorts_of(learner, plan, KEY)),
+    "one by one": lambda learner, plan: DevicesOneByOne(learner, cohorts_of(learner, plan, KEY)),
 }
 every_collector = pytest.mark.parametrize("made", COLLECTORS.values(), ids=COLLECTORS)
 

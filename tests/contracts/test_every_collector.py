@@ -18,17 +18,17 @@ from tests.support.training.tiny import cohorts_of, cores, tiny_cache, tiny_lear
 
 from tacit.aggregation import Counted
 from tacit.data.unknown_words import TypedWords
-from tacit.discovery.collect import AtOnce, DiscoverQuestion, OneByOne, SecurelySummed
+from tacit.discovery.collect import AtOnce, DiscoverQuestion, SecurelySummed, UsersOneByOne
 from tacit.discovery.question import PrefixQuestion
 from tacit.errors import InputError, TrainingError
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.collect import SimulatedCollector as SimulatedCounts
-from tacit.evaluation.counts.histograms import Buckets, Cells, HistogramQuery
+from tacit.evaluation.counts.histograms import Buckets, HistogramCells, HistogramQuery
 from tacit.federation.collector import Answered, Collector, Question, released
 from tacit.federation.kinds import KINDS
 from tacit.federation.report_shape import SHORT
-from tacit.protocol.bodies import Report
-from tacit.protocol.count import EvaluateAsked, HistogramsAsked
+from tacit.protocol.bodies import ReportBody
+from tacit.protocol.count import EvaluateDocument, HistogramsDocument
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import RoundTask
 from tacit.randomizers.local_reports import LocalReportSettings
@@ -38,7 +38,7 @@ from tacit.server.store import round_states
 from tacit.server.train import document as training_document
 from tacit.text.alphabet import Alphabet
 from tacit.training import SimulatedCollector, TrainQuestion
-from tacit.training.one_by_one import OneByOne as TrainedOneByOne
+from tacit.training.one_by_one import DevicesOneByOne as TrainedOneByOne
 
 GOAL, SEED = 4, bytes(32)
 PREFIXES = PrefixQuestion(prefixes=("",), alphabet=Alphabet("abc"), depth=5)
@@ -53,8 +53,8 @@ WORDS = DiscoverQuestion(
     round=0, question=PREFIXES, settings=LocalReportSettings(local_epsilon=5.0), first_user=0, users=GOAL
 )
 HISTOGRAMS = {
-    "one": Cells(slices=Buckets(()), bins=Buckets((1.0,))),
-    "other": Cells(slices=Buckets((5.0,)), bins=Buckets((1.0, 2.0))),
+    "one": HistogramCells(slices=Buckets(()), bins=Buckets((1.0,))),
+    "other": HistogramCells(slices=Buckets((5.0,)), bins=Buckets((1.0, 2.0))),
 }
 COUNTS = CountQuestion(step=0, steps=1, devices=GOAL, histograms=HISTOGRAMS, asks=None)
 
@@ -104,22 +104,22 @@ def counting(epsilon: float | None) -> Case:
     return Case(collector, replace(COUNTS, local_epsilon=epsilon))
 
 
-def one_report(device: int, task: RoundTask) -> Report:
+def one_report(device: int, task: RoundTask) -> ReportBody:
     """What a device that keeps to the shape of any question may send."""
     shape = task.asks.shape()
     if shape.tensor == "update":
-        return Report(update_of(device), True, device % 2 == 0, 0.5)
+        return ReportBody(update_of(device), True, device % 2 == 0, 0.5)
     values = np.zeros(shape.length, np.uint32)
-    if isinstance(task.asks, HistogramsAsked):
+    if isinstance(task.asks, HistogramsDocument):
         values[[0, task.asks.cells[0]]] = 1
     else:
         values[device % shape.length] = 1
-    return Report(values, True, None, None)
+    return ReportBody(values, True, None, None)
 
 
 def counts_document(question: CountQuestion) -> tuple[QuestionDocument, bytes]:
     sizes = tuple(each.size for each in question.histograms.values())
-    return EvaluateAsked(kind="evaluate", cells=sizes, local_epsilon=None, parameters=(1,)), b"models"
+    return EvaluateDocument(kind="evaluate", cells=sizes, local_epsilon=None, parameters=(1,)), b"models"
 
 
 def words_document(question: DiscoverQuestion) -> tuple[QuestionDocument, bytes]:
@@ -153,7 +153,7 @@ CASES: dict[str, Callable[[Any, Path], Case]] = {
         lambda learner, plan: TrainedOneByOne(learner, cohorts_of(learner, plan, bytes(16))), trained
     ),
     "words at once": lambda trained, folder: Case(AtOnce(typed=TYPED, assignment=1, seed=2), WORDS),
-    "words one by one": lambda trained, folder: Case(OneByOne(typed=TYPED, assignment=1, seed=2), WORDS),
+    "words one by one": lambda trained, folder: Case(UsersOneByOne(typed=TYPED, assignment=1, seed=2), WORDS),
     "words securely summed": lambda trained, folder: Case(SecurelySummed(typed=TYPED, assignment=1, seed=2), WORDS),
     "simulated counts": lambda trained, folder: counting(None),
     "simulated counts of local reports": lambda trained, folder: counting(2.0),

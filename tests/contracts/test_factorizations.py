@@ -1,6 +1,6 @@
 """What every mechanism of the catalogue owes: losses, sensitivity, memory, its end, record, recipe and stream.
 
-Examples are those of MECHANISMS, so a line there adds the tests. The slow twins are dense matrices and all
+Examples are those of MECHANISMS, so a line there adds the tests. The slow references are dense matrices and all
 participation patterns, at small n, and the defaults of `Strategy`, which know the matrix alone.
 """
 
@@ -41,7 +41,8 @@ STRATEGIES: dict[str, tuple[Strategy, Participation]] = {
     for mechanism in MECHANISMS.values()
     for number, parameters in enumerate(mechanism.examples)
 } | {"toeplitz": (Toeplitz(coefficients=(1.0, 0.5, 0.25) + 9 * (0.0,)), SERVED)}  # of no mechanism
-# Vectors of the model's size that each keeps after ROUNDS rounds, as its source says; of others the slow twin decides.
+# Vectors of the model's size that each keeps after ROUNDS rounds, as its source says; of others the slow reference
+# decides.
 MEMORY = {
     "independent 0": 0,
     "tree 0": 4,
@@ -172,7 +173,7 @@ class TestEveryMechanism:
     def test_a_wish_that_was_settled_is_the_same_strategy(self, example: ChosenMechanism) -> None:
         _, served = made(example.mechanism, example.parameters)
         settled = example.settled(served)
-        assert not settled.parameters.is_wish and settled.settled(served) == settled
+        assert not settled.parameters.needs_design and settled.settled(served) == settled
         assert settled.strategy(served) == example.strategy(served)
         if example.mechanism.matrix is not None:
             assert isinstance(example.strategy(served), example.mechanism.matrix)

@@ -73,7 +73,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 @dataclass(frozen=True)
-class Whole:
+class IntArray:
     """A run that nobody stopped: what is in its folder, and what was heard on the way."""
 
     content: Mapping[str, Any]
@@ -83,16 +83,16 @@ class Whole:
 
 
 @pytest.fixture(scope="module")
-def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[MakesARun], Whole]:
-    made: dict[int, Whole] = {}
+def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[MakesARun], IntArray]:
+    made: dict[int, IntArray] = {}
 
-    def of(job: MakesARun) -> Whole:
+    def of(job: MakesARun) -> IntArray:
         if id(job) not in made:
             heard: list[tuple[Event, int]] = []
             out = tmp_path_factory.mktemp("whole") / "run"
             job.call(cache, out, lambda event: heard.append((event, threading.get_ident())))
             events, threads = zip(*heard, strict=True)
-            made[id(job)] = Whole(content(out), events, out, frozenset(threads))
+            made[id(job)] = IntArray(content(out), events, out, frozenset(threads))
         return made[id(job)]
 
     return of
@@ -152,7 +152,9 @@ class TestJobsThatMakeARun:
         assert record["schema"] and record["version"]
 
     @every_run
-    def test_events_come_in_the_thread_of_the_caller(self, job: MakesARun, whole: Callable[[MakesARun], Whole]) -> None:
+    def test_events_come_in_the_thread_of_the_caller(
+        self, job: MakesARun, whole: Callable[[MakesARun], IntArray]
+    ) -> None:
         assert whole(job).threads == {threading.get_ident()}
 
     @every_run
@@ -165,7 +167,7 @@ class TestJobsThatMakeARun:
         shares: list[float],
         cache: Cache,
         tmp_path: Path,
-        whole: Callable[[MakesARun], Whole],
+        whole: Callable[[MakesARun], IntArray],
     ) -> None:
         """Each call is stopped when it has said so large a share of what a whole run says."""
         expected = whole(job)
@@ -188,7 +190,7 @@ class TestJobsThatMakeARun:
 
     @every_run
     def test_every_file_that_it_leaves_for_readers_is_verified(
-        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         path = shutil.copytree(whole(job).path, tmp_path / "run")
         assert tacit.verify(path).holds, tacit.verify(path).failed
@@ -207,7 +209,7 @@ class TestJobsThatMakeARun:
 
     @every_run
     def test_other_arguments_are_refused_by_name(
-        self, job: MakesARun, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, job: MakesARun, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         path = shutil.copytree(whole(job).path, tmp_path / "run")
         with pytest.raises(RunError, match=job.named):
@@ -216,14 +218,14 @@ class TestJobsThatMakeARun:
 
     @every_run
     def test_damaged_notes_are_refused_or_harmless(
-        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         assert ask_of_damaged(whole(job).path, tmp_path / "run", every=4)
 
     @pytest.mark.long
     @every_run
     def test_notes_damaged_in_every_way_are_refused_or_harmless(
-        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         assert ask_of_damaged(whole(job).path, tmp_path / "run", every=1)
 
@@ -293,7 +295,7 @@ class TestRecords:
     """What pages are made from stands in the folder: `report`, `compare` and all other looks need nothing else."""
 
     @every_kind
-    def test_a_run_leaves_its_records(self, kind: str, whole: Callable[[MakesARun], Whole]) -> None:
+    def test_a_run_leaves_its_records(self, kind: str, whole: Callable[[MakesARun], IntArray]) -> None:
         path = whole(RUNS[kind]).path
         found = records(path)
         assert found.keys() == KEPT_BY[kind]
@@ -304,7 +306,7 @@ class TestRecords:
 
     @every_kind
     def test_its_pages_are_made_from_its_folder_alone(
-        self, kind: str, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, kind: str, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         """Byte by byte, with cache and models gone; nothing else below this test's folders is even opened."""
         path = whole(RUNS[kind]).path
@@ -328,7 +330,7 @@ class TestRecords:
             shutil.copytree(tmp_path / "kept", path)
 
     def test_runs_are_compared_by_their_folders_alone(
-        self, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, cache: Cache, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         one, other = (shutil.copytree(whole(RUNS["train"]).path, tmp_path / name) for name in ("one", "other"))
         beside = tacit.compare(one, other).to_record()
@@ -340,7 +342,7 @@ class TestRecords:
 
     @every_kind
     def test_a_page_is_a_function_of_its_record(
-        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[MakesARun], Whole]
+        self, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         """The same bytes twice, from whatever folder, whatever the time is; of the page to publish from what may be
         published alone.
@@ -361,7 +363,7 @@ class TestRecords:
             assert alone and alone == {name: written[0][name] for name in written[0] if name.startswith("report/")}
 
     @pytest.mark.parametrize("kind", [kind for kind in RUNS if len(KEPT_BY[kind]) == 2])
-    def test_nothing_exact_is_in_what_may_be_published(self, kind: str, whole: Callable[[MakesARun], Whole]) -> None:
+    def test_nothing_exact_is_in_what_may_be_published(self, kind: str, whole: Callable[[MakesARun], IntArray]) -> None:
         """The record to publish lacks every part that the other has of the simulation."""
         found = records(whole(RUNS[kind]).path)
         exact = {"simulation_only", "simulation", "exact", "curves", "test", "tested", "validated", "loss", "seconds"}
@@ -371,7 +373,9 @@ class TestRecords:
         assert not exact & public and exact & everything
 
     @every_kind
-    def test_a_changed_record_is_noticed(self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]) -> None:
+    def test_a_changed_record_is_noticed(
+        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
+    ) -> None:
         for name in KEPT_BY[kind]:
             path = shutil.copytree(whole(RUNS[kind]).path, tmp_path / name.partition("/")[0])
             record = json.loads((path / name).read_text(encoding="utf-8"))
@@ -389,7 +393,7 @@ class TestRecords:
 
     @pytest.mark.parametrize("kind", [kind for kind in RUNS if kind not in FROM_THE_JOURNAL])
     def test_what_is_not_understood_is_refused_by_name(
-        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         """Under digests and seals that fit."""
         changes: dict[str, tuple[Callable[[Any], Any], str]] = {
@@ -410,7 +414,7 @@ class TestRecords:
 
     @every_kind
     def test_a_run_of_the_format_before_is_refused_by_name(
-        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], Whole]
+        self, kind: str, tmp_path: Path, whole: Callable[[MakesARun], IntArray]
     ) -> None:
         path = shutil.copytree(whole(RUNS[kind]).path, tmp_path / "run")
         for name in KEPT_BY[kind]:

@@ -55,7 +55,7 @@ from tacit.networks.language_model import (
 from tacit.networks.metrics import Counts, counts_of
 from tacit.networks.model_files import WEIGHTS
 from tacit.networks.models import MODELS
-from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, Step, held
+from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, SgdStep, held
 from tacit.recipe import Recipe
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
@@ -76,7 +76,7 @@ def begun(network: LanguageModel, seed: int = 0) -> Any:
 
 def ranked(model: HeldModel, text: Any) -> list[Counts]:
     """The counts of a text by the model alone, and by it with a cache of that text."""
-    own = UserCache.of(text, model.vocabulary)
+    own = UserCache.from_sentences(text, model.vocabulary)
     return [counts_of(each, np).host() for each in rank(model, model.batches(text, 2), own, [ALONE, Mix(0.1, 0.2)])]
 
 
@@ -174,7 +174,7 @@ class TestEveryNetwork:
     def test_its_way_on_a_device_is_the_padded_one(self, network: LanguageModel, group: str, proximal: float) -> None:
         """Two steps over batches of two, then the ranks: the same but for rounding."""
         parameters = begun(network, 5)
-        step = Step(network.groups()[group], 0.5, proximal)
+        step = SgdStep(network.groups()[group], 0.5, proximal)
         text, left = SENTENCES[:3], []
         for start in (held(network, parameters), Padded(network, parameters)):
             before, model, batches = ranked(start, text), start.copy(), start.batches(text, 2)

@@ -1,6 +1,6 @@
 """What every mechanism owes: the noise it streams is the noise of the strategy that it declares.
 
-Its slow twin is `dense`, here applied to the seeds in float64. Of a kind of strategy that is not listed here, an
+Its slow reference is `dense`, here applied to the seeds in float64. Of a kind of strategy that is not listed here, an
 example of the catalogue is tried.
 """
 
@@ -277,7 +277,7 @@ def test_rounds_are_played_again_from_their_keys(strategy: Strategy, whole: int,
         keys.insert(0, state.keys[0])
     if whole == at:
         before = saved_and_loaded(state)
-    again = stream.again(before, np.array(keys[: at - whole], np.uint8).reshape(-1, 32))
+    again = stream.replayed(before, np.array(keys[: at - whole], np.uint8).reshape(-1, 32))
     for one, other in zip(state, again, strict=True):
         assert one.dtype == other.dtype and one.shape == other.shape and one.tobytes() == other.tobytes()
 

@@ -12,7 +12,7 @@ from scipy.stats import ks_2samp
 from tacit.data import ClientText
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery import collect
-from tacit.discovery.collect import AtOnce, DiscoverQuestion, OneByOne, SecurelySummed
+from tacit.discovery.collect import AtOnce, DiscoverQuestion, SecurelySummed, UsersOneByOne
 from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
@@ -23,7 +23,7 @@ from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements.local_releases import LocalReports
 from tacit.text.alphabet import Alphabet
 
-COLLECTORS: list[Any] = [AtOnce, OneByOne, SecurelySummed]
+COLLECTORS: list[Any] = [AtOnce, UsersOneByOne, SecurelySummed]
 NO_NOISE = 30.0  # an epsilon at which a report is its answer but with probability 1e-11
 ABC = Alphabet("abc")
 PREFIXES = PrefixQuestion(prefixes=("",), alphabet=ABC, depth=5)
@@ -150,7 +150,7 @@ def test_sums_are_of_one_law(typed: TypedWords, randomizer: str) -> None:
     wrong = replace(asked, settings=replace(asked.settings, local_epsilon=1.0))
     slow, fast, other = (
         np.array([asked_of(of(typed=typed, assignment=2, seed=8), replace(each, round=n)).values for n in range(300)])
-        for of, each in ((OneByOne, asked), (AtOnce, replace(asked)), (AtOnce, wrong))
+        for of, each in ((UsersOneByOne, asked), (AtOnce, replace(asked)), (AtOnce, wrong))
     )
     same = [ks_2samp(slow[:, answer], fast[:, answer]).pvalue for answer in range(PREFIXES.domain)]
     apart = [ks_2samp(slow[:, answer], other[:, answer]).pvalue for answer in range(PREFIXES.domain)]

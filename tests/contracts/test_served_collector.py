@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from tests.contracts.training_tasks import KEY, SEED, encoded, task_of
 from tests.support.server.documents import a_plan
-from tests.support.server.sealing import Here, keepers_in, sealed_plan
+from tests.support.server.sealing import Here, decryptors_in, sealed_plan
 from tests.support.server.served import check_in
 from tests.support.server.stores import Clock, quick_folder, sqlite_store
 from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
@@ -25,21 +25,21 @@ from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, ti
 from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
 from tacit.privacy.separation import DeviceSeparation
-from tacit.protocol.bodies import Report, read_model, sha256
+from tacit.protocol.bodies import ReportBody, read_model, sha256
 from tacit.protocol.messages import Assignment
 from tacit.protocol.signing import OperatorKey, digest
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import document
 from tacit.training import Learner, RoundPlan, TrainQuestion
 from tacit.training.device_part import report_of
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 
 OPERATOR = OperatorKey(bytes(32))
 
@@ -70,28 +70,28 @@ class Network:
         task: TrainQuestion,
         cohort: Sequence[int],
         workers: int,
-        keepers: Sequence[Here] = (),
+        decryptors: Sequence[Here] = (),
     ) -> None:
-        """keepers: reports are sealed where there are any."""
-        self._keepers = list(keepers)
+        """decryptors: reports are sealed where there are any."""
+        self._decryptors = list(decryptors)
         self._learner, self._task, self._cohort = learner, task, list(cohort)
         self.clock = Clock()
-        self.store, self.blobs = sqlite_store(folder, self.clock), Blobs.open(f"file://{folder / 'blobs'}")
+        self.store, self.blobs = sqlite_store(folder, self.clock), BlobStore.open(f"file://{folder / 'blobs'}")
         self.workers = [self._worker(f"{number:032x}") for number in range(workers)]
         self.applications = [application(each) for each in self.workers]
         self.bodies: list[bytes] = []
         self.updates: list[bytes] = []
 
     def _worker(self, name: str) -> Services:
-        sums = PartialSums(self.store, self.blobs, name, buried=lambda: None)
+        sums = PartialSums(self.store, self.blobs, name, evicted=lambda: None)
         snapshot = Snapshot(self.store)
         return Services(store=self.store, blobs=self.blobs, key=OPERATOR, worker=name, snapshot=snapshot, sums=sums)
 
     def collected(self) -> Answered:
         """The round, as a coordinator collects it."""
         made = a_plan(run="tiny")
-        if self._keepers:
-            made = sealed_plan(self._keepers, threshold=self._task.report_goal, run="tiny")
+        if self._decryptors:
+            made = sealed_plan(self._decryptors, threshold=self._task.report_goal, run="tiny")
         self._plan = made
         signed = OPERATOR.plan(made).model_dump_json()
         round_states.enter_run(
@@ -101,7 +101,13 @@ class Network:
         assert lease is not None
         times = RoundTimes(over_selection=1.0, attempts=1)
         collector = ServedRounds(
-            self.store, self.blobs, OPERATOR, document=document, times=times, keepers=self._keepers, wait=self.wait
+            self.store,
+            self.blobs,
+            OPERATOR,
+            document=document,
+            times=times,
+            decryptors=self._decryptors,
+            wait=self.wait,
         )
         collector.serve(made, lease)
         return collector.collect((), self._task, seed=bytes(32))[0]
@@ -128,16 +134,16 @@ class Network:
         answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
         asked = given.signed_task.task
-        model = read_model((await http.get(asked.content.path)).content, asked.asking(TrainingAsked).parameters)
+        model = read_model((await http.get(asked.content.path)).content, asked.asking(TrainDocument).parameters)
         task = replace(
             self._task,
             model=jnp.asarray(model),
-            clip_norm=asked.asking(TrainingAsked).clip_norm,
-            clip_estimate=asked.asking(TrainingAsked).clip_estimate,
-            loss_bound=asked.asking(TrainingAsked).loss_bound,
+            clip_norm=asked.asking(TrainDocument).clip_norm,
+            clip_estimate=asked.asking(TrainDocument).clip_estimate,
+            loss_bound=asked.asking(TrainDocument).loss_bound,
         )
         made = report_of(self._learner.work(task.client), task, client, seed=SEED)
-        report = Report(made.update, made.usable, made.short, made.bounded_loss)
+        report = ReportBody(made.update, made.usable, made.short, made.bounded_loss)
         body = body_of(self._plan, asked, report, given.assignment, draw=os.urandom)
         self.bodies.append(body)
         self.updates.append(made.update.tobytes())
@@ -147,7 +153,7 @@ class Network:
 
 
 def asked_one_by_one(learner: Learner, plan: RoundPlan, task: TrainQuestion) -> Answered:
-    made = OneByOne(learner, cohorts_of(learner, plan, KEY))
+    made = DevicesOneByOne(learner, cohorts_of(learner, plan, KEY))
     return made.collect(made.init(), task, seed=SEED)[0]
 
 
@@ -197,9 +203,9 @@ def test_sealed_the_sum_is_that_of_encoded_reports(
     task = encoded(task_of(learner, plan), learner)
     slow = asked_one_by_one(learner, plan, task)
     assert not isinstance(slow.clients, int)
-    keepers = keepers_in(tmp_path, count=4)
-    keepers[1].away = True
-    network = Network(folder, learner, for_devices(task), slow.clients.tolist(), workers=2, keepers=keepers)
+    decryptors = decryptors_in(tmp_path, count=4)
+    decryptors[1].away = True
+    network = Network(folder, learner, for_devices(task), slow.clients.tolist(), workers=2, decryptors=decryptors)
     assert_same_bits(network.collected(), slow)
     stored = {file: file.read_bytes() for file in folder.rglob("*") if file.is_file()}
     spooled = [content for file, content in stored.items() if "sealed" in file.parts]

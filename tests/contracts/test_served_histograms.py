@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.server.phones import TIMES, Phones
-from tests.support.server.sealing import Here, keepers_in
+from tests.support.server.sealing import Here, decryptors_in
 from tests.support.server.stores import quick_folder
 from tests.support.training.tiny import SETTINGS
 
@@ -90,17 +90,17 @@ def everybody(cache: Path) -> list[int]:
     return [int(client) for client in first_asked(Cache.open(cache).clients("test"), 0)]
 
 
-def file_of(world: World, said: dict[str, Any], keepers: list[Here] | None = None, **changed: Any) -> str:
+def file_of(world: World, said: dict[str, Any], decryptors: list[Here] | None = None, **changed: Any) -> str:
     deployment: dict[str, Any] = {"population": "phones", "devices": 1000, "over_selection": 1.0}
-    if keepers:
-        lines = [f"http://127.0.0.1:1 {each.desk.identity} {each.desk.box}" for each in keepers]
-        deployment |= {"keepers": lines, "corrupt_keepers": 1}
+    if decryptors:
+        lines = [f"http://127.0.0.1:1 {each.desk.identity} {each.desk.box}" for each in decryptors]
+        deployment |= {"decryptors": lines, "corrupt_decryptors": 1}
     models = {"models": list(map(str, world[1:]))} if said["kind"] == "evaluate" else {"model": str(world[1])}
     return tomli_w.dumps({**said, **models, "release": RELEASE, "deployment": deployment, **changed})
 
 
-def job(world: World, said: dict[str, Any], keepers: list[Here] | None = None, **changed: Any) -> Any:
-    found = job_of(file_of(world, said, keepers, **changed), where="the test").placed(None)
+def job(world: World, said: dict[str, Any], decryptors: list[Here] | None = None, **changed: Any) -> Any:
+    found = job_of(file_of(world, said, decryptors, **changed), where="the test").placed(None)
     assert job_of(found.to_toml(), where="the same").to_toml() == found.to_toml()
     return found
 
@@ -109,9 +109,9 @@ def job(world: World, said: dict[str, Any], keepers: list[Here] | None = None, *
 def test_devices_over_http_count_what_a_simulation_counts(
     kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Opened]
 ) -> None:
-    keepers = keepers_in(tmp_path, count=kept)
-    asked = job(world, EVALUATION, keepers)
-    phones = Phones(folder, world[0], everybody(world[0]), keepers)
+    decryptors = decryptors_in(tmp_path, count=kept)
+    asked = job(world, EVALUATION, decryptors)
+    phones = Phones(folder, world[0], everybody(world[0]), decryptors)
     phones.serve(asked, tmp_path / "served")
     reported = [turn for turn in phones.turns if turn.what == "reported"]
     assert len(reported) == CLIENTS and {turn.zcdp for turn in reported} == {5000.0}
@@ -133,7 +133,7 @@ def test_devices_over_http_count_what_a_simulation_counts(
     said = tacit.statement(tmp_path / "served").markdown()
     for words in ("counts itself in one cell of each histogram", "transparency log (RFC 9162)", "Device level"):
         assert words in said
-    assert ("keepers together" in said) == bool(kept)
+    assert ("decryptors together" in said) == bool(kept)
     assert tacit.verify(tmp_path / "served").holds
     assert all(line.complaint is None for line in verify_log(tmp_path / "served", str(folder / "operator.log")))
     assert_no_report_is_stored(folder, phones)
@@ -168,14 +168,14 @@ def test_half_of_the_devices_design_policies_and_the_others_judge_them(
 def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[int]:
     """What these clients count, each by the device's own function."""
     from tacit.evaluation.counts.histograms import Buckets
-    from tacit.evaluation.device_part import Network, StrategiesAsked
-    from tacit.evaluation.personalize.gate import GateRule, Policy
+    from tacit.evaluation.device_part import NetworkWithParameters, StrategiesQuestion
+    from tacit.evaluation.personalize.gate import GatePolicy, GateRule
     from tacit.keyboard.model_folder import load_model
 
     judged = None
     if policies is not None:
         judged = tuple(
-            Policy(
+            GatePolicy(
                 name=each["name"],
                 buckets=Buckets(tuple(each["cuts"])),
                 rules=tuple(rule and GateRule(**rule) for rule in each["rules"]),
@@ -183,7 +183,9 @@ def asked_of(world: World, clients: list[int], policies: Any, job: Any) -> list[
             for each in policies
         )
     model = load_model(world[1])
-    asks = StrategiesAsked(model=Network(model.network, model.parameters), settings=job.settings, policies=judged)
+    asks = StrategiesQuestion(
+        model=NetworkWithParameters(model.network, model.parameters), settings=job.settings, policies=judged
+    )
     layout = ReportLayout(sizes=tuple(each.size for each in asks.histograms.values()))
     return sum(layout.counted(asks.cells_of(Cache.open(world[0]), client)).astype(int) for client in clients).tolist()
 

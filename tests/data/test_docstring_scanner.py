@@ -1,4 +1,4 @@
-"""Docstrings found by scanning are those of the syntax tree, the slow twin."""
+"""Docstrings found by scanning are those of the syntax tree, the slow reference."""
 
 import ast
 import random
@@ -16,7 +16,7 @@ STDLIB = Path(sysconfig.get_path("stdlib"))
 
 
 def parsed(source: str) -> list[str]:
-    """The slow twin: every owner of a docstring in the order of lines."""
+    """The slow reference: every owner of a docstring in the order of lines."""
     owners = [node for node in ast.walk(ast.parse(source)) if isinstance(node, OWNERS)]
     owners.sort(key=lambda node: getattr(node, "lineno", 0))
     return [document for owner in owners if (document := ast.get_docstring(owner))]

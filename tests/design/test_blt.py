@@ -54,7 +54,7 @@ def log_gaps(draw: st.DrawFn, narrowest: float = -9.0) -> np.ndarray:
 
 
 def blt_at(places: np.ndarray) -> Blt:
-    at = Candidates.of(np.exp(places))
+    at = Candidates.from_gaps(np.exp(places))
     return Blt(theta=tuple(np.exp(-at.decay).tolist()), omega=tuple(at.omega.tolist()))
 
 
@@ -238,7 +238,7 @@ def test_many_candidates_are_many_single_ones() -> None:
 @given(places=log_gaps(-30.0))
 def test_every_row_of_gaps_is_a_blt(places: np.ndarray) -> None:
     """Positive weights that sum to at most 1, decays in (0, 1], and an inverse of which the coordinates know."""
-    at = Candidates.of(np.exp(places))
+    at = Candidates.from_gaps(np.exp(places))
     blt = blt_at(places)
     assert math.fsum(blt.omega) <= 1 + 1e-15
     if places.min() > -7:
@@ -282,7 +282,7 @@ def bananas(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_a_curved_valley_is_followed() -> None:
     starts = np.array([[-1.2, 1.0], [3.0, -3.0], [0.0, 0.0], [1.0, 1.0]])
     for chosen in (starts, starts[:1], starts[1:2]):
-        point, value = minimise(bananas, chosen, Effort(least=1e-14, patience=1e9))
+        point, value = minimise(bananas, chosen, Effort(min_gain=1e-14, patience=1e9))
         assert point == pytest.approx([1.0, 1.0], abs=1e-5)
         assert value == pytest.approx(0.0, abs=1e-10)
 

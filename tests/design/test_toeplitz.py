@@ -1,4 +1,4 @@
-"""Banded Toeplitz designs: the published losses, the slow twin of the gradient, and no coefficient that rises."""
+"""Banded Toeplitz designs: the published losses, the slow reference of the gradient, and no coefficient that rises."""
 
 import json
 import math

@@ -21,7 +21,7 @@ def workloads(draw: st.DrawFn) -> Workload:
 
 
 def matrix_of(workload: Workload, rounds: int) -> Array:
-    """The slow twin: P R M by three matrices."""
+    """The slow reference: P R M by three matrices."""
     beta, age = workload.momentum, np.subtract.outer(np.arange(rounds), np.arange(rounds))
     power = beta ** np.maximum(age, 0)
     steps = power * (age == 0) + beta * power if workload.nesterov else power

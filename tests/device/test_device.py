@@ -44,7 +44,7 @@ from tacit.errors import DeviceError, InputError
 from tacit.protocol.bodies import read_report
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import digest
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainQuestion
 from tacit.training.device_part import report_of
@@ -54,22 +54,22 @@ from tacit.training.secure_updates import RoundEncoding
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
     """What the simulation's device reports."""
     secure = None
-    if task.asking(TrainingAsked).encoded is not None:
+    if task.asking(TrainDocument).encoded is not None:
         secure = RoundEncoding(
-            encoding=task.asking(TrainingAsked).encoded.encoding(),
-            signs=bytes.fromhex(task.asking(TrainingAsked).encoded.signs),
-            clip_estimate=task.asking(TrainingAsked).clip_estimate,
-            loss_bound=task.asking(TrainingAsked).loss_bound,
+            encoding=task.asking(TrainDocument).encoded.encoding(),
+            signs=bytes.fromhex(task.asking(TrainDocument).encoded.signs),
+            clip_estimate=task.asking(TrainDocument).clip_estimate,
+            loss_bound=task.asking(TrainDocument).loss_bound,
         )
     client = ClientTraining(**CLIENT.model_dump())
     asked = TrainQuestion(
         round=task.round,
         model=jnp.asarray(model),
         client=client,
-        clip_norm=task.asking(TrainingAsked).clip_norm,
-        clip_estimate=task.asking(TrainingAsked).clip_estimate,
+        clip_norm=task.asking(TrainDocument).clip_norm,
+        clip_estimate=task.asking(TrainDocument).clip_estimate,
         report_goal=6,
-        loss_bound=task.asking(TrainingAsked).loss_bound,
+        loss_bound=task.asking(TrainDocument).loss_bound,
         secure=secure,
     )
     return report_of(tiny_learner(cache).work(client), asked, 0, seed=SEED)
@@ -395,7 +395,7 @@ def test_a_policy_of_ones_own(tmp_path: Path) -> None:
         ("budget_zcdp = nan", "budget_zcdp=nan must be above 0"),
         ("kinds = []", "must name some of train"),
         ("aggregation = ['open']", "must name some of plain, encoded, sealed"),
-        ("keepers = ['x']", "is no key; give 64 hexadecimal digits"),
+        ("decryptors = ['x']", "is no key; give 64 hexadecimal digits"),
         ("smallest_cohort = 0", "is below 1"),
         ("split = 'random:0.8'", "is unknown"),
         ("[eligibility]\nleast_battery = 101", "is no percentage"),

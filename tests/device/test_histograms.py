@@ -18,11 +18,11 @@ from tacit.device.count import CountHandler, count_cost
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
-from tacit.evaluation.device_part import StrategiesAsked, no_report
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.evaluation.device_part import StrategiesQuestion, no_report
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
-from tacit.protocol.count import HistogramsAsked
+from tacit.protocol.count import HistogramsDocument
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask, SignedTask
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.server.count_files import ServedEvaluation
@@ -43,7 +43,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
     job = ServedEvaluation(
         devices=RealDevices(name="asked", deployment=deployment),
         models=(world[1],),
-        release=ReleasePrice(zcdp=0.5, delta=1e-6),
+        release=ReleaseCost(zcdp=0.5, delta=1e-6),
         settings=EvaluationSettings(clients=2, sentences=4, words=6),
     )
     with quick_folder() as folder:
@@ -54,14 +54,14 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         found = attempts(phones.store, "asked")
         task = SignedTask.model_validate_json(found[0].signed_task).task
         assert phones.plan is not None and len(phones.turns) == 1
-        from tacit.evaluation.device_part import ModelsAsked, Network
+        from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
         from tacit.keyboard.model_folder import load_model
         from tacit.protocol.bodies import model_body
         from tacit.server.count import content_of
 
         model = load_model(world[1])
-        network = Network(model.network, model.parameters)
-        content = model_body(content_of(ModelsAsked(models=(network,), sentences=4, words=6)))
+        network = NetworkWithParameters(model.network, model.parameters)
+        content = model_body(content_of(ModelsQuestion(models=(network,), sentences=4, words=6)))
         yield phones.plan, task, content, phones.turns
 
 
@@ -117,13 +117,13 @@ def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> N
 def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path, Path], asked: Any) -> None:
     plan, task, content, _ = asked
     doing = CountHandler(OwnText(world[0], 0, None))
-    cells = task.asking(HistogramsAsked).cells
+    cells = task.asking(HistogramsDocument).cells
     for changed, said in (
         ({"cells": (*cells, 5)}, "asks for 2 histograms, and its plan for 1"),
         ({"cells": (cells[0] + 1,)}, "asks for other histograms than its plan"),
         ({"local_epsilon": 1.0}, "wants local_epsilon=1.0, and its plan None"),
-        ({"parameters": (task.asking(HistogramsAsked).parameters[0] - 1,)}, "the file is not one tensor"),
-        ({"parameters": (1, task.asking(HistogramsAsked).parameters[0] - 1)}, "2 models came, and its plan has 1"),
+        ({"parameters": (task.asking(HistogramsDocument).parameters[0] - 1,)}, "the file is not one tensor"),
+        ({"parameters": (1, task.asking(HistogramsDocument).parameters[0] - 1)}, "2 models came, and its plan has 1"),
     ):
         wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
         with pytest.raises(TaskRefused, match=said):
@@ -184,7 +184,7 @@ def test_no_refusal_tells_when_its_owner_typed(
         kept.add(text.keeps(split))
         if not text.keeps(split):  # no model is asked then
             nobody: Any = None
-            asks = StrategiesAsked(model=nobody, settings=PersonalizationSettings(split=split))
+            asks = StrategiesQuestion(model=nobody, settings=PersonalizationSettings(split=split))
             np.testing.assert_array_equal(doing._cells("personalize", asks), no_report(asks.histograms))
     assert kept == {True, False}
 
@@ -226,12 +226,12 @@ def test_an_epsilon_that_no_randomizer_has_is_refused(asked: Any) -> None:
 
 
 def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:
-    from tacit.evaluation.in_plan import AskedInPlan
+    from tacit.evaluation.in_plan import QuestionOfPlan
 
     network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n'
     recipe = network + "[settings.strategies.a]\nlearning_rate = 1.0\n"
-    said = AskedInPlan(kind="personalize", recipe=recipe, words=60)
-    model = np.zeros(asked[1].asking(HistogramsAsked).parameters[0], np.float32)
+    said = QuestionOfPlan(kind="personalize", recipe=recipe, words=60)
+    model = np.zeros(asked[1].asking(HistogramsDocument).parameters[0], np.float32)
     for name, place, complaint in (("one strategy", 1, "names strategy 1"), ("mine", 0, "no device knows")):
         policy = {"name": name, "cuts": (), "rules": ({"strategy": place, "level": 1.0},)}
         with pytest.raises(InputError, match=complaint):

@@ -62,7 +62,7 @@ def cost_with(plan: Plan, matrix: Matrix) -> TrainCost:
     noise=st.floats(0.5, 20.0),
     least=st.sampled_from([-1.0, 0.0]),
 )
-def test_the_device_finds_the_price_that_the_accountant_has(
+def test_the_device_finds_the_cost_that_the_accountant_has(
     limits: Participation, bands: int, seed: int, noise: float, least: float
 ) -> None:
     rounds = limits.rounds

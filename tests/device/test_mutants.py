@@ -135,21 +135,21 @@ MUTANTS = {
         "for lag in range(1, bands):",
         "for lag in range(0):",
         MATRICES,
-        "price or pays",
+        "cost or pays",
     ),
     "that updates may push either way": Mutant(
         "privacy/sensitivity_matrix.py",
         "2 * float(np.abs((columns[early, lag:] * columns[early + lag, : bands - lag]).sum(axis=1)).sum())",
         "2 * float((columns[early, lag:] * columns[early + lag, : bands - lag]).sum())",
         MATRICES,
-        "price",
+        "cost",
     ),
     "how often a device may come": Mutant(
         "device/train_cost.py",
         "worst = participation if bounded else Participation",
         "worst = participation if False else Participation",
         MATRICES,
-        "price",
+        "cost",
     ),
 }
 

@@ -1,7 +1,7 @@
 """No sequence of tasks, crashes, clocks, copies and reinstallations makes a device take part too often, or too dearly.
 
-The slow twin is the operator's own list of what left the device, by the true time; nothing of the device is asked. What
-the list cost is counted by its exact rounds from the dense strategy matrix.
+The slow reference is the operator's own list of what left the device, by the true time; nothing of the device is asked.
+What the list cost is counted by its exact rounds from the dense strategy matrix.
 """
 
 import shutil
@@ -27,7 +27,7 @@ from tacit.privacy.strategy import PUBLISHED_BLT
 from tacit.protocol.messages import Plan, Separation
 
 BUDGET = 0.12  # reached by a few participations in two runs
-PRICED = "blt-b400"
+COSTS_KEPT = "blt-b400"
 MOST = 4  # participations in a run
 LASTS = 10 * HOUR  # a round
 MEMORY = Path("/dev/shm")  # where nothing waits for a disk, on machines that have it
@@ -230,7 +230,7 @@ def apart(world: World) -> None:
 
 def cost(rounds: list[int], plan: Plan) -> float:
     """rho of contributions in just these rounds: |C u|^2 / (2 z^2), u one in each of them; C has no negative entry."""
-    matrix = PUBLISHED_BLT[PRICED.removeprefix("blt-")].dense(plan.privacy.rounds)
+    matrix = PUBLISHED_BLT[COSTS_KEPT.removeprefix("blt-")].dense(plan.privacy.rounds)
     assert (matrix >= 0).all()
     return float((matrix[:, rounds].sum(axis=1) ** 2).sum() / (2 * plan.privacy.noise_multiplier**2))
 

@@ -22,26 +22,26 @@ from tests.support.device.operator import (
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
-from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, WordsAsked
-from tacit.protocol.messages import Aggregation, Plan, Separation
+from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument
+from tacit.protocol.messages import AggregationSettings, Plan, Separation
 from tacit.protocol.signing import OperatorKey, digest
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
 Changes = dict[str, Any]
-SEALED = Aggregation(
+SEALED = AggregationSettings(
     kind="sealed", threshold=3, keepers=("ab" * 32, "cd" * 32), boxes=("12" * 32, "34" * 32), corrupt=1, contributors=()
 )
-A_QUESTION = WordsAsked(
+A_QUESTION = DiscoverDocument(
     kind="discover",
-    question=ListedWordsAsked(about="words", words=("pizza",)),
-    reports=LocalReportsAsked(local_epsilon=1.0, contributions=1, sampler="random", randomizer="k-ary"),
+    question=ListedWordsDocument(about="words", words=("pizza",)),
+    reports=LocalReportsDocument(local_epsilon=1.0, contributions=1, sampler="random", randomizer="k-ary"),
 )
 
 
-def refused(operator: Operator, turn: Turn, why: str) -> None:
+def refused(operator: Operator, turn: SessionOutcome, why: str) -> None:
     assert turn.what == "refused" and why in turn.says, str(turn)
     assert turn.says[0].islower() and turn.says.endswith(".") and turn.spent == 0
     assert not operator.received and all(not each.content for each in operator.asked if each.method != "POST")
@@ -197,14 +197,14 @@ STRICT: dict[str, tuple[str, Changes, Changes]] = {
     "report": ("above largest_report_mb=0.001", {"largest_report_mb": 0.001}, {}),
     "length of a round": ("above longest_round_hours=0.5", {"longest_round_hours": 0.5}, {}),
     "budget": ("and budget_zcdp=0.001", {"budget_zcdp": 0.001}, {}),
-    "keepers": (
-        "none of the policy's keepers",
-        {"keepers": ("ef" * 32,)},
+    "decryptors": (
+        "none of the policy's decryptors",
+        {"decryptors": ("ef" * 32,)},
         {"text": recipe_text(**SECURE), "aggregation": SEALED},
     ),
-    "corrupt keepers": (
-        "below corrupt_keepers=2",
-        {"corrupt_keepers": 2},
+    "corrupt decryptors": (
+        "below corrupt_decryptors=2",
+        {"corrupt_decryptors": 2},
         {"text": recipe_text(**SECURE), "aggregation": SEALED},
     ),
 }
@@ -312,7 +312,7 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
 def test_a_model_of_another_size(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     task = operator.task(plan, 0)
-    smaller = task.asking(TrainingAsked).model_copy(update={"parameters": task.asking(TrainingAsked).parameters - 1})
+    smaller = task.asking(TrainDocument).model_copy(update={"parameters": task.asking(TrainDocument).parameters - 1})
     operator.assign(plan, task.model_copy(update={"asks": smaller}))
     refused(operator, once(operator, cache.path, tmp_path), "the file is not one tensor")
 

@@ -75,12 +75,12 @@ def checked_in(connection: Connection) -> Any:
 
 
 def asked(answer: Callable[[httpx.Request], httpx.Response]) -> Any:
-    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+    with connected(Server.from_url(SERVER), through=Wire(answer)) as connection:
         return checked_in(connection)
 
 
 def fetched(answer: Callable[[httpx.Request], httpx.Response], folder: Path) -> bytes:
-    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+    with connected(Server.from_url(SERVER), through=Wire(answer)) as connection:
         return file_of(Ask(method="GET", path=PATH, file=FILE), FILE, connection, folder)
 
 
@@ -91,7 +91,7 @@ def fetched(answer: Callable[[httpx.Request], httpx.Response], folder: Path) -> 
     "url", ["https://fl.example", "https://10.0.0.1:8443", "http://127.0.0.1:80", "http://[::1]:8"]
 )
 def test_a_server_is_https_or_this_machine(url: str) -> None:
-    assert Server.at(url).url == url
+    assert Server.from_url(url).url == url
 
 
 @pytest.mark.parametrize(
@@ -103,11 +103,11 @@ def test_a_server_is_https_or_this_machine(url: str) -> None:
 )
 def test_no_other_is_asked(url: str) -> None:
     with pytest.raises(InputError, match=r"is no server's address|has no TLS"):
-        Server.at(url)
+        Server.from_url(url)
 
 
 def test_over_a_socket() -> None:
-    with serving(idle) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
+    with serving(idle) as port, connected(Server.from_url(f"http://127.0.0.1:{port}")) as connection:
         for _ in range(2):
             assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
 
@@ -122,13 +122,13 @@ def test_certificates_are_checked(believed: tuple[Path, Path]) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*believed)
     with serving(idle, context) as port:
-        server = Server.at(f"https://127.0.0.1:{port}")
+        server = Server.from_url(f"https://127.0.0.1:{port}")
         with connected(server) as connection, pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
             checked_in(connection)
         with connected(server, certificates=believed[0]) as connection:
             assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
         with (
-            connected(Server.at(f"https://localhost:{port}"), certificates=believed[0]) as connection,
+            connected(Server.from_url(f"https://localhost:{port}"), certificates=believed[0]) as connection,
             pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),
         ):
             checked_in(connection)
@@ -139,7 +139,7 @@ def test_one_side_speaks_tls_and_the_other_does_not(believed: tuple[Path, Path])
     context.load_cert_chain(*believed)
 
     def said(url: str) -> str:
-        with connected(Server.at(url)) as connection, pytest.raises(ServerError) as error:
+        with connected(Server.from_url(url)) as connection, pytest.raises(ServerError) as error:
             checked_in(connection)
         assert not error.value.final
         return str(error.value)
@@ -158,7 +158,7 @@ def test_who_hung_up_comes_on_a_connection_of_its_own() -> None:
         places.append(handler.client_address)
         idle(handler)
 
-    with serving(answer) as port, connected(Server.at(f"http://127.0.0.1:{port}")) as connection:
+    with serving(answer) as port, connected(Server.from_url(f"http://127.0.0.1:{port}")) as connection:
         for _ in range(2):
             checked_in(connection)
             checked_in(connection)
@@ -171,7 +171,7 @@ def test_what_is_no_certificate_is_said(tmp_path: Path) -> None:
     (tmp_path / "pem").write_text("none")
     with (
         pytest.raises(InputError, match="has no certificates"),
-        connected(Server.at("https://a.example"), certificates=tmp_path / "pem"),
+        connected(Server.from_url("https://a.example"), certificates=tmp_path / "pem"),
     ):
         pass
 
@@ -180,7 +180,7 @@ def test_nobody_answers() -> None:
     with serving(idle) as port:
         pass
     with (
-        connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
+        connected(Server.from_url(f"http://127.0.0.1:{port}")) as connection,
         pytest.raises(ServerError, match="cannot be spoken to") as error,
     ):
         checked_in(connection)
@@ -220,7 +220,7 @@ def test_a_server_that_answers_for_ever_is_left(answer: Callable[[Any], None]) -
     ask = next(requests.check_in(CHECK_IN))
     with (
         serving(answer) as port,
-        connected(Server.at(f"http://127.0.0.1:{port}")) as connection,
+        connected(Server.from_url(f"http://127.0.0.1:{port}")) as connection,
         pytest.raises(ServerError, match=r"did not answer in time|took longer"),
     ):
         connection.answered(replace(ask, seconds=0.4))
@@ -275,7 +275,7 @@ def test_cookies_are_not_kept() -> None:
         seen.append(request.headers.get("cookie"))
         return httpx.Response(200, content=IDLE, headers={"Set-Cookie": "device=7"})
 
-    with connected(Server.at(SERVER), through=Wire(answer)) as connection:
+    with connected(Server.from_url(SERVER), through=Wire(answer)) as connection:
         checked_in(connection)
         checked_in(connection)
     assert seen == [None, None]

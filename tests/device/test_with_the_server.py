@@ -10,17 +10,17 @@ from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.protocol.bodies import Report, model_body
+from tacit.protocol.bodies import ReportBody, model_body
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.signing import digest
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.round_states import NewRound
 from tacit.server.sums.partial_sums import PartialSums
 
@@ -28,17 +28,17 @@ from tacit.server.sums.partial_sums import PartialSums
 class Ones(Zeros):
     """A trainer whose update is longest in no direction."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        parameters = task.asking(TrainingAsked).parameters
-        return Report(
-            np.full(parameters, task.asking(TrainingAsked).clip_norm / parameters**0.5, np.float32), True, None, None
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
+        parameters = task.asking(TrainDocument).parameters
+        return ReportBody(
+            np.full(parameters, task.asking(TrainDocument).clip_norm / parameters**0.5, np.float32), True, None, None
         )
 
 
 def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundTask]:
     """A worker with an open round of a plan for this vocabulary."""
     folder.mkdir()
-    store, blobs = sqlite_store(folder, Clock(NOON)), Blobs.open(f"file://{folder / 'blobs'}")
+    store, blobs = sqlite_store(folder, Clock(NOON)), BlobStore.open(f"file://{folder / 'blobs'}")
     worker, plan = Worker(), a_plan(words)
     task = worker.task(plan, round)
     round_states.enter_run(
@@ -49,7 +49,7 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
         plan=worker.key.plan(plan).model_dump_json(),
         plan_digest=digest(plan),
     )
-    Log.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan)))
+    TransparencyLog.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = round_states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
     blobs.put(model_name(task.content.sha256), model_body(worker.model))
@@ -72,7 +72,7 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
         key=worker.key,
         worker="ab" * 16,
         snapshot=Snapshot(store),
-        sums=PartialSums(store, blobs, "ab" * 16, buried=lambda: None),
+        sums=PartialSums(store, blobs, "ab" * 16, evicted=lambda: None),
     )
     worker.app = application(worker.services)
     return worker, task

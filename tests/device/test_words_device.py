@@ -19,13 +19,13 @@ from tests.support.server.words import KNOWN, stream
 from tacit.data import Cache
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.discovery.device_part import reports
 from tacit.discovery.question import PrefixQuestion
 from tacit.discovery.settings import LocalReportSettings
 from tacit.jobs.discover.job import typed_by
-from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, PrefixesAsked, WordsAsked
-from tacit.protocol.messages import UNATTESTED, Aggregation, Content, LocalPrivacy, Plan, RoundTask, Separation
+from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument, PrefixesDocument
+from tacit.protocol.messages import UNATTESTED, AggregationSettings, Content, LocalPrivacy, Plan, RoundTask, Separation
 from tacit.protocol.signing import digest
 from tacit.randomizers import device_generator
 from tacit.text.alphabet import Alphabet
@@ -66,7 +66,7 @@ def plan_of(*, claims: dict[str, Any] | None = None, sent: dict[str, Any] | None
         "code": "ab" * 32,
         "privacy": LocalPrivacy(**privacy | (claims or {})),
         "separation": Separation(rounds=ROUNDS, timer_seconds=None, clock="start"),
-        "aggregation": Aggregation(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "aggregation": AggregationSettings(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=()),
         "vocabulary": KNOWN.sha256,
         "attestation": UNATTESTED,
         "enrolment": "none",
@@ -75,7 +75,7 @@ def plan_of(*, claims: dict[str, Any] | None = None, sent: dict[str, Any] | None
 
 
 NUMBERS = itertools.count(1)
-PREFIXES = PrefixesAsked(about="prefixes", prefixes=("",), alphabet=LETTERS, depth=4, found=())
+PREFIXES = PrefixesDocument(about="prefixes", prefixes=("",), alphabet=LETTERS, depth=4, found=())
 
 
 def task_of(plan: Plan, round: int = 0, *, sent: dict[str, Any] | None = None, question: Any = PREFIXES) -> RoundTask:
@@ -88,14 +88,16 @@ def task_of(plan: Plan, round: int = 0, *, sent: dict[str, Any] | None = None, q
         attempt=0,
         task=f"{next(NUMBERS):032x}",
         content=Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}"),
-        asks=WordsAsked(kind="discover", question=question, reports=LocalReportsAsked(**{**SENT, **(sent or {})})),
+        asks=DiscoverDocument(
+            kind="discover", question=question, reports=LocalReportsDocument(**{**SENT, **(sent or {})})
+        ),
         sealed=None,
         opens=NOON,
         deadline=NOON + 3600.0,
     )
 
 
-def answered(asker: Asker, cache: Cache, state: Path, plan: Plan, task: RoundTask, **more: Any) -> Turn:
+def answered(asker: Asker, cache: Cache, state: Path, plan: Plan, task: RoundTask, **more: Any) -> SessionOutcome:
     asker.assign(plan, task)
     text = OwnText(cache.path, None, None)
     return once(asker, cache.path, state, text=text, **more)
@@ -179,7 +181,7 @@ refused(
     "lists a word twice",
     "asks nothing that can be answered",
     {},
-    {"question": ListedWordsAsked(about="words", words=("a", "a"))},
+    {"question": ListedWordsDocument(about="words", words=("a", "a"))},
 )
 
 MANY = {"local_epsilon": 1e-5, "contributions": 100_000}
@@ -204,6 +206,6 @@ def test_nothing_is_sent_where_it(name: str, cache: Cache, tmp_path: Path) -> No
 def test_who_counts_listed_words_chooses_at_random(cache: Cache, tmp_path: Path) -> None:
     """As `discover` asks them, whatever found the words."""
     asker, plan = Asker(), plan_of(sent={"sampler": "greedy"})
-    task = task_of(plan, question=ListedWordsAsked(about="words", words=("waa", "wab")))
+    task = task_of(plan, question=ListedWordsDocument(about="words", words=("waa", "wab")))
     assert answered(asker, cache, tmp_path, plan, task).what == "reported"
     assert len(load(asker.received[0][1])["words"]) == 4

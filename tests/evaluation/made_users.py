@@ -3,11 +3,11 @@
 import numpy as np
 from tests.support.keyboard.counting import counted
 
-from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
+from tacit.evaluation.personalize.outcomes import ClientOutcome, Paired, PartComparison
 from tacit.networks.metrics import TOP1, Counts
 
 
-def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts: tuple[float, ...]) -> Comparison:
+def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts: tuple[float, ...]) -> PartComparison:
     """`words` words that the global model gets right with probability `accuracy`, and each strategy with `shift` more.
 
     A tenth of the words changes sides by chance, evenly, before the shift.
@@ -20,7 +20,7 @@ def comparison(draw: np.random.Generator, *, words: int, accuracy: float, shifts
         pairs.append(Paired(right - lost, lost, gained, words - right - gained))
         hits = right - lost + gained
         personalised.append(_counts(words, hits))
-    return Comparison(baseline=_counts(words, right), personalised=tuple(personalised), paired=tuple(pairs))
+    return PartComparison(baseline=_counts(words, right), personalised=tuple(personalised), paired=tuple(pairs))
 
 
 def made_users(
@@ -56,11 +56,11 @@ def diverged(outcome: ClientOutcome) -> ClientOutcome:
     """The same device if no fine-tuning had stayed finite."""
     from dataclasses import replace
 
-    def lost(part: Comparison) -> Comparison:
+    def lost(part: PartComparison) -> PartComparison:
         right, words = int(part.baseline.sums[TOP1]), int(part.baseline.predicted)
         broken = counted(words=words, predicted=words, nats=float("inf"))
         pair = Paired(0, right, 0, words - right)
-        return Comparison(
+        return PartComparison(
             baseline=part.baseline, personalised=(broken,) * len(part.paired), paired=(pair,) * len(part.paired)
         )
 

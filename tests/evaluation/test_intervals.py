@@ -1,4 +1,4 @@
-"""Intervals against what they promise: the share of samples in which they cover the truth, and slow twins."""
+"""Intervals against what they promise: the share of samples in which they cover the truth, and slow references."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The trigram baseline against a slow twin that looks everything up in dictionaries of tuples."""
+"""The trigram baseline against a slow reference that looks everything up in dictionaries of tuples."""
 
 import math
 from collections import Counter, defaultdict

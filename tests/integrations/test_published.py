@@ -12,8 +12,8 @@ from tests.support.training.tiny import tiny_cache, tiny_values
 from tacit.compute import Hardware
 from tacit.discovery.rounds import LAYERS
 from tacit.errors import InputError
-from tacit.integrations import LOGS, Log, Logs
-from tacit.integrations.published import PUBLISHED, Told, told
+from tacit.integrations import LOGS, Logs, ProgressLog
+from tacit.integrations.published import PUBLISHED, PublishedNumber, told
 from tacit.jobs.train.job import TrainingResult, train
 from tacit.progress import Advanced, Evaluated, Event, StageBegan, StageEnded, Warned, together
 from tacit.recipe import Recipe
@@ -21,18 +21,18 @@ from tacit.training import loop, pretrain
 
 
 @dataclass
-class Kept(Log):
+class Kept(ProgressLog):
     """A log that keeps what it is told, in memory."""
 
     name = "kept"
     takes = "NAME"
     exact: bool = False
-    told: list[tuple[Told, float]] = field(default_factory=list)
+    told: list[tuple[PublishedNumber, float]] = field(default_factory=list)
     ends: list[bool] = field(default_factory=list)
     flushed: int = 0
 
     def __post_init__(self) -> None:
-        Log.__init__(self, exact=self.exact)
+        ProgressLog.__init__(self, exact=self.exact)
 
     @classmethod
     def open(cls, place: str, *, exact: bool, run: str) -> "Kept":
@@ -41,7 +41,7 @@ class Kept(Log):
             raise InputError("this log is broken.")
         return cls(exact=exact)
 
-    def write(self, numbers: Sequence[Told], when: float) -> None:
+    def write(self, numbers: Sequence[PublishedNumber], when: float) -> None:
         self.told += [(each, when) for each in numbers]
 
     def flush(self) -> None:
@@ -118,12 +118,15 @@ def test_stages_are_those_that_jobs_name() -> None:
 def test_a_stage_that_nobody_thought_of_publishes_nothing() -> None:
     event = Advanced("trial 3", 4, {"zcdp": 0.5, "loss": 2.0})
     assert not list(told(event, exact=False))
-    assert list(told(event, exact=True)) == [Told("trial 3/zcdp", 0.5, 4), Told("trial 3/loss", 2.0, 4)]
+    assert list(told(event, exact=True)) == [
+        PublishedNumber("trial 3/zcdp", 0.5, 4),
+        PublishedNumber("trial 3/loss", 2.0, 4),
+    ]
 
 
 def test_names_are_such_as_servers_take_and_numbers_are_finite() -> None:
     event = Advanced("trial: 3 (β)", 1, {"zcdp": float("inf"), "loss": 2})
-    assert list(told(event, exact=True)) == [Told("trial_ 3 _β_/loss", 2.0, 1)]
+    assert list(told(event, exact=True)) == [PublishedNumber("trial_ 3 _β_/loss", 2.0, 1)]
 
 
 @pytest.mark.parametrize("event", [StageBegan("training", 3), StageEnded("training"), Warned("w", "a warning")])

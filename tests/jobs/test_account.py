@@ -17,13 +17,13 @@ BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ZONES = (str, lambda when: when.isoformat(), lambda when: when.strftime("%Y-%m-%dT%H:%M:%SZ"))
 
 
-def test_whichever_price_is_given_the_others_follow() -> None:
+def test_whichever_cost_is_given_the_others_follow() -> None:
     made = account(Tree(), SERVED, noise_multiplier=7.0)  # tests/golden/tree_tables.json, "colab"
     assert made == Guarantee(participation=SERVED, strategy=Tree(), clip_norm=1.0, noise_multiplier=7.0)
     assert made.zcdp == pytest.approx(0.806122, abs=5e-7)
     assert account(Tree(), SERVED, zcdp=made.zcdp).noise_multiplier == pytest.approx(7.0, rel=1e-12)
-    priced = account(Tree(), SERVED, epsilon=made.epsilon(1e-8), delta=1e-8)
-    assert priced.noise_multiplier == pytest.approx(7.0, rel=1e-9)
+    cost = account(Tree(), SERVED, epsilon=made.epsilon(1e-8), delta=1e-8)
+    assert cost.noise_multiplier == pytest.approx(7.0, rel=1e-9)
 
 
 def test_encoding_lengthens_contributions() -> None:
@@ -31,10 +31,10 @@ def test_encoding_lengthens_contributions() -> None:
     assert encoded.zcdp == pytest.approx(plain.zcdp * 1.01**2, rel=1e-12)
 
 
-@pytest.mark.parametrize("prices", [{}, {"zcdp": 1.0, "epsilon": 2.0}, {"noise_multiplier": 1.0, "zcdp": 1.0}])
-def test_there_is_one_price(prices: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=f"{len(prices)} of noise_multiplier, zcdp and epsilon"):
-        account(Tree(), SERVED, **prices)  # type: ignore[arg-type]
+@pytest.mark.parametrize("costs", [{}, {"zcdp": 1.0, "epsilon": 2.0}, {"noise_multiplier": 1.0, "zcdp": 1.0}])
+def test_there_is_one_cost(costs: dict[str, float]) -> None:
+    with pytest.raises(InputError, match=f"{len(costs)} of noise_multiplier, zcdp and epsilon"):
+        account(Tree(), SERVED, **costs)  # type: ignore[arg-type]
 
 
 def write(path: Path, times: list[Any], first: int = 0) -> Path:

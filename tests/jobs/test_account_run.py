@@ -19,7 +19,7 @@ from tacit.privacy.composition import Composition
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.runs.metadata import (
     CacheUsed,
     DiscoveryMetadata,
@@ -50,7 +50,7 @@ def made(
     """A run folder with these releases by these clients, step by step."""
     with Run.create(path, settings, metadata, b"k" * 16) as run, run.locked():
         for at, (releases, clients) in enumerate(steps):
-            step = Step(step=at, file="f", digest="0" * 64, releases=to_plain(releases), measures={"loss": 1.0})
+            step = StepEntry(step=at, file="f", digest="0" * 64, releases=to_plain(releases), measures={"loss": 1.0})
             run.commit(step, clients=np.array(clients), finished=float(at), seconds=1.0)
         if finished:
             run.finish()
@@ -95,13 +95,13 @@ def test_a_run_that_trained(tmp_path: Path) -> None:
 def test_a_statement_is_held_against_the_run_that_it_speaks_of(tmp_path: Path) -> None:
     path = trained_run(tmp_path / "run")
     found = verify(path)
-    assert found.holds and found.statement is None and "it has no statement" in found.verdict
+    assert found.holds and found.statement is None and "it has no statement" in found.judgement
     file = path / "report" / "statement.json"
     file.write_text(statement(path).to_json())
     with Run.open(path) as run:
         run.keep_files("report")
     found = verify(path)
-    assert found.holds and found.run == str(path) and "those of the run's ledger and log" in found.verdict
+    assert found.holds and found.run == str(path) and "those of the run's ledger and log" in found.judgement
     other = trained_run(tmp_path / "other", rounds=2)
     shutil.copy(file, other / "report")
     assert verify(other / "report" / "statement.json").holds  # by itself it is consistent

@@ -22,7 +22,7 @@ from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
 from tacit.federation.collector import Answered
 from tacit.jobs import count_steps as of_histograms
 from tacit.jobs.statement import verify
@@ -42,7 +42,7 @@ GATED = PersonalizationSettings(
     levels=LEVELS,
     tokens=Buckets((100.0,)),
 )
-PRICE = ReleasePrice(zcdp=5.0, delta=1e-5)
+COST = ReleaseCost(zcdp=5.0, delta=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ def evaluated(world: tuple[Cache, Path, Path], everybody: list[int], tmp_path_fa
     """(the result of devices, the devices)"""
     cache, *models = world
     phones, out = Phones(cache, everybody, away=3), tmp_path_factory.mktemp("evaluated") / "run"
-    return tacit.evaluate(models, settings=FEW, release=PRICE, out=out, collector=phones, hardware=ONE), phones
+    return tacit.evaluate(models, settings=FEW, release=COST, out=out, collector=phones, hardware=ONE), phones
 
 
 def simulated_counts(monkeypatch: pytest.MonkeyPatch, run: Callable[[], Any]) -> list[Any]:
@@ -88,7 +88,7 @@ def test_devices_count_what_a_simulation_counts(
     cache, *models = world
     found = simulated_counts(
         monkeypatch,
-        lambda: tacit.evaluate(models, cache, settings=FEW, release=PRICE, out=tmp_path / "run", hardware=ONE),
+        lambda: tacit.evaluate(models, cache, settings=FEW, release=COST, out=tmp_path / "run", hardware=ONE),
     )
     assert np.array_equal(found[0].counts, evaluated[1].counts[0]) and found[0].counts.sum() == 3 * CLIENTS
 
@@ -124,7 +124,7 @@ def test_both_groups_of_a_personalization_count_as_simulated(
 ) -> None:
     """The policies that are judged are those that the released histograms chose: the same noise, the same policies."""
     cache, model, _ = world
-    hardly_noised = ReleasePrice(zcdp=5000.0, delta=1e-5)  # so that twelve devices say something
+    hardly_noised = ReleaseCost(zcdp=5000.0, delta=1e-5)  # so that twelve devices say something
     asked = {"settings": GATED, "release": hardly_noised, "seed": 7, "hardware": ONE}
     phones = Phones(cache, everybody)
     result = tacit.personalize(model, None, tmp_path / "devices", collector=phones, **asked)  # type: ignore[arg-type]
@@ -146,9 +146,9 @@ def test_devices_that_randomise_their_reports_need_trust_nobody(
     world: tuple[Cache, Path, Path], everybody: list[int], tmp_path: Path
 ) -> None:
     cache, model, _ = world
-    price = ReleasePrice(local_epsilon=2.0)
+    cost = ReleaseCost(local_epsilon=2.0)
     result = tacit.evaluate(
-        [model], settings=FEW, release=price, out=tmp_path / "run", collector=Phones(cache, everybody, away=1)
+        [model], settings=FEW, release=cost, out=tmp_path / "run", collector=Phones(cache, everybody, away=1)
     )
     assert result.account is not None and isinstance(result.account.realised, LocalGuarantee)
     assert result.account.realised.user_epsilon == 2.0
@@ -174,7 +174,7 @@ def test_a_killed_run_asks_no_step_twice(world: tuple[Cache, Path, Path], everyb
     phones = Mortal(cache, everybody)
 
     def run() -> Any:
-        return tacit.personalize(model, None, tmp_path / "run", settings=GATED, release=PRICE, collector=phones)
+        return tacit.personalize(model, None, tmp_path / "run", settings=GATED, release=COST, collector=phones)
 
     with pytest.raises(Dies):
         run()
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_of_devices_is_refused(
 ) -> None:
     cache, model, other = world
     phones, out = Phones(cache, everybody), tmp_path / "run"
-    asked: dict[str, Any] = {"settings": FEW, "release": PRICE, "out": out, "collector": phones}
+    asked: dict[str, Any] = {"settings": FEW, "release": COST, "out": out, "collector": phones}
     three = [model, other]
     for changed, said in (
         ({"data": cache}, "devices have their own text"),
@@ -197,7 +197,7 @@ def test_what_cannot_be_asked_of_devices_is_refused(
         ({"collector": object()}, "does not say whom it asks"),
         ({"collector": None}, "whose text models are asked about is not said"),
         ({"out": None}, "kept in a run folder"),
-        ({"release": ReleasePrice(local_epsilon=1.0)}, "might have no answer; ask"),
+        ({"release": ReleaseCost(local_epsilon=1.0)}, "might have no answer; ask"),
     ):
         given = {**asked, **changed}
         with pytest.raises(InputError, match=said):

@@ -12,7 +12,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.baselines import contenders_of
+from tacit.evaluation.baselines import comparison_models_of
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.train.job import TrainingResult
@@ -46,7 +46,7 @@ def held_out(cache: Cache, split: str) -> HeldOut:
     return HeldOut.read(cache, cache.clients(split), sentences=8, words=6)
 
 
-def test_each_contender_is_counted_as_an_evaluation_counts(cache: Cache, trained: TrainingResult) -> None:
+def test_each_comparison_model_is_counted_as_an_evaluation_counts(cache: Cache, trained: TrainingResult) -> None:
     found = trained.summary().tested
     assert found is not None
     clients = held_out(cache, "test")
@@ -67,7 +67,7 @@ def test_each_contender_is_counted_as_an_evaluation_counts(cache: Cache, trained
 
 
 def test_the_first_words_are_counted_one_by_one(cache: Cache) -> None:
-    found = contenders_of(held_out(cache, "test"), {}, first_words=True)
+    found = comparison_models_of(held_out(cache, "test"), {}, first_words=True)
     hits = words = 0
     for sentence in held_out(cache, "test").sentences.reshape(-1, 7):
         for target in sentence[1:]:
@@ -78,7 +78,7 @@ def test_the_first_words_are_counted_one_by_one(cache: Cache) -> None:
 
 
 def test_the_first_words_of_an_alphabetical_list_are_nobodys_baseline(cache: Cache) -> None:
-    counted, left_out = (contenders_of(held_out(cache, "test"), {}, first_words=each) for each in (True, False))
+    counted, left_out = (comparison_models_of(held_out(cache, "test"), {}, first_words=each) for each in (True, False))
     assert set(counted.sums) == {"first words"} and not left_out.sums
     assert counted.predicted == left_out.predicted
 

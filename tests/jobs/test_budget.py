@@ -18,7 +18,7 @@ from tacit.compute import Hardware
 from tacit.data import Cache, ClientText
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import BudgetError, InputError, RunError
-from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
 from tacit.jobs.account.budget import spent_by
 from tacit.jobs.account.population import account_population, begin_population
 from tacit.jobs.train.run import begin, carry_on
@@ -140,8 +140,8 @@ def test_what_promises_nothing_is_in_no_budget(cache: Cache, budget: Path, tmp_p
 def test_evaluations_and_discoveries_take_from_their_own_pots(budget: Path, tmp_path: Path) -> None:
     folder, model = typists_and_model(tmp_path, 12)
     price = {"settings": EvaluationSettings(clients=10), "hardware": ONE, "population": budget}
-    tacit.evaluate([model], folder, release=ReleasePrice(zcdp=0.5), out=tmp_path / "central", **price)
-    tacit.evaluate([model], folder, release=ReleasePrice(local_epsilon=3.0), out=tmp_path / "local", **price)
+    tacit.evaluate([model], folder, release=ReleaseCost(zcdp=0.5), out=tmp_path / "central", **price)
+    tacit.evaluate([model], folder, release=ReleaseCost(local_epsilon=3.0), out=tmp_path / "local", **price)
     tacit.discover(Typed(), WORDS, tmp_path / "words", DISCOVERY, population=budget)
     found = account_population(budget)
     assert [(each.state, each.entered.kind) for each in found.runs] == [
@@ -160,7 +160,7 @@ def test_evaluations_and_discoveries_take_from_their_own_pots(budget: Path, tmp_
     assert len(account_population(budget).runs) == 3
     with pytest.raises(RunError, match="was begun with the population"):
         tacit.evaluate(
-            [model], folder, release=ReleasePrice(zcdp=0.5), out=tmp_path / "central", **{**price, "population": None}
+            [model], folder, release=ReleaseCost(zcdp=0.5), out=tmp_path / "central", **{**price, "population": None}
         )
 
 

@@ -16,7 +16,7 @@ from tests.support.training.tiny import MECHANISMS, SETTINGS, tiny_cache, tiny_r
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.data.manifest import Manifest
+from tacit.data.manifest import CacheManifest
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import CacheError, InputError
 from tacit.jobs.run_start import checked_cache
@@ -149,8 +149,8 @@ def test_a_manifest_cannot_say_another_origin_than_the_vocabulary(cache: Cache) 
     """All digests fit: whoever writes a cache by hand can make them."""
     manifest = cache.manifest
     listed = vars(manifest.vocabulary) | {"kind": "public"}
-    values = {name: getattr(manifest, name) for name in Manifest.__dataclass_fields__}
-    Manifest(**{**values, "vocabulary": type(manifest.vocabulary)(**listed)}).save(cache.path)
+    values = {name: getattr(manifest, name) for name in CacheManifest.__dataclass_fields__}
+    CacheManifest(**{**values, "vocabulary": type(manifest.vocabulary)(**listed)}).save(cache.path)
     with pytest.raises(CacheError, match="lists another vocabulary than it holds"):
         checked_cache(cache.path)
 

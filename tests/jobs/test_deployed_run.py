@@ -24,7 +24,7 @@ from tacit.reports.summary import summarise
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.training import TrainQuestion, loop
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 
 ONE = Hardware(workers=1)
 DEPLOYED = {"population": "phones", "devices": 40}
@@ -35,7 +35,7 @@ class Killed(BaseException):
     """What ends a process at once: nothing catches it."""
 
 
-class Phones(OneByOne):
+class Phones(DevicesOneByOne):
     """Devices with text of their own, which keep the separation and tell nobody who they are."""
 
     broadcasts = True
@@ -119,19 +119,19 @@ def test_pages_and_notes_of_such_a_run_name_no_number_that_nobody_has(trained: P
 def test_what_is_planned_by_round_index_is_what_is_realised(phones: Cache, ours: Cache, tmp_path: Path) -> None:
     """Also on the way, round by round; a banded mechanism may be designed for it."""
     asked = recipe(ours, privacy={"mechanism": {"name": "banded-toeplitz", "bands": 3}, "zcdp": 3.0})
-    prices = []
+    costs = []
 
     def heard(event: Event) -> None:
         if isinstance(event, Advanced):
-            prices.append(event.figures.get("zcdp"))
+            costs.append(event.figures.get("zcdp"))
 
     result = tacit.train(asked, tmp_path / "run", collector=Phones(phones, asked.designed()), progress=heard)
     realised = result.account.realised
     assert realised is not None
     limits = realised.sequences[0].guarantee.participation
     assert limits == Participation.worst_case(rounds=9, min_separation=3)
-    assert realised.zcdp == pytest.approx(3.0) and prices[0] < 3.0
-    known = [price for price in prices if price is not None]
+    assert realised.zcdp == pytest.approx(3.0) and costs[0] < 3.0
+    known = [cost for cost in costs if cost is not None]
     assert known == sorted(known)
 
 
@@ -199,7 +199,7 @@ def test_without_a_collector_it_is_refused_before_anything_is_written(ours: Cach
     assert not (tmp_path / "run").exists()
     with pytest.raises(InputError, match="every trial would ask them again"):
         tacit.tune(recipe(ours), tmp_path / "tuned", hardware=ONE)
-    assert tacit.outlook(recipe(ours)).clients == 40, "and what the noise leaves is told of the devices"
+    assert tacit.noise_forecast(recipe(ours)).clients == 40, "and what the noise leaves is told of the devices"
 
 
 class Named(Phones):
@@ -251,7 +251,7 @@ def test_a_run_of_devices_has_the_model_of_the_same_clients_simulated(
 
     class Known(Phones):
         def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
-            return OneByOne.collect(self, state, task, seed=bytes(32))
+            return DevicesOneByOne.collect(self, state, task, seed=bytes(32))
 
     deployed, simulated = recipe(ours), tiny_recipe(phones.path)
     tacit.train(deployed, tmp_path / "devices", collector=Phones(phones, deployed), hardware=ONE)

@@ -19,7 +19,7 @@ from tacit.progress import Advanced, Event, StageBegan, StageEnded
 SERVED = Participation(rounds=24, min_separation=6, max_participations=4)
 
 
-def test_a_design_is_the_strategy_and_its_price(tmp_path: Path) -> None:
+def test_a_design_is_the_strategy_and_its_cost(tmp_path: Path) -> None:
     found = design_mechanism("blt", SERVED, buffers=2, objective="rms")
     strategy, cost = found.of()
     assert strategy == design_blt(SERVED, buffers=2, objective="rms") and cost == losses(strategy, SERVED)

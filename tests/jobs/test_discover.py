@@ -20,7 +20,7 @@ from tests.support.journals import rewrite_each
 from tests.support.made_runs import write_run
 
 from tacit.data import TextsOf, VocabularyChoice
-from tacit.discovery.collect import AtOnce, OneByOne
+from tacit.discovery.collect import AtOnce, UsersOneByOne
 from tacit.discovery.settings import LocalReportSettings
 from tacit.errors import InputError, ParticipationError, RunError, SourceError, UnknownRelease
 from tacit.jobs.discover.job import discover, discovery_warnings, resume, settings_of
@@ -177,7 +177,9 @@ def test_devices_asked_one_by_one_find_the_same_words(clients: Path, tmp_path: P
         users_per_layer=200,
         counting_users=0,
     )
-    slow, fast = (asked(clients, tmp_path / each.__name__, settings, collector=each) for each in (OneByOne, AtOnce))
+    slow, fast = (
+        asked(clients, tmp_path / each.__name__, settings, collector=each) for each in (UsersOneByOne, AtOnce)
+    )
     assert slow.words == fast.words and len(slow.words) >= 2
     assert content(slow.run.path) == content(fast.run.path)
 

@@ -21,7 +21,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
-from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
 from tacit.jobs.account.run import account_run
 from tacit.jobs.evaluate import run as evaluation_run
 from tacit.jobs.evaluate.job import EvaluationResult, resume_evaluation
@@ -35,7 +35,7 @@ from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements.ledger import Ledger, release_from
 
 ONE = Hardware(workers=1)
-PRICE = ReleasePrice(epsilon=9.0, delta=1e-5)
+COST = ReleaseCost(epsilon=9.0, delta=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_two_models_on_the_same_clients(world: tuple[Path, Path, Path]) -> None:
 def released(world: tuple[Path, Path, Path], tmp_path_factory: pytest.TempPathFactory) -> EvaluationResult:
     cache, model, other = world
     out = tmp_path_factory.mktemp("runs") / "r"
-    return found_by(model, other, data=cache, release=PRICE, seed=4, out=out)
+    return found_by(model, other, data=cache, release=COST, seed=4, out=out)
 
 
 def test_a_release_has_its_ledger_row(released: EvaluationResult) -> None:
@@ -178,7 +178,7 @@ def test_a_killed_evaluation_goes_on_to_the_same_result(
 ) -> None:
     cache, model, other = world
     out = tmp_path / "cut"
-    asked: dict[str, Any] = {"data": cache, "release": PRICE, "seed": 4, "out": out}
+    asked: dict[str, Any] = {"data": cache, "release": COST, "seed": 4, "out": out}
 
     def die(*_: Any, **__: Any) -> None:
         raise Killed
@@ -213,7 +213,7 @@ def test_the_same_call_shows_a_finished_run_and_another_is_refused(
     assert released.run is not None
     cache, model, other = world
     out = released.run.path
-    asked: dict[str, Any] = {"data": cache, "release": PRICE, "out": out}
+    asked: dict[str, Any] = {"data": cache, "release": COST, "out": out}
     before = what_was_found(out)
     again = found_by(model, other, **asked, seed=4)
     assert again.to_record() == released.to_record() and what_was_found(out) == before
@@ -225,7 +225,7 @@ def test_the_same_call_shows_a_finished_run_and_another_is_refused(
         assert f"{name} = " in recipe, "what a release means can be read from its folder"
 
 
-def test_without_a_price_a_folder_keeps_the_counts_and_releases_nothing(
+def test_without_a_cost_a_folder_keeps_the_counts_and_releases_nothing(
     world: tuple[Path, Path, Path], tmp_path: Path
 ) -> None:
     cache, model, _ = world
@@ -244,7 +244,7 @@ def test_without_a_price_a_folder_keeps_the_counts_and_releases_nothing(
 
 def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     cache, model, other = world
-    found = found_by(model, other, data=cache, release=ReleasePrice(local_epsilon=8.0), out=tmp_path / "r")
+    found = found_by(model, other, data=cache, release=ReleaseCost(local_epsilon=8.0), out=tmp_path / "r")
     assert found.found["promise"]["kind"] == "local" and found.found["promise"]["epsilon"] == 8.0
     assert found.run is not None and found.released is not None and found.account is not None
     parts = (found.released["models"], found.released["against_the_first"])
@@ -256,14 +256,14 @@ def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path, Path],
     assert checked.holds, checked.failed
 
 
-@pytest.mark.parametrize("price", [PRICE, ReleasePrice(local_epsilon=8.0)], ids=["central", "local"])
+@pytest.mark.parametrize("cost", [COST, ReleaseCost(local_epsilon=8.0)], ids=["central", "local"])
 def test_reports_summed_securely_are_the_same_and_the_statement_says_how(
-    world: tuple[Path, Path, Path], price: ReleasePrice, tmp_path: Path
+    world: tuple[Path, Path, Path], cost: ReleaseCost, tmp_path: Path
 ) -> None:
     cache, model, other = world
     given: dict[str, Any] = {"data": cache, "seed": 3, "clients": 40}
-    plain = found_by(model, other, release=price, out=tmp_path / "plain", **given)
-    hidden = replace(price, secure_sum=SimulatedProtocol(devices=5))
+    plain = found_by(model, other, release=cost, out=tmp_path / "plain", **given)
+    hidden = replace(cost, secure_sum=SimulatedProtocol(devices=5))
     secure = found_by(model, other, release=hidden, out=tmp_path / "secure", **given)
     told, of_plain = dict(secure.found["promise"]), dict(plain.found["promise"])
     assert of_plain.pop("aggregation") == "simulated in the clear"
@@ -271,7 +271,7 @@ def test_reports_summed_securely_are_the_same_and_the_statement_says_how(
     assert told == of_plain
     page = (tmp_path / "secure" / "report" / "report.md").read_text()
     assert "of each group 5 devices" in page and "hides nothing from whoever runs it" in page
-    if price.local_epsilon is None:  # randomised reports are drawn in another order
+    if cost.local_epsilon is None:  # randomised reports are drawn in another order
         assert secure.released == plain.released
     text = (tmp_path / "secure" / "report" / "statement.json").read_text()
     assert "secure aggregation by pairwise masks: of each group 5 devices" in text
@@ -292,14 +292,14 @@ def test_any_network_is_evaluated_as_a_job(world: tuple[Path, Path, Path], tmp_p
 def test_bad_input_is_refused_before_anything_is_written(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     cache, model, _ = world
     with pytest.raises(InputError, match="name one with --out"):
-        found_by(model, data=cache, release=PRICE)
+        found_by(model, data=cache, release=COST)
     with pytest.raises(InputError, match="named twice"):
         found_by(model, model, data=cache)
     with pytest.raises(InputError, match="say nothing about many"):
         found_by(model, data=cache, clients=1, out=tmp_path / "r")
-    for price, complaint in (({"zcdp": 0.0}, "above 0"), ({"zcdp": 1.0, "delta": 5.0}, "not a probability")):
+    for cost, complaint in (({"zcdp": 0.0}, "above 0"), ({"zcdp": 1.0, "delta": 5.0}, "not a probability")):
         with pytest.raises(InputError, match=complaint):
-            ReleasePrice(**price)
+            ReleaseCost(**cost)
     for changed in ({"clients": -1}, {"sentences": 0}, {"words": 0}):
         with pytest.raises(InputError, match="must be 0 or more"):
             EvaluationSettings(**changed)  # type: ignore[arg-type]
@@ -309,7 +309,7 @@ def test_bad_input_is_refused_before_anything_is_written(world: tuple[Path, Path
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter").touch()
     with pytest.raises(RunError, match="exists already"):
-        found_by(model, data=cache, release=PRICE, out=tmp_path / "full", progress=_nobody_is_counted)
+        found_by(model, data=cache, release=COST, out=tmp_path / "full", progress=_nobody_is_counted)
     with pytest.raises(InputError, match="holds no model"):
         found_by(tmp_path, data=cache)
     _, stranger = typists_and_model(tmp_path, 4, [*WORDS[:-1], "elsewhere"])

@@ -96,9 +96,9 @@ def test_a_quantized_export_suggests_about_the_same(model: Path, tmp_path: Path,
     )
     for name in ("model.safetensors", "train.onnx", "vocabulary.json"):
         assert made.manifest.files[name] == plain.manifest.files[name]
-    assert OnnxReader.of(plain)._session.get_session_options().get_session_config_entry(PACKING) == "1"
+    assert OnnxReader.from_export(plain)._session.get_session_options().get_session_config_entry(PACKING) == "1"
     with pytest.raises(RuntimeError, match="does not have"):  # products of integers are slow without
-        OnnxReader.of(made)._session.get_session_options().get_session_config_entry(PACKING)
+        OnnxReader.from_export(made)._session.get_session_options().get_session_config_entry(PACKING)
     theirs, ours = (load_phone_model(each.folder).typing() for each in (plain, made))
     for typing in (theirs, ours):
         typing.commit("waa wbb")
@@ -107,7 +107,7 @@ def test_a_quantized_export_suggests_about_the_same(model: Path, tmp_path: Path,
 
 def test_another_process_opens_the_same_files(model: Path, tmp_path: Path) -> None:
     """What `tacit type --workers 2` sends it."""
-    reader = OnnxReader.of(tacit.export(model, tmp_path / "phone").exported)
+    reader = OnnxReader.from_export(tacit.export(model, tmp_path / "phone").exported)
     again = pickle.loads(pickle.dumps(reader))
     for one in (reader, again):
         assert one.widths == reader.widths and one.vocabulary == reader.vocabulary
@@ -119,7 +119,7 @@ def test_another_process_opens_the_same_files(model: Path, tmp_path: Path) -> No
 
 def test_an_exported_model_is_trained_by_the_runtime_alone(model: Path, cache: Cache, tmp_path: Path) -> None:
     exported = tacit.export(model, tmp_path / "phone").exported
-    trainer, trained = OnnxTrainer.of(exported), load_model(model)
+    trainer, trained = OnnxTrainer.from_export(exported), load_model(model)
     sentences = cache.padded(0, np.arange(2), 8)
     moved, loss = trainer.descend(trainer.begin(exported), sentences, 0.5)
     wanted, theirs = jax.jit(trained.network.sgd_step)(trained.parameters, sentences, 0.5)
@@ -133,7 +133,7 @@ def test_a_network_that_does_not_say_how_it_trains_is_exported_without(cache: Ca
     made = tacit.export(tmp_path / "gru", tmp_path / "phone")
     assert "No train.onnx: a network of the kind tests.support.networks.gru:GruWithCell" in to_text(made.blocks())
     with pytest.raises(InputError, match=r"has no train\.onnx"):
-        OnnxTrainer.of(made.exported)
+        OnnxTrainer.from_export(made.exported)
 
 
 def test_what_the_manifest_says(model: Path, tmp_path: Path) -> None:
@@ -306,7 +306,9 @@ def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> No
     unknown = tacit.export(model, tmp_path / "unknown").exported.manifest.privacy
     found = tacit.verify(tmp_path / "unknown")
     assert found.holds and found.statement is None and found.promise == unknown.says
-    assert "All 6 files are those that manifest.json names; no statement: nothing is known of the text" in found.verdict
+    assert (
+        "All 6 files are those that manifest.json names; no statement: nothing is known of the text" in found.judgement
+    )
     with pytest.raises(InputError, match="has no statement to hold against a run"):
         tacit.verify(tmp_path / "unknown", run=tmp_path)
     assert unknown.kind == "unknown" and "nothing is known of the text" in unknown.says
@@ -500,8 +502,8 @@ def test_ids_of_another_vocabulary_are_refused(id: int, model: Path, tmp_path: P
     exported = tacit.export(model, tmp_path / "phone").exported
     sentence = np.array([[1, id, 2]])
     with pytest.raises(InputError, match=r"is of no word|give ids of its own vocabulary"):
-        OnnxScorer.of(exported)(sentence)
-    trainer = OnnxTrainer.of(exported)
+        OnnxScorer.from_export(exported)(sentence)
+    trainer = OnnxTrainer.from_export(exported)
     with pytest.raises(InputError, match="vocabulary has not all of them"):
         trainer.descend(trainer.begin(exported), sentence, 0.1)
 
@@ -511,7 +513,7 @@ def test_weights_that_are_none_are_refused(model: Path, tmp_path: Path) -> None:
     _exchange(tmp_path / "phone", "model.safetensors", b"nonsense")
     exported = load_exported(tmp_path / "phone")
     with pytest.raises(InputError, match=r"model\.safetensors' holds no weights"):
-        OnnxTrainer.of(exported).begin(exported)
+        OnnxTrainer.from_export(exported).begin(exported)
 
 
 def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:
@@ -522,7 +524,7 @@ def test_every_file_can_be_checked_at_once(model: Path, tmp_path: Path) -> None:
         load_exported(tmp_path / "phone").check()
     found = tacit.verify(tmp_path / "phone")
     assert [line.name for line in found.failed] == ["exported model.safetensors"]
-    assert found.verdict == "1 of 6 lines FAIL: this is not what was exported."
+    assert found.judgement == "1 of 6 lines FAIL: this is not what was exported."
 
 
 def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import tacit
 from tacit.data import VocabularyChoice
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError, RunError
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.evaluation.type_ab.measures import MEASURES, total
 from tacit.evaluation.type_ab.replay import Keyboard, type_sentences
 from tacit.evaluation.type_ab.settings import TypingSettings
@@ -80,11 +80,11 @@ class TestShares:
 
 class TestTyped:
     def test_b_knows_them_and_a_does_not(self, clients: Path, model: str, found: Path) -> None:
-        """The slow twin: both keyboards made by hand, no run and no cores."""
+        """The slow reference: both keyboards made by hand, no run and no cores."""
         result = typed(clients, model, "typed", found)
         phone, more = phone_model("a", model), read_more_words(str(found), phone_model("b", model)).words
         assert {"covid", "selfie"} <= set(more.words)
-        touch, lexicon = POPULATION.touch, Lexicon.of(THREE.words, POPULATION.touch.layout)
+        touch, lexicon = POPULATION.touch, Lexicon.from_words(THREE.words, POPULATION.touch.layout)
         test = open_test(model, model, str(clients / "typed.parquet"), TypingSettings(share=FEW), silent)
         for side, words in (("a", None), ("b", more)):
             decoder = Decoder(lexicon if words is None else lexicon.with_words(words.words), touch)
@@ -100,7 +100,7 @@ class TestTyped:
         assert accuracy["b"] > accuracy["a"], "what is typed so often is foreseen once it is known"
 
     def test_it_is_said_and_gone_on_with(self, clients: Path, model: str, found: Path) -> None:
-        first = typed(clients, model, "said", found, release=ReleasePrice(epsilon=8.0), noise_seed=1)
+        first = typed(clients, model, "said", found, release=ReleaseCost(epsilon=8.0), noise_seed=1)
         words = len(read_more_words(str(found), phone_model("b", model)).words.words)
         assert first.record["more_words"]["words"] == words
         said = " ".join(str(first).split())

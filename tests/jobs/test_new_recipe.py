@@ -16,10 +16,10 @@ from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.jobs.plan.new_recipe import NewRecipe, new_recipe
-from tacit.jobs.train.noise_forecast import foreseen
+from tacit.jobs.train.noise_forecast import forecast_for_record
 from tacit.keyboard.model_folder import write_model, write_origin
 from tacit.networks.language_model import parameter_count
-from tacit.planning.new_recipe import Corpus, Proposal, propose
+from tacit.planning.new_recipe import Corpus, RecipeProposal, propose
 from tacit.planning.noise_forecast import ratio_for
 from tacit.recipe import Recipe
 from tacit.recipe.model_section import ModelSection, section_of
@@ -32,7 +32,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
 
 
-def proposal(train: int, epsilon: float, first: ModelSection | None = None, delta: float | None = None) -> Proposal:
+def proposal(
+    train: int, epsilon: float, first: ModelSection | None = None, delta: float | None = None
+) -> RecipeProposal:
     corpus = Corpus(cache=Path("cache"), train=train, validation=train // 10, test=train // 10)
     return propose(corpus, name="made", epsilon=epsilon, size=size, first=first, delta=delta)
 
@@ -73,12 +75,14 @@ def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
     designed, matrix = recipe.designed(), recipe.matrix()
     guarantee = designed.guarantee(matrix)
     assert epsilon * (1 - 1e-6) <= guarantee.epsilon(made.delta) <= epsilon
-    told = foreseen(
+    told = forecast_for_record(
         designed, designed.plan(matrix), designed.model.settings(2_000), clients=clients, public=first is not None
-    ).outlook
+    ).noise_forecast
     assert told is not None
-    assert told.ratio == pytest.approx(ratio_for(made.shape.kept), rel=0.3), "the estimate is of another mechanism"
-    assert made.shape.kept - 0.02 < told.kept < made.shape.kept + 0.12, "on the careful side"
+    assert told.ratio == pytest.approx(ratio_for(made.shape.share_kept), rel=0.3), (
+        "the estimate is of another mechanism"
+    )
+    assert made.shape.share_kept - 0.02 < told.share_kept < made.shape.share_kept + 0.12, "on the careful side"
 
 
 def test_the_same_population_gets_the_same_recipe() -> None:

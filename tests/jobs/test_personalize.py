@@ -25,7 +25,7 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
 from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import PersonalizationResult, resume_personalization
 from tacit.jobs.personalize.run import OUTCOMES
@@ -42,7 +42,7 @@ PLAIN = PersonalizationSettings(strategies=GRID)
 GATED = PersonalizationSettings(
     strategies=GRID, split=TemporalSplit(gate=0.125), levels=LEVELS, tokens=Buckets((100.0,))
 )
-PRICE = ReleasePrice(epsilon=20.0)
+COST = ReleaseCost(epsilon=20.0)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def run(
 
 @pytest.fixture(scope="module")
 def gated(world: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> PersonalizationResult:
-    return run(world, tmp_path_factory.mktemp("runs") / "gated", GATED, release=PRICE)
+    return run(world, tmp_path_factory.mktemp("runs") / "gated", GATED, release=COST)
 
 
 def test_clients_with_habits_gain_and_are_counted(gated: PersonalizationResult) -> None:
@@ -142,24 +142,24 @@ def test_what_is_exact_changes_no_byte_of_what_may_be_published(
     assert written() == (published, whole)
 
 
-PRICES = {"central": ReleasePrice(epsilon=8.0), "local": ReleasePrice(local_epsilon=8.0)}
+COSTS = {"central": ReleaseCost(epsilon=8.0), "local": ReleaseCost(local_epsilon=8.0)}
 
 
-@pytest.mark.parametrize("price", PRICES.values(), ids=PRICES)
+@pytest.mark.parametrize("cost", COSTS.values(), ids=COSTS)
 def test_a_release_that_was_changed_is_not_reported(
-    world: tuple[Path, Path], tmp_path: Path, price: ReleasePrice
+    world: tuple[Path, Path], tmp_path: Path, cost: ReleaseCost
 ) -> None:
     settings = replace(PLAIN, clients=12)
-    run(world, tmp_path / "r", settings, release=price)
+    run(world, tmp_path / "r", settings, release=cost)
     file = tmp_path / "r" / "steps" / "release-000000.json"
     rows = json.loads(file.read_text())
     next(iter(rows.values()))["counts"][0] = 9999
     file.write_text(json.dumps(rows))
     with pytest.raises(RunError, match="is not the file that step 0 names"):
-        run(world, tmp_path / "r", settings, release=price)
+        run(world, tmp_path / "r", settings, release=cost)
     file.unlink()
     with pytest.raises(RunError, match="does not hold what the ledger says"):
-        run(world, tmp_path / "r", settings, release=price)
+        run(world, tmp_path / "r", settings, release=cost)
 
 
 def test_fine_tuning_that_diverges_everywhere_is_a_loss_and_no_crash(world: tuple[Path, Path], tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_fine_tuning_that_diverges_everywhere_is_a_loss_and_no_crash(world: tupl
         strategies=(FineTuning(learning_rate=1.0), FineTuning(learning_rate=1e30)),
         metrics=("top1_accuracy", "cross_entropy"),
     )
-    found = run(world, tmp_path / "r", settings, release=ReleasePrice(epsilon=50.0), seed=1)
+    found = run(world, tmp_path / "r", settings, release=ReleaseCost(epsilon=50.0), seed=1)
     lost = found.to_record()["simulation_only"]["strategies"]["B=5, L=1e+30"]
     assert lost["cross_entropy"]["mean"] == [None, "-inf", "inf"] and lost["cross_entropy"]["diverged"] == 36
     assert lost["cross_entropy"]["losing"]["0.0"][0] == 1.0 and lost["top1_accuracy"]["mean"][0] < 0
@@ -211,10 +211,10 @@ def test_a_killed_run_goes_on_to_the_same_result(
             patch.setattr(Run, "commit", die)
         elif killed_after == "first ledger row":
             patch.setattr("tacit.reports.personalize.figures", die)
-        run(world, out, GATED, release=PRICE, progress=after_seven)
+        run(world, out, GATED, release=COST, progress=after_seven)
     if killed_after == "torn line":
         (out / OUTCOMES).write_bytes((out / OUTCOMES).read_bytes()[:-20])
-        run(world, out, GATED, release=PRICE)
+        run(world, out, GATED, release=COST)
     else:
         resume_personalization(out, hardware=ONE)
     assert what_was_found(out) == what_was_found(gated.run.path)
@@ -223,7 +223,7 @@ def test_a_killed_run_goes_on_to_the_same_result(
 def test_a_finished_run_releases_nothing_again(world: tuple[Path, Path], gated: PersonalizationResult) -> None:
     out = gated.run.path
     before = what_was_found(out)
-    assert run(world, out, GATED, release=PRICE).to_record() == gated.to_record()
+    assert run(world, out, GATED, release=COST).to_record() == gated.to_record()
     assert resume_personalization(gated.run, hardware=ONE).to_record() == gated.to_record()
     assert what_was_found(out) == before
 
@@ -235,10 +235,10 @@ def test_other_settings_are_named_and_refused(world: tuple[Path, Path], gated: P
         (replace(GATED, split=TemporalSplit(gate=0.3)), r"split\.gate was 0\.125 and is now 0\.3"),
     ):
         with pytest.raises(RunError, match=rf"other settings \({named}"):
-            run(world, gated.run.path, changed, release=PRICE)
+            run(world, gated.run.path, changed, release=COST)
 
 
-def test_without_a_price_nothing_is_released(world: tuple[Path, Path], tmp_path: Path) -> None:
+def test_without_a_cost_nothing_is_released(world: tuple[Path, Path], tmp_path: Path) -> None:
     found = run(world, tmp_path / "r", replace(PLAIN, clients=12))
     page = (tmp_path / "r" / "report" / "report.md").read_text()
     assert "NOTHING WAS RELEASED" in page and not list((tmp_path / "r" / "report").glob("*.png"))
@@ -250,7 +250,7 @@ def test_all_tokens_are_released_and_told_beside_words(world: tuple[Path, Path],
     """One metric is released, at the price of one; the exact tables have both; a cache is a strategy like any other."""
     how = (FineTuning(learning_rate=1.0), FineTuning(epochs=0, bigram=0.3))
     settings = replace(PLAIN, strategies=how, metrics=("all_token_accuracy",))
-    found = run(world, tmp_path / "r", settings, release=ReleasePrice(epsilon=50.0))
+    found = run(world, tmp_path / "r", settings, release=ReleaseCost(epsilon=50.0))
     assert found.record["promise"]["histograms"] == [1 + 2 * 2]
     assert found.released is not None and [*found.released["strategies"]["bigram cache 0.3"]] == ["all_token_accuracy"]
     exact = found.exact["strategies"]["bigram cache 0.3"]
@@ -278,7 +278,7 @@ def test_clients_that_were_counted_by_fewer_metrics_are_refused(world: tuple[Pat
 
 
 def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_path: Path) -> None:
-    found = run(world, tmp_path / "r", replace(PLAIN, slices=()), release=ReleasePrice(local_epsilon=6.0))
+    found = run(world, tmp_path / "r", replace(PLAIN, slices=()), release=ReleaseCost(local_epsilon=6.0))
     promise = found.record["promise"]
     assert (promise["kind"], promise["epsilon"], promise["delta"]) == ("local", 6.0, 0.0)
     assert promise["key_source"] == "fixed seed 3"
@@ -293,7 +293,7 @@ def test_devices_may_randomise_their_own_reports(world: tuple[Path, Path], tmp_p
 
 
 def test_two_groups_randomise_in_two_steps(world: tuple[Path, Path], tmp_path: Path) -> None:
-    found = run(world, tmp_path / "s", GATED, release=ReleasePrice(local_epsilon=20.0))
+    found = run(world, tmp_path / "s", GATED, release=ReleaseCost(local_epsilon=20.0))
     assert found.run.steps_done == 2 and isinstance(found.account.realised, LocalGuarantee)
     assert found.account.realised.user_epsilon == 20.0, "each client is in one group"
     assert found.released is not None
@@ -305,7 +305,7 @@ def test_any_network_is_personalised_as_a_job(world: tuple[Path, Path], tmp_path
     words = Cache.open(world[0]).vocabulary_path.read_bytes()
     write_model(tmp_path / "gru", Gru(), Gru().init(jax.random.key(1)), words)
     settings = replace(PLAIN, clients=12, strategies=(FineTuning(learning_rate=1.0, layers="output"),))
-    found = run((world[0], tmp_path / "gru"), tmp_path / "r", settings, release=PRICE)
+    found = run((world[0], tmp_path / "gru"), tmp_path / "r", settings, release=COST)
     assert found.exact["evaluated"] > 8
     with pytest.raises(InputError, match="layers='biases' is unknown; it is one of all, output"):
         run((world[0], tmp_path / "gru"), tmp_path / "s", replace(PLAIN, strategies=(FineTuning(layers="biases"),)))

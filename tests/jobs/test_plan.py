@@ -21,7 +21,7 @@ SCENARIO = Scenario(
     rounds=200,
     utility=Utility(noise_multiplier=1, report_goal=20),
 )
-GOAL = Goal.of(epsilon=14, delta=1e-10, most=120)
+GOAL = Goal.from_target(epsilon=14, delta=1e-10, most=120)
 FAST = ("tree-variance-reduced", "blt-b400")
 DEVICES = SimulationSettings(
     population=Population(devices=8_000), rules=RoundRules(report_goal=20, timer_hours=24, most_days=12), rounds=200

@@ -7,14 +7,14 @@ import pytest
 
 from tacit.errors import InputError
 from tacit.jobs.plan.epsilon import LOUDEST, EpsilonResult, plan_epsilon
-from tacit.planning.affordable import Training
+from tacit.planning.affordable import PlannedTraining
 from tacit.progress import Advanced, Event
 from tacit.reports.blocks import Table
 
 
 @pytest.fixture(scope="module")
 def found() -> EpsilonResult:
-    return plan_epsilon([30, 3_000], training=Training(rounds=40), mechanism="tree")
+    return plan_epsilon([30, 3_000], training=PlannedTraining(rounds=40), mechanism="tree")
 
 
 def test_a_row_for_each_population_and_a_column_for_each_share(found: EpsilonResult) -> None:
@@ -37,7 +37,7 @@ def test_the_figure_has_a_curve_for_each_population(found: EpsilonResult, tmp_pa
 
 def test_it_says_how_far_it_is() -> None:
     heard: list[Event] = []
-    plan_epsilon([30, 40], training=Training(rounds=4), mechanism="independent", progress=heard.append)
+    plan_epsilon([30, 40], training=PlannedTraining(rounds=4), mechanism="independent", progress=heard.append)
     assert [each.done for each in heard if isinstance(each, Advanced)] == [1, 2]
 
 

@@ -116,8 +116,10 @@ def test_labels_are_said_beside_that_all_lines_hold() -> None:
     seeded = statement(replace(STATED.facts, key_source="fixed seed 7"))
     found = verify(seeded)
     assert found.holds and found.labels == ("FIXED SEED",)
-    assert found.verdict.endswith("It is labelled FIXED SEED.") and repr(found) == f"Verification({found.verdict!r})"
-    assert "labelled" not in verify(STATED).verdict
+    assert (
+        found.judgement.endswith("It is labelled FIXED SEED.") and repr(found) == f"Verification({found.judgement!r})"
+    )
+    assert "labelled" not in verify(STATED).judgement
     assert len(repr(seeded)) < 300  # a terminal's page, not all that is stated
 
 

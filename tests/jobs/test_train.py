@@ -296,7 +296,7 @@ def test_a_designed_mechanism_is_designed_once(cache: Cache, tmp_path: Path, mon
     with Run.open(tmp_path / "run") as run:
         kept = Recipe.from_toml(run.settings).privacy
         strategy = kept.strategy(asked.rounds.participation())
-        assert not kept.is_wish and isinstance(strategy, Blt) and len(strategy.theta) == 2
+        assert not kept.needs_design and isinstance(strategy, Blt) and len(strategy.theta) == 2
         assert run.steps()[0].releases[0]["strategy_record"] == strategy.to_record()
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
 

@@ -22,7 +22,7 @@ from tacit.networks.language_model import LanguageModel
 from tacit.progress import COMPILING, Advanced, Evaluated, Event, StageBegan
 from tacit.recipe import Recipe
 from tacit.training.client import Loss, Model, Step, _group_sum
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 
 ONE = Hardware(workers=1)
 
@@ -235,7 +235,7 @@ def test_a_sampler_that_must_fail_later_fails_before_anything_is_written(cache: 
     assert not (tmp_path / "run").exists()
 
 
-class Asking(OneByOne):
+class Asking(DevicesOneByOne):
     """A collector of one's own, which fails now and then as transports do."""
 
     def __init__(self, cache: Cache, asked: Recipe, fails: Callable[[int], bool]) -> None:

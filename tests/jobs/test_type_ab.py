@@ -19,7 +19,7 @@ from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.data.typed_sentences import Share
 from tacit.errors import CacheError, InputError, RunError, SourceError
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.evaluation.type_ab.launch_rule import DECIDING
 from tacit.evaluation.type_ab.measures import MEASURES, total
 from tacit.evaluation.type_ab.replay import type_sentences
@@ -77,7 +77,7 @@ def improved(world: World) -> Any:
 def released(world: World) -> Any:
     """With noise, and with phrases in the line."""
     settings = TypingSettings(share=TRAIN, compose=0.3)
-    return world.typed("released", release=ReleasePrice(epsilon=8.0), settings=settings)
+    return world.typed("released", release=ReleaseCost(epsilon=8.0), settings=settings)
 
 
 class TestWhatIsCounted:
@@ -85,11 +85,11 @@ class TestWhatIsCounted:
         result = improved
         accuracy = result.exact["measures"]["accuracy"]
         assert accuracy["b"] > accuracy["a"] and accuracy["difference"].low > 0
-        assert "accuracy" in result.exact["decision"]["better"] and result.verdict == "improved"
-        assert world.typed("worse", world.good, world.bad).verdict == "worse"
+        assert "accuracy" in result.exact["decision"]["better"] and result.judgement == "improved"
+        assert world.typed("worse", world.good, world.bad).judgement == "worse"
 
     def test_measures_are_those_of_every_user_typed_for_itself(self, world: World) -> None:
-        """The slow twin: no run, no lines, no cores."""
+        """The slow reference: no run, no lines, no cores."""
         settings = TypingSettings(share=TRAIN)
         test = open_test(world.bad, world.good, f"folder:{world.folder / 'people'}", settings, silent)
         found = world.typed("exact", seed=5).exact["measures"]
@@ -104,7 +104,7 @@ class TestWhatIsCounted:
 
     def test_a_model_against_itself_changes_nothing_at_all(self, world: World) -> None:
         result = world.typed("itself", world.good, world.good)
-        assert result.verdict == "neutral"
+        assert result.judgement == "neutral"
         assert {tuple(row["difference"]) for row in result.exact["measures"].values() if row["a"] == row["a"]} == {
             (0.0,) * 3
         }
@@ -176,7 +176,7 @@ import os, signal, sys
 import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.jobs.type_ab import workers as typing_workers
 from tacit.progress import Advanced
@@ -189,7 +189,7 @@ def killed(event):
 
 a, b, data, out = sys.argv[1:]
 settings = TypingSettings(share=Share(split="train", users=12))
-tacit.type_ab(a, b, data, out, settings=settings, release=ReleasePrice(epsilon=4.0), noise_seed=1,
+tacit.type_ab(a, b, data, out, settings=settings, release=ReleaseCost(epsilon=4.0), noise_seed=1,
               hardware=Hardware(workers=2), progress=killed)
 """
 
@@ -206,7 +206,7 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleasePrice(epsilon=4
         heard: list[Event] = []
         resumed: Any = tacit.resume(out, hardware=ONE, progress=heard.append)
         assert Advanced("typing", 5) not in heard and Advanced("typing", 12) in heard
-        whole = world.typed("not killed", release=ReleasePrice(epsilon=4.0), noise_seed=1)
+        whole = world.typed("not killed", release=ReleaseCost(epsilon=4.0), noise_seed=1)
         assert without_places(resumed.to_record()) == without_places(whole.to_record())
         kept = [(result.run.path / "simulation" / "tallies.jsonl").read_bytes() for result in (resumed, whole)]
         assert kept[0] == kept[1]
@@ -308,7 +308,7 @@ class TestRelease:
         """Of a loose price every count is nearly right, of a tight one they are not."""
         exact = None
         for epsilon, least, most in ((1_000.0, 0.0, 0.5), (0.5, 5.0, 60.0)):
-            result = world.typed(f"noised {epsilon}", release=ReleasePrice(epsilon=epsilon), noise_seed=7)
+            result = world.typed(f"noised {epsilon}", release=ReleaseCost(epsilon=epsilon), noise_seed=7)
             histograms = [row["histogram"] for row in result.released["measures"].values()]
             counts = [count for each in histograms for count in each["counts"][0]]
             exact = counts if exact is None else exact
@@ -317,10 +317,10 @@ class TestRelease:
             assert histograms[0]["stddev"][0][0] == pytest.approx(spread, rel=0.3, abs=0.5)
 
     def test_devices_may_randomise_themselves(self, world: World) -> None:
-        result = world.typed("local", release=ReleasePrice(local_epsilon=6.0))
+        result = world.typed("local", release=ReleaseCost(local_epsilon=6.0))
         assert result.record["promise"]["kind"] == "local" and tacit.verify(result.run.path).holds
 
-    def test_without_a_price_nothing_is_released(self, improved: Any) -> None:
+    def test_without_a_cost_nothing_is_released(self, improved: Any) -> None:
         result = improved
         assert result.released is None and "NOTHING WAS RELEASED" in str(result)
         assert "NOTHING WAS RELEASED" in result.report.markdown.read_text()
@@ -328,7 +328,7 @@ class TestRelease:
     def test_a_population_s_budget_is_told(self, world: World) -> None:
         budget = world.folder / "budget"
         tacit.begin_population(budget, clients="the people", zcdp=1.0)
-        world.typed("counted", release=ReleasePrice(zcdp=0.25), population=budget)
+        world.typed("counted", release=ReleaseCost(zcdp=0.25), population=budget)
         assert "0.25" in str(tacit.account_population(budget))
         with pytest.raises(InputError, match="nothing under a promise"):
             world.typed("free", population=budget)

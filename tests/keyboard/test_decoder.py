@@ -21,7 +21,7 @@ WORDS = ("we", "well", "we'll", "were", "where", "there", "then", "the", "them",
 
 
 def decoder_of(words: tuple[str, ...] = WORDS, touch: TouchModel = TOUCH, **options: Any) -> Decoder:
-    return Decoder(Lexicon.of(words, touch.layout, first_id=0), touch, **options)
+    return Decoder(Lexicon.from_words(words, touch.layout, first_id=0), touch, **options)
 
 
 def taps_of(word: str, touch: TouchModel = TOUCH, seed: int = 0) -> Any:
@@ -162,21 +162,21 @@ def test_literal_letters_are_the_keys_that_were_hit() -> None:
 
 
 def test_a_users_own_words_are_found_and_keep_other_ids() -> None:
-    lexicon = Lexicon.of(WORDS, QWERTY, first_id=0).with_words(["zoltan", "the"])
+    lexicon = Lexicon.from_words(WORDS, QWERTY, first_id=0).with_words(["zoltan", "the"])
     assert lexicon.words == (*WORDS, "zoltan")
     found = Decoder(lexicon, TOUCH).decode(middles("zoltan"), flat(lexicon.words))
     assert found[0].word == "zoltan" and found[0].id == len(WORDS)
 
 
 def test_ids_are_those_of_a_vocabulary() -> None:
-    lexicon = Lexicon.of(["as", "tree"], QWERTY)
+    lexicon = Lexicon.from_words(["as", "tree"], QWERTY)
     assert Decoder(lexicon, TOUCH).decode(middles("as"), np.full(6, -1.0, np.float32))[0].id == 4
 
 
 @settings(deadline=None)
 @given(words=some_words)
 def test_the_trie_holds_just_the_words(words: tuple[str, ...]) -> None:
-    lexicon = Lexicon.of([*words, *(word.upper() for word in words)], QWERTY, first_id=0)
+    lexicon = Lexicon.from_words([*words, *(word.upper() for word in words)], QWERTY, first_id=0)
     spelt = {}
     for node in range(len(lexicon.keys)):
         parent = int(lexicon.parents[node])
@@ -191,8 +191,8 @@ def test_the_trie_holds_just_the_words(words: tuple[str, ...]) -> None:
 
 def test_words_of_another_script_are_refused_and_single_ones_left_out() -> None:
     with pytest.raises(InputError, match=r"only 1 of 3 words can be typed with the layout 'qwerty'.*choose a layout"):
-        Lexicon.of(["привет", "слово", "as"], QWERTY)
-    lexicon = Lexicon.of(["as", "42nd", "tree"], QWERTY)
+        Lexicon.from_words(["привет", "слово", "as"], QWERTY)
+    lexicon = Lexicon.from_words(["as", "42nd", "tree"], QWERTY)
     assert lexicon.left_out == 1 and lexicon.size == 7 and lexicon.word_of(6) == "tree"
 
 
@@ -202,7 +202,7 @@ def test_words_of_another_script_are_refused_and_single_ones_left_out() -> None:
 )
 def test_lexicons_that_cannot_be(words: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Lexicon.of(words, QWERTY)
+        Lexicon.from_words(words, QWERTY)
 
 
 @pytest.mark.parametrize(
@@ -235,4 +235,4 @@ def test_what_cannot_be_decoded(points: Any, language: Any, k: int, message: str
 )
 def test_decoders_that_cannot_be(options: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Decoder(Lexicon.of(WORDS, QWERTY), options.pop("touch", TOUCH), **options)
+        Decoder(Lexicon.from_words(WORDS, QWERTY), options.pop("touch", TOUCH), **options)

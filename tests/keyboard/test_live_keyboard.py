@@ -117,7 +117,7 @@ def test_before_the_decoder_is_there_words_begin_as_typed_and_nothing_is_correct
     for key in (Key.BACKSPACE, Key.BACKSPACE, *"teh"):
         keyboard.press(key)
     assert keyboard.offered[:2] == ((), None)
-    coming.set_result(Decoder(Lexicon.of(VOCABULARY.words, LAYOUTS["qwerty"]), TouchModel()))
+    coming.set_result(Decoder(Lexicon.from_words(VOCABULARY.words, LAYOUTS["qwerty"]), TouchModel()))
     assert keyboard.ready and keyboard.offered.corrects and keyboard.offered.correction == "the", "without a key"
     again = live_keyboard(MODEL, wait=False)
     for key in "t":

@@ -82,7 +82,7 @@ def test_words_stand_where_the_twin_has_them(text: Ids, mix: Mix, seed: int) -> 
         random.integers(BOS, V, 7).astype(np.int32),
         random.integers(EOS, V, 7).astype(np.int32),
     )
-    alone, mixed = ranked(scored, UserCache.of(text, V), [ALONE, mix])
+    alone, mixed = ranked(scored, UserCache.from_sentences(text, V), [ALONE, mix])
     for at, (scores, before, target) in enumerate(zip(*scored, strict=True)):
         network = np.exp(scores.astype(np.float64))
         network /= network.sum()
@@ -97,7 +97,7 @@ def test_words_stand_where_the_twin_has_them(text: Ids, mix: Mix, seed: int) -> 
 @settings(max_examples=40)
 @given(text=texts().filter(len))
 def test_both_caches_are_distributions(text: Ids) -> None:
-    cache, slow = UserCache.of(text, V), SlowCache(text)
+    cache, slow = UserCache.from_sentences(text, V), SlowCache(text)
     np.testing.assert_allclose(cache.unigram, [slow.unigram(w) for w in range(V)], atol=1e-6)
     for v in range(V):
         own = cache.left[v] * cache.unigram
@@ -112,7 +112,9 @@ def test_equal_scores_come_in_the_order_of_the_vocabulary() -> None:
     flat = np.zeros((3, V), np.float32)
     targets = np.array([SPECIALS, EOS, V - 1], np.int32)
     (words,) = ranked(
-        Scored(flat, np.full(3, BOS, np.int32), targets), UserCache.of(np.zeros((0, 2), np.int32), V), [ALONE]
+        Scored(flat, np.full(3, BOS, np.int32), targets),
+        UserCache.from_sentences(np.zeros((0, 2), np.int32), V),
+        [ALONE],
     )
     assert words.rank.tolist() == [0, 0, V - 1 - SPECIALS]
     assert words.first.tolist() == [False, True, False]
@@ -122,7 +124,7 @@ def test_what_was_typed_comes_first_again() -> None:
     """Once after this word is enough for a bigram; the unigram knows only that it was typed."""
     text = np.array([[BOS, 5, 7, EOS], [BOS, 6, 8, EOS]], np.int32)
     scored = Scored(np.zeros((2, V), np.float32), np.array([5, 6], np.int32), np.array([7, 8], np.int32))
-    unigram, bigram = ranked(scored, UserCache.of(text, V), [Mix(unigram=0.2), Mix(bigram=0.2)])
+    unigram, bigram = ranked(scored, UserCache.from_sentences(text, V), [Mix(unigram=0.2), Mix(bigram=0.2)])
     assert bigram.rank.tolist() == [0, 0] and bigram.first.tolist() == [True, True]
     assert unigram.rank.tolist() == [2, 3], "of four words typed once the smaller id comes first"
     assert not unigram.first.any(), "the end was typed twice"
@@ -131,5 +133,7 @@ def test_what_was_typed_comes_first_again() -> None:
 def test_scores_beyond_all_bounds_are_seen_in_the_nats() -> None:
     broken = np.full((1, V), np.inf, np.float32)
     one = np.array([5], np.int32)
-    (words,) = ranked(Scored(broken, one, one), UserCache.of(np.array([[BOS, 5]], np.int32), V), [Mix(bigram=0.2)])
+    (words,) = ranked(
+        Scored(broken, one, one), UserCache.from_sentences(np.array([[BOS, 5]], np.int32), V), [Mix(bigram=0.2)]
+    )
     assert not np.isfinite(words.nats).any()

@@ -36,7 +36,8 @@ def filled(key: int, size: int) -> Numbers:
     return SeedVector(key.to_bytes(16, "big")).draw(size)
 
 
-# -- the slow twin: one number at a time, from one AES block at a time ------------------------------------------------
+# -- the slow reference: one number at a time, from one AES block at a time
+# ------------------------------------------------
 
 
 def words(key: bytes, use: int, vector: int, first: int) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""Accuracy and cross-entropy against the slow twin that sorts all suggestions of every word."""
+"""Accuracy and cross-entropy against the slow reference that sorts all suggestions of every word."""
 
 import json
 import math

@@ -66,7 +66,7 @@ matrices = arrays(
 
 @given(rows=matrices)
 def test_eight_bits_are_off_by_half_a_step_at_most(rows: Any) -> None:
-    made = Eight.of(rows)
+    made = Eight.from_rows(rows)
     assert np.all(np.abs(made.rows() - rows) <= made.scales[:, None] * 0.5001)
     np.testing.assert_allclose(
         made.scales[:, None] * 127, np.abs(rows).max(axis=1, keepdims=True), rtol=1e-6, atol=1e-30
@@ -76,7 +76,7 @@ def test_eight_bits_are_off_by_half_a_step_at_most(rows: Any) -> None:
 @given(rows=matrices)
 def test_four_bits_err_no_more_than_by_the_range_of_each_block(rows: Any) -> None:
     """Against the plain scale, the greatest number over 7, but for its own rounding and for what float16 cannot say."""
-    made = Four.of(rows)
+    made = Four.from_rows(rows)
     found = made.rows()
     for row in range(len(rows)):
         for first in range(0, rows.shape[1], BLOCK):
@@ -90,7 +90,7 @@ def test_four_bits_err_no_more_than_by_the_range_of_each_block(rows: Any) -> Non
 def test_two_codes_in_a_byte_the_first_in_its_lower_half() -> None:
     rows = np.zeros((1, 33), np.float32)
     rows[0, :4], rows[0, 32] = [7, -7, 3, 0], 1
-    made = Four.of(rows)
+    made = Four.from_rows(rows)
     codes = [int(made.codes[0, at // 32, at % 32 // 2]) >> 4 * (at % 2) & 15 for at in range(64)]
     slow = [(code - 8) * float(made.scales[0, at // 32]) for at, code in enumerate(codes)]
     np.testing.assert_allclose(made.rows()[0], slow[:33])
@@ -120,7 +120,7 @@ def rounded_8(values: Any) -> Any:
 def rounded_4(values: Any) -> Any:
     """What `accuracy_level` 4 does to the left of a product: 8 bits for every block."""
     blocks = np.pad(values, (0, -len(values) % BLOCK)).reshape(-1, BLOCK)
-    return Eight.of(blocks).rows().reshape(-1)[: len(values)]
+    return Eight.from_rows(blocks).rows().reshape(-1)[: len(values)]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.planning import Clients, mechanism_named
-from tacit.planning.affordable import Affordable, Training, _outlook, affordable
+from tacit.planning.affordable import Affordable, PlannedTraining, _noise_forecast, affordable
 from tacit.planning.noise_forecast import GOOD
 
 FRESH = mechanism_named("independent")
@@ -17,14 +17,15 @@ TREE = mechanism_named("tree")
 
 @lru_cache
 def found(devices: int, rounds: int = 30, most: int | None = None, step: float = 10.0) -> Affordable:
-    return affordable(Clients(devices=devices), Training(rounds=rounds, step=step), TREE, most=most)
+    return affordable(Clients(devices=devices), PlannedTraining(rounds=rounds, step=step), TREE, most=most)
 
 
 @pytest.mark.parametrize("mechanism", ["independent", "tree", "blt"])
 def test_no_report_goal_is_much_better_than_the_best_of_those_tried(mechanism: str) -> None:
-    clients, training, by = Clients(devices=60), Training(rounds=24), mechanism_named(mechanism)
-    best = min(_outlook(clients, training, by, goal).ratio for goal in range(1, 61))  # the slow twin: all of them
-    assert best <= affordable(clients, training, by).outlook.ratio <= 1.05 * best
+    clients, training, by = Clients(devices=60), PlannedTraining(rounds=24), mechanism_named(mechanism)
+    # the slow reference: all of them
+    best = min(_noise_forecast(clients, training, by, goal).ratio for goal in range(1, 61))
+    assert best <= affordable(clients, training, by).noise_forecast.ratio <= 1.05 * best
 
 
 def test_with_a_limit_on_reports_the_limit_is_kept_and_costs() -> None:
@@ -35,7 +36,9 @@ def test_with_a_limit_on_reports_the_limit_is_kept_and_costs() -> None:
 @settings(max_examples=10)
 @given(devices=st.integers(50, 5000), times=st.integers(2, 20))
 def test_more_clients_afford_a_smaller_epsilon(devices: int, times: int) -> None:
-    few, many = (affordable(Clients(devices=each), Training(rounds=30), FRESH) for each in (devices, devices * times))
+    few, many = (
+        affordable(Clients(devices=each), PlannedTraining(rounds=30), FRESH) for each in (devices, devices * times)
+    )
     assert many.works < few.works
 
 
@@ -43,18 +46,18 @@ def test_more_clients_afford_a_smaller_epsilon(devices: int, times: int) -> None
 def test_more_accuracy_takes_a_larger_epsilon_and_at_it_the_share_is_kept(share: float) -> None:
     few = found(1000)
     assert few.epsilon_for(share) < few.epsilon_for(share + 0.05)
-    assert few.at(few.epsilon_for(share)).kept == pytest.approx(share, rel=1e-6)
+    assert few.at_epsilon(few.epsilon_for(share)).share_kept == pytest.approx(share, rel=1e-6)
 
 
 def test_a_larger_network_and_a_longer_step_afford_less() -> None:
-    large = affordable(Clients(devices=1000), Training(rounds=30, parameters=10**6), TREE)
+    large = affordable(Clients(devices=1000), PlannedTraining(rounds=30, parameters=10**6), TREE)
     assert large.works > found(1000).works > found(1000, step=1.0).works
-    assert found(1000).at(found(1000).works).kept == pytest.approx(GOOD)
+    assert found(1000).at_epsilon(found(1000).works).share_kept == pytest.approx(GOOD)
 
 
 def test_with_fewer_clients_in_reach_the_answer_is_that_of_so_many() -> None:
-    half = affordable(Clients(devices=1000, availability=0.5), Training(rounds=30), TREE, delta=1e-4)
-    assert half.works == affordable(Clients(devices=500), Training(rounds=30), TREE, delta=1e-4).works
+    half = affordable(Clients(devices=1000, availability=0.5), PlannedTraining(rounds=30), TREE, delta=1e-4)
+    assert half.works == affordable(Clients(devices=500), PlannedTraining(rounds=30), TREE, delta=1e-4).works
 
 
 @pytest.mark.parametrize(
@@ -69,4 +72,4 @@ def test_with_fewer_clients_in_reach_the_answer_is_that_of_so_many() -> None:
 )
 def test_what_means_nothing_is_refused(clients: dict, training: dict, most: int | None, match: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(InputError, match=match):
-        affordable(Clients(devices=100, **clients), Training(**training), FRESH, most=most)
+        affordable(Clients(devices=100, **clients), PlannedTraining(**training), FRESH, most=most)

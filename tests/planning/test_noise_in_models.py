@@ -16,7 +16,7 @@ from tacit.design.catalogue import chosen
 from tacit.design.losses import losses, prefix_errors
 from tacit.design.workload import PREFIX, Workload
 from tacit.mechanisms import stream_for
-from tacit.planning.noise_forecast import PULL, Outlook, errors_of_models
+from tacit.planning.noise_forecast import PULL, NoiseForecast, errors_of_models
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.strategy import Independent, Strategy, Tree
 from tacit.recipe import Recipe
@@ -27,7 +27,8 @@ ROUNDS = 96
 
 
 def simulated(server: ServerSection, strategy: Strategy, rounds: int, pull: float) -> float:
-    """The slow twin: the rms over rounds of a weight's noise, of seeds of deviation 1 through stream and optimizer.
+    """The slow reference: the rms over rounds of a weight's noise, of seeds of deviation 1 through stream and
+    optimizer.
 
     Every mean takes back a share of what the model is off.
     """
@@ -91,7 +92,7 @@ def test_training_repairs_more_of_slow_noise_than_of_fast_noise() -> None:
     assert left[0] < 0.7 < 0.8 < left[1] < 1
 
 
-def of_recipe(workload: str, **mechanism: Any) -> Outlook:
+def of_recipe(workload: str, **mechanism: Any) -> NoiseForecast:
     """At epsilon 8, with momentum and a cooldown."""
     recipe = Recipe.model_validate(
         {
@@ -102,7 +103,7 @@ def of_recipe(workload: str, **mechanism: Any) -> Outlook:
             "privacy": {"epsilon": 8.0, "delta": 1e-6, "workload": workload, "mechanism": mechanism},
         }
     )
-    return Outlook(
+    return NoiseForecast(
         guarantee=recipe.guarantee(recipe.matrix()),
         report_goal=recipe.rounds.report_goal,
         learning_rate=recipe.server.learning_rate,
@@ -143,7 +144,7 @@ def test_designs_have_the_order_of_the_accuracies_that_were_measured() -> None:
     noise, sums = {}, {}
     for name, strategy in designs.items():
         guarantee = Guarantee.for_zcdp(1.0, participation=served, strategy=strategy, clip_norm=1.0)
-        at = Outlook(guarantee=guarantee, report_goal=20, learning_rate=1.4, server=server, parameters=80_528)
+        at = NoiseForecast(guarantee=guarantee, report_goal=20, learning_rate=1.4, server=server, parameters=80_528)
         noise[name], sums[name] = at.noise, losses(strategy, served).rms_loss
     assert sorted(noise, key=noise.__getitem__) == list(ACCURACY)
     assert sorted(sums, key=sums.__getitem__) != list(ACCURACY)

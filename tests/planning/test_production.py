@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError, ParticipationError
 from tacit.planning import Clients, Scenario, Utility
-from tacit.planning.adaptive_clipping import AdaptivePrice
+from tacit.planning.adaptive_clipping import AdaptiveClippingCost
 from tacit.planning.production import Production, grid_above, production_plan
 from tacit.planning.simulated_runs import Simulate, SimulatedRun
 from tacit.planning.targets import Goal
@@ -48,12 +48,12 @@ def world(
 def planned(
     scenario: Scenario, zcdp: float, simulate: Simulate, most: int | None = None, **given: object
 ) -> Production:
-    goal = Goal(zcdp=zcdp, delta=1e-10, most=most)
+    goal = Goal(zcdp=zcdp, delta=1e-10, max_goal=most)
     return production_plan(scenario, given.pop("mechanisms", [TREE]), goal, simulate=simulate, **given)  # type: ignore[arg-type]
 
 
 def plan_with(scenario: Scenario, found: Production, report_goal: int, simulate: Simulate) -> float | None:
-    """zCDP at this utility with the best of all timers, each tried: the slow twin."""
+    """zCDP at this utility with the best of all timers, each tried: the slow reference."""
     runs = [each for days in range(1, 61) if (each := simulate(report_goal, 24.0 * days)) is not None]
     if not runs:
         return None
@@ -81,7 +81,7 @@ def test_the_target_is_met_by_the_least_report_goal_that_meets_it(
         assert (plan.report_goal, found.reached.noisier) == (first, 1.0)
     else:
         assert found.reached.noisier > 1 and plan.zcdp == pytest.approx(zcdp, rel=1e-12)
-        assert found.fed is not None or plan.report_goal == most  # the most, where the system is the limit
+        assert found.largest_feasible is not None or plan.report_goal == most  # the most, where the system is the limit
 
 
 @given(
@@ -135,7 +135,7 @@ def test_a_check_that_does_not_end_leaves_fewer_reports() -> None:
         return hopeful(report_goal, hours) if report_goal <= limit else None
 
     found = planned(scenario, 0.3, hopeful, 400, check=check)
-    assert found.fed is not None and found.plan.report_goal <= limit
+    assert found.largest_feasible is not None and found.plan.report_goal <= limit
     assert not found.reached.at_utility and found.plan.zcdp <= 0.3
     with pytest.raises(ParticipationError, match="allow a few more days"):
         planned(scenario, 0.3, hopeful, 400, check=lambda report_goal, hours: None)
@@ -155,7 +155,7 @@ def test_too_few_devices_or_days_say_so() -> None:
     with pytest.raises(ParticipationError, match="not even rounds of 1 report"):
         planned(scenario_of(8000, 200), 0.3, world(8000, 200, most_days=1), 400)
     found = planned(scenario_of(500, 200), 0.001, world(500, 200, most_days=10))
-    assert found.fed is not None and found.plan.report_goal <= found.fed < 500
+    assert found.largest_feasible is not None and found.plan.report_goal <= found.largest_feasible < 500
     with pytest.raises(InputError, match="no mechanism"):
         planned(scenario_of(500, 200), 0.1, world(500, 200), mechanisms=[])
     with pytest.raises(InputError, match="give at least 1"):
@@ -230,10 +230,10 @@ def test_adaptive_clipping_costs_a_little_for_the_count_and_more_for_the_restart
         clients=Clients(devices=4_210_000, min_separation=527), rounds=1900, utility=Utility(noise_multiplier=7)
     )
     plain = scenario.plan(TREE, 6500)
-    price = AdaptivePrice.of(scenario, 6500, plain.zcdp)
-    assert price.restarts == (128, 1152) and price.bit_stddev == 325
-    assert price.update_noise_multiplier is not None and price.noisier is not None
-    z, b = price.noise_multiplier, price.bit_stddev
-    assert price.update_noise_multiplier == pytest.approx((z**-2 - (2 * b) ** -2) ** -0.5)
-    assert 1 < price.update_noise_multiplier / z < 1.001 and price.noisier > 1
-    assert AdaptivePrice.of(scenario, 2, 1e-6).update_noise_multiplier is None
+    cost = AdaptiveClippingCost.from_scenario(scenario, 6500, plain.zcdp)
+    assert cost.restarts == (128, 1152) and cost.bit_stddev == 325
+    assert cost.update_noise_multiplier is not None and cost.noisier is not None
+    z, b = cost.noise_multiplier, cost.bit_stddev
+    assert cost.update_noise_multiplier == pytest.approx((z**-2 - (2 * b) ** -2) ** -0.5)
+    assert 1 < cost.update_noise_multiplier / z < 1.001 and cost.noisier > 1
+    assert AdaptiveClippingCost.from_scenario(scenario, 2, 1e-6).update_noise_multiplier is None

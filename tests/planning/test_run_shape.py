@@ -45,7 +45,7 @@ def test_a_shape_fits_its_population(clients: int, zcdp: float, way: Learning) -
 @few
 @given(populations, budgets, ways)
 def test_no_other_progress_is_better(clients: int, zcdp: float, way: Learning) -> None:
-    """The slow twin: the same formula written out, at a thousand distances."""
+    """The slow reference: the same formula written out, at a thousand distances."""
     shape = shape_of_run(clients, zcdp, way)
     farthest = way.step * way.moving(shape.rounds)
 
@@ -67,7 +67,7 @@ def test_more_clients_and_more_budget_never_hurt(clients: int, zcdp: float, way:
     here = shape_of_run(clients, zcdp, way).expected
     assert shape_of_run(2 * clients, zcdp, way).expected >= 0.98 * here
     assert shape_of_run(clients, 4 * zcdp, way).expected >= 0.98 * here
-    assert shape_of_run(clients, math.inf, way).kept == 1
+    assert shape_of_run(clients, math.inf, way).share_kept == 1
 
 
 def test_momentum_moves_late() -> None:
@@ -109,4 +109,4 @@ def test_what_noise_leaves_of_a_public_model_is_what_was_measured() -> None:
     measured = {(0.1, 0.9): (0.892, 0.897), (0.03, 0.9): (0.983,), (0.1, 3.0): (0.930,), (0.03, 3.0): (0.991,)}
     for (noise, carried), shares in measured.items():
         for share in shares:
-            assert way.kept(noise, carried) == pytest.approx(share, abs=0.03)
+            assert way.share_kept(noise, carried) == pytest.approx(share, abs=0.03)

@@ -107,15 +107,15 @@ def test_the_timer_is_the_shortest_that_does_it() -> None:
     listed = dict(timers(scenario, GIVEN_BLT, 20))
     assert list(listed) == list(range(24, max(listed) + 1, 24))
     assert listed[max(listed)].guarantee.participation.min_separation == 200  # the population has no more
-    prices = [plan.zcdp for plan in listed.values()]
-    assert prices == sorted(prices, reverse=True)
-    for zcdp in (prices[0] * 2, prices[2], prices[-1]):
+    costs = [plan.zcdp for plan in listed.values()]
+    assert costs == sorted(costs, reverse=True)
+    for zcdp in (costs[0] * 2, costs[2], costs[-1]):
         found = timer_for(scenario, GIVEN_BLT, 20, zcdp)
         assert found is not None
         hours, plan = found
         assert plan.zcdp <= zcdp
         assert hours == 24 or listed[hours - 24].zcdp > zcdp
-    assert timer_for(scenario, GIVEN_BLT, 20, prices[-1] / 2) is None
+    assert timer_for(scenario, GIVEN_BLT, 20, costs[-1] / 2) is None
 
 
 @pytest.mark.parametrize("zcdp", [0.0, -1.0, float("inf"), float("nan")])
@@ -131,7 +131,7 @@ def test_no_target_is_refused(zcdp: float) -> None:
 @pytest.mark.parametrize("speed", [None, 313.0])
 def test_seven_steps_in_their_order(name: str, most: int | None, speed: float | None) -> None:
     clients = Clients(devices=4_210_000, rounds_per_day=speed)
-    goal = Goal(zcdp=zcdp_for_epsilon(4, 1e-10), delta=1e-10, most=most)
+    goal = Goal(zcdp=zcdp_for_epsilon(4, 1e-10), delta=1e-10, max_goal=most)
     reached, steps = seven_steps(Scenario(clients=clients, rounds=2000, utility=Utility()), MECHANISMS[name], goal)
     assert [step.number for step in steps] == [1, 2, 3, 4, 5, 6, 7]
     assert steps[2].figures["report_goal"] == reached.plan.report_goal
@@ -150,4 +150,4 @@ def test_seven_steps_in_their_order(name: str, most: int | None, speed: float | 
 @pytest.mark.parametrize("zcdp", [0.0, -1.0, float("nan")])
 def test_a_target_that_nothing_reaches_is_none(zcdp: float) -> None:
     with pytest.raises(InputError, match="is no target; give a number above 0"):
-        Goal.of(zcdp=zcdp, delta=1e-10)
+        Goal.from_target(zcdp=zcdp, delta=1e-10)

@@ -30,14 +30,14 @@ def recipe(mechanism: str = "blt", **sections: Any) -> Recipe:
 @given(st.floats(1e-6, 1e6), st.floats(0.001, 0.999), st.integers(1, 99))
 def test_a_folder_tells_its_trial(rate: float, quantile: float, number: int) -> None:
     name = TrialName(setting=Setting(server_learning_rate=rate, quantile=quantile), number=number)
-    assert TrialName.of(str(name)) == name
+    assert TrialName.from_folder(str(name)) == name
 
 
 @pytest.mark.parametrize(
     "folder", ["notes", "lr1-q0.5", "lr1-q0.5-try0", "lrx-q0.5-try1", "lr1-q2-try1", ".lr1-q0.5-try1.draft"]
 )
 def test_other_folders_are_no_trials(folder: str) -> None:
-    assert TrialName.of(folder) is None
+    assert TrialName.from_folder(folder) is None
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -57,9 +57,13 @@ def test_every_mechanism_can_be_tuned_for(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["independent", "blt"])
-def test_a_trial_of_a_recipe_with_keepers_has_the_noise_of_all_of_them(mechanism: str) -> None:
-    """From a server, since no clip norm adapts beside keepers; production has its keepers back, each with its own."""
-    kept, plain = (recipe(mechanism, aggregation={"kind": "secure", **keepers}) for keepers in ({"keepers": 4}, {}))
+def test_a_trial_of_a_recipe_with_decryptors_has_the_noise_of_all_of_them(mechanism: str) -> None:
+    """From a server, since no clip norm adapts beside decryptors; production has its decryptors back, each with its
+    own.
+    """
+    kept, plain = (
+        recipe(mechanism, aggregation={"kind": "secure", **decryptors}) for decryptors in ({"decryptors": 4}, {})
+    )
     trial, other = (trial_base(each, TuningSettings()) for each in (kept, plain))
     assert trial.aggregation == other.aggregation == plain.aggregation
     assert trial.privacy.noise_multiplier == pytest.approx(2 * (other.privacy.noise_multiplier or 0))
@@ -124,16 +128,16 @@ def test_what_only_served_the_adaptive_clip_norm_is_dropped() -> None:
             "mechanism": {"name": "tree", "restarts": [9]},
             "noise_multiplier": 0.3,
             "clip_norm": 0.05,
-            "stands_in_for": 50,
+            "extrapolate_to": 50,
         },
         clipping={"initial": 0.05, "quantile": 0.6, "bit_stddev": 0.9},
     )
     trial = trial_base(wanted, TuningSettings(report_goal=12, initial_clip_norm=0.01))
-    assert trial.guarantee().strategy == Tree(restarts=(9,)) and trial.privacy.stands_in_for is None
+    assert trial.guarantee().strategy == Tree(restarts=(9,)) and trial.privacy.extrapolate_to is None
     assert trial.clipping is not None and trial.clipping.initial == 0.01
     assert trial.clipping.bit_stddev == pytest.approx(1.8), "grown with the report goal"
     made = production_recipe(wanted, CHOICE, 6000)
-    assert made.guarantee().strategy == Tree() and made.privacy.stands_in_for is None and made.run.seed is None
+    assert made.guarantee().strategy == Tree() and made.privacy.extrapolate_to is None and made.run.seed is None
 
 
 def test_restarts_of_a_fixed_clip_norm_are_kept() -> None:

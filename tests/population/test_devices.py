@@ -199,7 +199,7 @@ def test_who_came_how_often_adds_up() -> None:
     assert all(before[2] <= after[1] for before, after in pairwise(rows))
     assert run.days == pytest.approx(rows[-1][2] / 86_400)
     assert run.wasted_hours > 0 and run.used_hours > 0
-    assert {row[0] for row in rows if row[-1]} == set(run.starved.tolist())
+    assert {row[0] for row in rows if row[-1]} == set(run.underfilled.tolist())
 
 
 def test_drop_outs_are_as_many_as_asked() -> None:
@@ -280,7 +280,7 @@ def test_supply_is_a_limit_that_an_impatient_server_comes_near() -> None:
         most_days=20,
         clock="upload",
     )
-    supply = Supply.of(population, rules, 0)
+    supply = Supply.from_population(population, rules, 0)
     assert supply.reports_margin == 0 and supply.devices == 30
     cohorts, rounds = SimulatedCohorts(population, replace(rules, over_selection=1.0), seed=0), 0
     clock = cohorts.start()

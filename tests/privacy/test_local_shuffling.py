@@ -72,7 +72,9 @@ def law_of(kind: str, domain: int, local_epsilon: float) -> Law:
 
 
 def exact_delta(law: Law, first: int, second: int, others: tuple[int, ...], epsilon: float) -> float:
-    """The slow twin: both laws of the histogram of reports, device by device, and their hockey-stick divergence."""
+    """The slow reference: both laws of the histogram of reports, device by device, and their hockey-stick
+    divergence.
+    """
     one, two = histogram_law(law, (first, *others)), histogram_law(law, (second, *others))
     return sum(max(chance - math.exp(epsilon) * two.get(seen, 0.0), 0.0) for seen, chance in one.items())
 

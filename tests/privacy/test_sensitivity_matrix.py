@@ -105,7 +105,7 @@ def test_a_prefix_of_the_full_tree_is_bounded_and_exact_where_a_block_ends(serve
     assert exact or served.rounds not in ends
 
 
-def test_the_price_of_a_full_tree_never_falls_as_rounds_are_released() -> None:
+def test_the_cost_of_a_full_tree_never_falls_as_rounds_are_released() -> None:
     values = [
         sensitivity_bound_squared(full_tree(45), Participation.worst_case(rounds, 7))[0] for rounds in range(1, 46)
     ]

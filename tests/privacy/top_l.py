@@ -10,7 +10,7 @@ from tacit.errors import InputError
 from tacit.privacy.local_anonymity import MARGIN, _at_least, _check, rare_votes_tail
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 
 def top_l_anonymity(domain: int, local_epsilon: float, reports: int, prefixes: int, k: int) -> float:
@@ -40,7 +40,7 @@ def top_l_anonymity(domain: int, local_epsilon: float, reports: int, prefixes: i
     return min([1.0, *(a + b for a, b in zip(least, lost, strict=True))])
 
 
-def fewer_than(wanted: int, values: int, chance: Reals) -> Reals:
+def fewer_than(wanted: int, values: int, chance: FloatArray) -> FloatArray:
     """An upper bound on Pr[fewer than `wanted` of the values], each with that chance: exp(-values KL), or 1."""
     share = (wanted - 1) / values
     inside = np.clip(chance, 1e-300, 1 - 1e-16)

@@ -52,7 +52,7 @@ def test_the_vectors_of_rfc_9474(vector: dict[str, str]) -> None:
     if known["msg_prefix"]:  # the variant that is used here; the other prepares nothing
         assert prepare(known["msg"], draw=drawing(known["msg_prefix"])) == known["prepared_msg"]
     blind = pow(int.from_bytes(known["inv"], "big"), -1, key.n).to_bytes(key.size, "big")
-    blinded = Blinded.of(key, known["prepared_msg"], draw=drawing(known["salt"], blind))
+    blinded = Blinded.from_prepared(key, known["prepared_msg"], draw=drawing(known["salt"], blind))
     assert blinded.sent == known["blinded_msg"]
     assert signer.sign(blinded.sent) == known["blind_sig"]
     assert blinded.finalize(known["blind_sig"]) == known["sig"]
@@ -74,7 +74,7 @@ def test_encodings_are_those_of_another_implementation(message: bytes, salt: byt
 
 def test_a_signature_is_one_of_pss_and_what_was_signed_does_not_show(signer: Signer) -> None:
     prepared = prepare(b"a token")
-    seen = [Blinded.of(signer.public, prepared) for _ in range(2)]
+    seen = [Blinded.from_prepared(signer.public, prepared) for _ in range(2)]
     assert seen[0].sent != seen[1].sent and all(len(each.sent) == 256 for each in seen)
     signature = seen[0].finalize(signer.sign(seen[0].sent))
     numbers = rsa.RSAPublicNumbers(signer.public.e, signer.public.n).public_key()
@@ -93,7 +93,7 @@ def test_the_signer_blinds_its_own_operation(signer: Signer, monkeypatch: pytest
         return power(base, draw)
 
     monkeypatch.setattr(signer, "_power", seen)
-    sent = Blinded.of(signer.public, prepare(b"")).sent
+    sent = Blinded.from_prepared(signer.public, prepare(b"")).sent
     assert signer.sign(sent) == signer.sign(sent)
     assert len({*bases, int.from_bytes(sent, "big")}) == 3
 
@@ -102,7 +102,7 @@ def test_a_wrong_signature_is_never_given(signer: Signer, monkeypatch: pytest.Mo
     """One with an error modulo one prime alone would tell the primes."""
     monkeypatch.setattr(signer, "_dp", signer._dp + 2)
     with pytest.raises(ArithmeticError, match="wrong"):
-        signer.sign(Blinded.of(signer.public, prepare(b"")).sent)
+        signer.sign(Blinded.from_prepared(signer.public, prepare(b"")).sent)
 
 
 def test_what_is_no_blinded_message_is_refused(signer: Signer) -> None:
@@ -117,7 +117,7 @@ def test_what_is_no_blinded_message_is_refused(signer: Signer) -> None:
 
 def test_what_is_no_signature_is_none(signer: Signer) -> None:
     prepared = prepare(b"")
-    blinded = Blinded.of(signer.public, prepared)
+    blinded = Blinded.from_prepared(signer.public, prepared)
     good = blinded.finalize(signer.sign(blinded.sent))
     for bad in (b"", good[:-1], good + b"\0", bytes(256), b"\xff" * 256, bytes([good[0] ^ 1]) + good[1:]):
         assert not signer.public.is_signature(prepared, bad)

@@ -12,8 +12,8 @@ from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 
 from tacit.errors import InputError
 from tacit.federation import report_shape as expected
-from tacit.protocol.bodies import Report, model_body, most_bytes, read_model, read_report, report_body
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.bodies import ReportBody, model_body, most_bytes, read_model, read_report, report_body
+from tacit.protocol.train import TrainDocument
 from tacit.training.report_encoding import STEPS
 
 PLAIN, ASKED = a_task(), a_task(asked=True)
@@ -26,7 +26,7 @@ def test_the_loss_has_the_steps_of_training() -> None:
 @given(st.booleans(), st.booleans(), st.floats(-5, 5))
 def test_what_a_device_wrote_is_read(usable: bool, short: bool, loss: float) -> None:
     update = an_update() if usable else np.zeros(PARAMETERS, np.float32)
-    body = report_body(Report(update, usable, short, loss), ASSIGNMENT)
+    body = report_body(ReportBody(update, usable, short, loss), ASSIGNMENT)
     found = read_report(body, ASKED.asks.shape(), ASSIGNMENT)
     np.testing.assert_array_equal(found.values, update)
     assert (found.usable, found.short, found.bounded_loss) == (usable, short, loss)
@@ -37,7 +37,7 @@ def test_what_a_device_wrote_is_read(usable: bool, short: bool, loss: float) -> 
 @given(st.integers(0, 100), st.floats(0, 1.5), st.floats(0, 12))
 def test_every_encoded_report_of_a_device_is_taken(seed: int, norm: float, loss: float) -> None:
     given = words(norm, loss, seed)
-    body = report_body(Report(given, True, None, None), ASSIGNMENT)
+    body = report_body(ReportBody(given, True, None, None), ASSIGNMENT)
     np.testing.assert_array_equal(read_report(body, ENCODED.asks.shape(), ASSIGNMENT).values, given)
 
 
@@ -47,23 +47,23 @@ def refused(body: bytes, match: str, expected: expected.ReportShape | None = Non
 
 
 def test_no_update_beyond_its_task_is_taken() -> None:
-    refused(report_body(Report(an_update(1.501), True, None, None), ASSIGNMENT), "beyond the clip norm 1.5")
+    refused(report_body(ReportBody(an_update(1.501), True, None, None), ASSIGNMENT), "beyond the clip norm 1.5")
     for value in (np.nan, np.inf, np.float32(3e38)):
         update = an_update()
         update[7] = value
-        refused(report_body(Report(update, True, None, None), ASSIGNMENT), "finite|beyond")
-    refused(report_body(Report(an_update(), False, None, None), ASSIGNMENT), "not usable, and is not zero")
-    refused(report_body(Report(an_update()[:-1], True, None, None), ASSIGNMENT), "is not one tensor")
-    refused(report_body(Report(an_update(), True, None, None), "f" * 32), "another assignment")
-    refused(report_body(Report(an_update(), True, True, None), ASSIGNMENT), "metadata are")
-    refused(report_body(Report(words(), True, None, None), ASSIGNMENT), "is not one tensor")
-    beyond = report_body(Report(an_update(), True, True, 5.01), ASSIGNMENT)
+        refused(report_body(ReportBody(update, True, None, None), ASSIGNMENT), "finite|beyond")
+    refused(report_body(ReportBody(an_update(), False, None, None), ASSIGNMENT), "not usable, and is not zero")
+    refused(report_body(ReportBody(an_update()[:-1], True, None, None), ASSIGNMENT), "is not one tensor")
+    refused(report_body(ReportBody(an_update(), True, None, None), "f" * 32), "another assignment")
+    refused(report_body(ReportBody(an_update(), True, True, None), ASSIGNMENT), "metadata are")
+    refused(report_body(ReportBody(words(), True, None, None), ASSIGNMENT), "is not one tensor")
+    beyond = report_body(ReportBody(an_update(), True, True, 5.01), ASSIGNMENT)
     refused(beyond, "beyond half its bound", ASKED.asks.shape())
 
 
 def test_no_words_beyond_their_task_are_taken() -> None:
-    assert ENCODED.asking(TrainingAsked).encoded is not None
-    encoding = ENCODED.asking(TrainingAsked).encoded.encoding()
+    assert ENCODED.asking(TrainDocument).encoded is not None
+    encoding = ENCODED.asking(TrainDocument).encoded.encoding()
     dimension, far = encoding.dimension, np.uint32(2 * encoding.largest)
     cases = [
         (0, far + 1, "beyond"),
@@ -77,7 +77,7 @@ def test_no_words_beyond_their_task_are_taken() -> None:
     for place, value, match in cases:
         changed = words()
         changed[place] = value
-        refused(report_body(Report(changed, True, None, None), ASSIGNMENT), match, ENCODED.asks.shape())
+        refused(report_body(ReportBody(changed, True, None, None), ASSIGNMENT), match, ENCODED.asks.shape())
 
 
 @given(st.integers(1, 2**31), st.integers(0, 100), st.sampled_from([0.0, 0.5, 1.0]))

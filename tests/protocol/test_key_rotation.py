@@ -12,11 +12,11 @@ from tests.support.server.stores import sqlite_store
 from tacit.data import Cache
 from tacit.device.record import opened
 from tacit.errors import InputError
-from tacit.protocol.key_rotation import HandOver, SignedHandOver, kept, signed_hand_over
-from tacit.protocol.log_entries import hand_over_entry, plan_entry
+from tacit.protocol.key_rotation import KeyRotation, SignedKeyRotation, kept, signed_key_rotation
+from tacit.protocol.log_entries import key_rotation_entry, plan_entry
 from tacit.protocol.signing import OperatorKey, digest, is_signed
-from tacit.server.log.transparency import Log, LogView
-from tacit.server.serve import Shared
+from tacit.server.log.transparency import LogView, TransparencyLog
+from tacit.server.serve import SharedResources
 
 OLD, NEW, OTHER = (OperatorKey(bytes([number] * 32)) for number in (1, 2, 3))
 
@@ -28,9 +28,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 def changed_to(operator: Operator, new: OperatorKey, *, logged: bool = True) -> None:
     """From now on the operator signs with another key, which the one before handed over to."""
-    operator.hand_over = signed_hand_over(operator.key, new)
+    operator.key_rotation = signed_key_rotation(operator.key, new)
     if logged:
-        operator.log.append(hand_over_entry(digest(operator.hand_over.hand_over)))
+        operator.log.append(key_rotation_entry(digest(operator.key_rotation.hand_over)))
     operator.key = new
 
 
@@ -54,8 +54,8 @@ def test_a_device_follows_and_goes_on_with_the_same_record(cache: Cache, tmp_pat
             "after",
         ]
     operator.key = OLD  # which is believed no more, even with its own word for it
-    operator.hand_over = signed_hand_over(NEW, OLD)
-    operator.log.append(hand_over_entry(digest(operator.hand_over.hand_over)))
+    operator.key_rotation = signed_key_rotation(NEW, OLD)
+    operator.log.append(key_rotation_entry(digest(operator.key_rotation.hand_over)))
     assert "which is one that it had before" in came(operator, cache, tmp_path, 7, "back")
     assert len(operator.received) == 2
 
@@ -69,24 +69,24 @@ WRONG: dict[str, tuple[str, Callable[[Operator], None]]] = {
     ),
     "that the old key did not sign": (
         f"is not signed by {OLD.public[:16]}",
-        lambda operator: forged(operator, signed_hand_over(OTHER, NEW).by_old, signed_hand_over(OLD, NEW).by_new),
+        lambda operator: forged(operator, signed_key_rotation(OTHER, NEW).by_old, signed_key_rotation(OLD, NEW).by_new),
     ),
     "to a key that is not its own": (
         f"is not signed by {NEW.public[:16]}",
-        lambda operator: forged(operator, signed_hand_over(OLD, NEW).by_old, signed_hand_over(OLD, OTHER).by_new),
+        lambda operator: forged(operator, signed_key_rotation(OLD, NEW).by_old, signed_key_rotation(OLD, OTHER).by_new),
     ),
 }
 
 
 def forged(operator: Operator, by_old: str, by_new: str) -> None:
-    made = HandOver(old=OLD.public, new=NEW.public)
-    operator.hand_over = SignedHandOver(hand_over=made, by_old=by_old, by_new=by_new)
-    operator.log.append(hand_over_entry(digest(made)))
+    made = KeyRotation(old=OLD.public, new=NEW.public)
+    operator.key_rotation = SignedKeyRotation(hand_over=made, by_old=by_old, by_new=by_new)
+    operator.log.append(key_rotation_entry(digest(made)))
     operator.key = NEW
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_hand_over(name: str, cache: Cache, tmp_path: Path) -> None:
+def test_a_key_rotation(name: str, cache: Cache, tmp_path: Path) -> None:
     why, happens = WRONG[name]
     operator = Operator(key=OLD)
     came(operator, cache, tmp_path, 0, "before")
@@ -101,16 +101,16 @@ def test_a_hand_over(name: str, cache: Cache, tmp_path: Path) -> None:
 
 def test_the_server_makes_it_once_and_serves_it_when_the_old_key_is_gone(tmp_path: Path) -> None:
     file = tmp_path / "operator.key"
-    shared = Shared(store=f"sqlite:///{tmp_path / 'store.db'}", blobs="memory://", key=file, enrolment=False)
+    shared = SharedResources(store=f"sqlite:///{tmp_path / 'store.db'}", blobs="memory://", key=file, enrolment=False)
     first, store = shared.checked(False, [], []), sqlite_store(tmp_path)
-    Log.beside(store, OperatorKey.in_file(file), file).append(plan_entry("ab" * 32))
+    TransparencyLog.beside(store, OperatorKey.in_file(file), file).append(plan_entry("ab" * 32))
     file.rename(tmp_path / "operator.previous")
     second = shared.checked(False, [], [])
     said = kept(file)
     assert said is not None and second == shared.checked(False, [], []) != first and kept(file) == said
-    signed = SignedHandOver.model_validate_json(said)
+    signed = SignedKeyRotation.model_validate_json(said)
     assert (signed.hand_over.old, signed.hand_over.new) == (first, second)
-    assert (tmp_path / "operator.log").read_text().splitlines()[1:] == [hand_over_entry(digest(signed.hand_over))]
+    assert (tmp_path / "operator.log").read_text().splitlines()[1:] == [key_rotation_entry(digest(signed.hand_over))]
     head = LogView(store).head()
     assert head is not None and head.head.size == 2 and is_signed(head, second)
     (tmp_path / "operator.previous").unlink()
@@ -128,5 +128,5 @@ def test_a_worker_gives_it_to_whoever_asks(tmp_path: Path) -> None:
         return await client.get("/v1/key/hand-over")
 
     assert worker.asks(ask).status_code == 404
-    object.__setattr__(worker.services, "hand_over", signed_hand_over(OLD, NEW).model_dump_json())
-    assert SignedHandOver.model_validate_json(worker.asks(ask).content) == signed_hand_over(OLD, NEW)
+    object.__setattr__(worker.services, "hand_over", signed_key_rotation(OLD, NEW).model_dump_json())
+    assert SignedKeyRotation.model_validate_json(worker.asks(ask).content) == signed_key_rotation(OLD, NEW)

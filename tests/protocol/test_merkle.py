@@ -1,4 +1,4 @@
-"""Trees and proofs: the published ones, a slow twin by the definitions, and proofs of what is not so."""
+"""Trees and proofs: the published ones, a slow reference by the definitions, and proofs of what is not so."""
 
 import json
 from hashlib import sha256
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.protocol.merkle import Tree, is_consistent, is_included, leaf_hash
+from tacit.protocol.merkle import MerkleTree, is_consistent, is_included, leaf_hash
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "merkle.json").read_text())
 ENTRIES = [bytes.fromhex(each) for each in GOLDEN["leaves"]]
@@ -57,8 +57,8 @@ def entries_of(size: int) -> list[bytes]:
     return [each.to_bytes(2, "big") for each in range(size)]
 
 
-def tree_of(entries: list[bytes]) -> Tree:
-    return Tree(leaf_hash(each) for each in entries)
+def tree_of(entries: list[bytes]) -> MerkleTree:
+    return MerkleTree(leaf_hash(each) for each in entries)
 
 
 # -- published ---------------------------------------------------------------------------------------------------------

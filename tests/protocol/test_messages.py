@@ -8,7 +8,7 @@ from tests.support.server.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.protocol.messages import Answer, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedTask
 from tacit.protocol.signing import OperatorKey
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
 CHECK_IN = {
     "version": 1,
@@ -23,8 +23,8 @@ def test_documents_are_the_same_after_a_journey() -> None:
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert RoundTask.model_validate_json(task.model_dump_json()) == task
     assert (
-        task.asking(TrainingAsked).encoded is not None
-        and task.asking(TrainingAsked).encoded.encoding().parameters == task.asking(TrainingAsked).parameters
+        task.asking(TrainDocument).encoded is not None
+        and task.asking(TrainDocument).encoded.encoding().parameters == task.asking(TrainDocument).parameters
     )
 
 
@@ -78,5 +78,5 @@ def test_a_task_does_not_contradict_itself() -> None:
     with pytest.raises(ValidationError, match="what is sealed is encoded"):
         a_task(sealed="00")
     with pytest.raises(ValidationError, match="another number of parameters"):
-        TrainingAsked.model_validate(a_task(encoded=True).asks.model_dump() | {"parameters": 41})
+        TrainDocument.model_validate(a_task(encoded=True).asks.model_dump() | {"parameters": 41})
     assert isinstance(SignedTask(task=a_task(), signature="00" * 64), SignedTask)

@@ -28,7 +28,7 @@ def each_law_is_computed_once() -> Iterator[None]:
 
 
 def exact_law(owners: tuple[int, ...], size: int, others: int, other_size: int) -> dict[tuple[int, ...], float]:
-    """The slow twin: every combination of subsets, by convolving one device after the other."""
+    """The slow reference: every combination of subsets, by convolving one device after the other."""
     domain = len(owners)
     law: dict[tuple[int, ...], float] = {(0,) * domain: 1.0}
     devices = [[s for s in itertools.combinations(range(domain), other_size)]] * others

@@ -145,7 +145,7 @@ def recipes(draw: st.DrawFn) -> dict[str, Any]:
     goal = draw(counts)
     privacy = draw(privacies())
     if draw(st.booleans()):
-        privacy["stands_in_for"] = goal + draw(counts)
+        privacy["extrapolate_to"] = goal + draw(counts)
     adapting = draw(st.booleans()) and privacy["mechanism"]["name"] in ("none", "independent")
     clipping = {"initial": privacy["clip_norm"], "bit_stddev": 1e9} | section(quantile=st.floats(0.1, 0.9))
     losses = {"stddev": 1e9} | section(bound=st.floats(0.1, 20))
@@ -358,7 +358,7 @@ def test_a_recipe_without_a_mechanism_gets_the_one_of_least_error(
 
 def test_the_best_may_be_asked_for_by_name_and_is_what_is_left_out() -> None:
     named = parsed(changed("privacy", mechanism={"name": "best"}, zcdp=1.0))
-    assert named == parsed(changed("privacy", mechanism=None, zcdp=1.0)) and named.privacy.is_wish
+    assert named == parsed(changed("privacy", mechanism=None, zcdp=1.0)) and named.privacy.needs_design
     assert Recipe.from_toml(named.to_toml()) == named
 
 
@@ -390,7 +390,7 @@ def test_participation_is_the_worst_that_the_separation_allows_unless_promised_o
 def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], objective: str) -> None:
     asked = parsed(changed("privacy", **wish, zcdp=1.0, noise_multiplier=None, objective=objective))
     designed = asked.designed()
-    assert asked.privacy.is_wish and not designed.privacy.is_wish and designed.designed() == designed
+    assert asked.privacy.needs_design and not designed.privacy.needs_design and designed.designed() == designed
     again = Recipe.from_toml(designed.to_toml())
     assert again == designed and again.guarantee() == designed.guarantee()
     assert again.guarantee().zcdp == pytest.approx(1.0)
@@ -620,8 +620,8 @@ def banded(**said: Any) -> dict[str, Any]:
         ({"mechanism": {"name": "dense", "bands": 2}, "zcdp": 1.0}, "bands does not belong to mechanism 'dense'"),
         ({"mechanism": {"name": "tree", "restarts": [4, 4]}, "zcdp": 1.0}, "restarts=(4, 4) are not increasing"),
         (
-            {"mechanism": {"name": "none"}, "stands_in_for": 5},
-            "stands_in_for=5 is not above rounds.report_goal=5",
+            {"mechanism": {"name": "none"}, "extrapolate_to": 5},
+            "extrapolate_to=5 is not above rounds.report_goal=5",
         ),
     ],
 )
@@ -714,8 +714,11 @@ def test_the_recipe_on_the_page_is_one() -> None:
 # -- real devices ------------------------------------------------------------------------------------------------------
 
 PHONES = {"population": "phones", "devices": 1000}
-A_KEEPER, ANOTHER = f"http://127.0.0.1:8480 {'ab' * 32} {'cd' * 32}", f"https://keeper.example {'ef' * 32} {'01' * 32}"
-KEEPERS = [A_KEEPER, ANOTHER]
+A_DECRYPTOR, ANOTHER = (
+    f"http://127.0.0.1:8480 {'ab' * 32} {'cd' * 32}",
+    f"https://decryptor.example {'ef' * 32} {'01' * 32}",
+)
+DECRYPTORS = [A_DECRYPTOR, ANOTHER]
 
 
 def sealed(**changes: Any) -> dict[str, Any]:
@@ -753,8 +756,8 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             "aggregation.protocol='masks' is played by a simulation",
         ),
         (
-            {"deployment": PHONES, "aggregation": {"kind": "secure", "keepers": 2}, "privacy": CLIPPED},
-            "aggregation.keepers=2 is played by a simulation",
+            {"deployment": PHONES, "aggregation": {"kind": "secure", "decryptors": 2}, "privacy": CLIPPED},
+            "aggregation.decryptors=2 is played by a simulation",
         ),
         (
             {
@@ -763,14 +766,17 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             },
             "privacy.mechanism='tacit.design.catalogue.tree:TREE' is code of somebody's own",
         ),
-        ({"deployment": {**PHONES, "keepers": KEEPERS}}, "without [aggregation] updates are none"),
-        ({"deployment": {**PHONES, "corrupt_keepers": 2}}, "deployment.corrupt_keepers=2 of no keepers"),
-        (sealed(keepers=KEEPERS[:1]), "deployment.corrupt_keepers=1 of 1 deployment.keepers"),
-        (sealed(keepers=KEEPERS, corrupt_keepers=2), "deployment.corrupt_keepers=2 of 2 deployment.keepers"),
-        (sealed(keepers=[A_KEEPER, ANOTHER.replace("01" * 32, "cd" * 32)]), "have the same box"),
-        (sealed(keepers=[A_KEEPER, ANOTHER.upper()]), "which is no keeper; write 'URL IDENTITY BOX'"),
-        (sealed(keepers=[A_KEEPER, ANOTHER.replace("https", "http")]), "has no TLS, and is not this machine"),
-        (sealed(keepers=[A_KEEPER, ANOTHER.replace("https://", "")]), "is no keeper's address"),
+        ({"deployment": {**PHONES, "decryptors": DECRYPTORS}}, "without [aggregation] updates are none"),
+        ({"deployment": {**PHONES, "corrupt_decryptors": 2}}, "deployment.corrupt_decryptors=2 of no decryptors"),
+        (sealed(decryptors=DECRYPTORS[:1]), "deployment.corrupt_decryptors=1 of 1 deployment.decryptors"),
+        (
+            sealed(decryptors=DECRYPTORS, corrupt_decryptors=2),
+            "deployment.corrupt_decryptors=2 of 2 deployment.decryptors",
+        ),
+        (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("01" * 32, "cd" * 32)]), "have the same box"),
+        (sealed(decryptors=[A_DECRYPTOR, ANOTHER.upper()]), "which is no decryptor; write 'URL IDENTITY BOX'"),
+        (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("https", "http")]), "has no TLS, and is not this machine"),
+        (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("https://", "")]), "is no decryptor's address"),
     ],
 )
 def test_what_real_devices_cannot_keep_or_be_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -787,12 +793,12 @@ def test_the_best_mechanism_for_real_devices_is_one_that_they_can_compute() -> N
     assert simulated.matrix() is not None, "of all mechanisms a matrix is best here"
     assert served.matrix() is None and "was chosen" in str(served.why_mechanism())
     chosen = served.designed().privacy.mechanism
-    assert chosen is not None and not chosen.is_wish
+    assert chosen is not None and not chosen.needs_design
 
 
-def test_keepers_of_real_devices_are_kept_to_the_letter() -> None:
-    recipe = parsed({**LEAST, **sealed(keepers=KEEPERS)})
-    assert recipe.deployment is not None and len(recipe.deployment.keepers) == 2
+def test_decryptors_of_real_devices_are_kept_to_the_letter() -> None:
+    recipe = parsed({**LEAST, **sealed(decryptors=DECRYPTORS)})
+    assert recipe.deployment is not None and len(recipe.deployment.decryptors) == 2
     assert Recipe.from_toml(recipe.to_toml()) == recipe
 
 

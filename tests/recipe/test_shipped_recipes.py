@@ -89,7 +89,7 @@ def test_a_cache_that_is_not_made_yet_is_refused_with_what_makes_it(
             assert str(shipped_recipe(name, out=recipe).path) == recipe
         served = Recipe.load(Path(name)).deployment is not None
         train = (lambda recipe: tacit.serve([recipe], "out")) if served else (lambda recipe: tacit.train(recipe, "run"))
-        for job in (train, tacit.outlook):
+        for job in (train, tacit.noise_forecast):
             with pytest.raises(CacheError, match=rf"there is no cache at \S+ yet; `{re.escape(command)}` makes it"):
                 job(recipe)
     with pytest.raises(CacheError, match="`tacit data import SOURCE --out elsewhere` makes one"):

@@ -46,8 +46,8 @@ def test_any_number_of_runs(count: int, tmp_path: Path) -> None:
     made = compare(*paths)
     shown = made.to_record()
     assert [each["path"] for each in shown["runs"]] == [str(path) for path in paths]
-    prices = [each["realised"]["zcdp"] for each in shown["runs"]]
-    assert prices == sorted(prices, reverse=True) and len(set(prices)) == count
+    costs = [each["realised"]["zcdp"] for each in shown["runs"]]
+    assert costs == sorted(costs, reverse=True) and len(set(costs)) == count
     assert {mark.label for mark in made.figure.panels[0].marks} == {
         f"{letter}: made by hand ({name})" for letter, name in zip("ABCDEF", names, strict=False)
     }
@@ -126,7 +126,7 @@ def test_every_command_gives_a_run_its_epsilon_at_the_same_delta(tmp_path: Path)
     assert {account["delta"], stated["delta"], reported.to_record()["realised"]["delta"]} == {1e-7}
 
 
-def test_the_price_is_that_of_everything_released(tmp_path: Path) -> None:
+def test_the_cost_is_that_of_everything_released(tmp_path: Path) -> None:
     a, b = write_adaptive_run(tmp_path / "a"), write_run(tmp_path / "b", strategy=Tree())
     assert compare(a, b).to_record()["runs"][0]["realised"]["zcdp"] == report(a).to_record()["realised"]["zcdp"]
 

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from tacit.randomizers.estimates import Estimate
+from tacit.reports.judgement import points
 from tacit.reports.release import said
-from tacit.reports.verdict import points
 
 INF = math.inf
 

@@ -108,7 +108,7 @@ def test_headline_figures_are_those_of_the_run(tmp_path: Path) -> None:
 
 def test_what_is_extrapolated_stands_apart(tmp_path: Path) -> None:
     """13 times the cohort at the same noise on the mean has 1/169 of the zCDP; never where the run's stands."""
-    path = write_run(tmp_path / "run", strategy=Tree(), stands_in_for=52)
+    path = write_run(tmp_path / "run", strategy=Tree(), extrapolate_to=52)
     shown, _ = written(path)
     larger = shown["extrapolated"]["realised"]["zcdp"]
     assert larger == pytest.approx(shown["realised"]["zcdp"] / 169)
@@ -122,7 +122,7 @@ def test_what_is_extrapolated_stands_apart(tmp_path: Path) -> None:
 
 
 def test_adaptive_clipping_is_in_every_figure(tmp_path: Path) -> None:
-    shown, record = written(write_adaptive_run(tmp_path / "run", stands_in_for=52))
+    shown, record = written(write_adaptive_run(tmp_path / "run", extrapolate_to=52))
     zcdp = shown["realised"]["zcdp"]
     assert (
         zcdp == shown["planned"]["zcdp"] == pytest.approx(sum(each["zcdp"] for each in shown["realised"]["sequences"]))

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tacit.errors import BudgetError, InputError, RunError
 from tacit.runs.budget import ENTRIES, HEAD, PopulationBudget
-from tacit.runs.budget_book import Begun as BegunLine
-from tacit.runs.budget_book import Book, Cost, Entered, Settled, Withdrawn
+from tacit.runs.budget_book import Book, Committed, Cost, Reserved, Withdrawn
+from tacit.runs.budget_book import RunBegun as BegunLine
 
 SEAL = "ab" * 32
 
@@ -30,7 +30,7 @@ def budget(tmp_path: Path) -> PopulationBudget:
 def entered(budget: PopulationBudget, place: str, **cost: float) -> str:
     """A run whose folder is at `place` beside the budget."""
     run = budget.path.parent / place
-    with budget.entering(kind="train", run=run, clients=100, planned=Cost(**cost)) as (name, _):
+    with budget.reserving(kind="train", run=run, clients=100, planned=Cost(**cost)) as (name, _):
         run.mkdir()
         (run / "run.db").touch()
     return name
@@ -45,17 +45,17 @@ def test_costs_add_and_settling_gives_back_what_was_not_taken(budget: Population
     assert budget.read().total == Cost(zcdp=3.0, local_epsilon=1.5)
     with pytest.raises(BudgetError, match=r"zCDP 1 of 4 left after 2 runs, and this run would take 1\.5"):
         entered(budget, "c", zcdp=1.5)
-    budget.settle(first, Cost(zcdp=1.25), run=budget.path.parent / "a", seal=SEAL)
-    budget.settle(first, Cost(zcdp=0.0), run=budget.path.parent / "a", seal=SEAL)  # settled once
+    budget.commit(first, Cost(zcdp=1.25), run=budget.path.parent / "a", seal=SEAL)
+    budget.commit(first, Cost(zcdp=0.0), run=budget.path.parent / "a", seal=SEAL)  # settled once
     assert budget.read().total.zcdp == 1.25
     entered(budget, "c", zcdp=2.75)
     assert budget.read().total == Cost(zcdp=4.0, local_epsilon=1.5)
     assert [each.state for each in budget.read().counted] == ["settled", "begun", "begun"]
-    budget.confirm(second, budget.path.parent / "b")
+    budget.recheck(second, budget.path.parent / "b")
     with pytest.raises(RunError, match="is not entered in the budget"):
-        budget.confirm("nobody", budget.path.parent / "b")
+        budget.recheck("nobody", budget.path.parent / "b")
     with pytest.raises(RunError, match="a copy would be counted once and asked for twice"):
-        budget.confirm(second, budget.path.parent / "copy")
+        budget.recheck(second, budget.path.parent / "copy")
 
 
 def test_a_refused_run_writes_nothing(budget: PopulationBudget) -> None:
@@ -73,13 +73,13 @@ def test_a_refused_run_writes_nothing(budget: PopulationBudget) -> None:
 
 def test_what_fails_before_a_run_is_begun_is_withdrawn(budget: PopulationBudget) -> None:
     run = budget.path.parent / "a"
-    entering = budget.entering(kind="train", run=run, clients=9, planned=Cost(zcdp=4.0))
+    entering = budget.reserving(kind="train", run=run, clients=9, planned=Cost(zcdp=4.0))
     with pytest.raises(OSError, match="full"), entering as (name, _):
         raise OSError("full")
     assert budget.read().total == Cost() and budget.read().runs[name].state == "withdrawn"
     entered(budget, "b", zcdp=4.0)
     with pytest.raises(RunError, match="is not entered"):
-        budget.settle(name, Cost(), run=run, seal=SEAL)
+        budget.commit(name, Cost(), run=run, seal=SEAL)
 
 
 def test_a_deleted_run_gives_nothing_back(budget: PopulationBudget) -> None:
@@ -116,13 +116,13 @@ with budget.entering(kind="train", run=run, clients=9, planned=Cost(zcdp=3.0)) a
     if folder:
         with pytest.raises(BudgetError):
             entered(budget, "other", zcdp=1.5)
-        budget.confirm(name, run)
+        budget.recheck(name, run)
         assert budget.read().runs[name].state == "begun"
     else:
         entered(budget, "killed", zcdp=3.0)
         assert [each.state for each in budget.read().runs.values()] == ["withdrawn", "begun"]
         with pytest.raises(RunError, match="is not entered"):
-            budget.confirm(name, run)
+            budget.recheck(name, run)
 
 
 @pytest.mark.parametrize("whole", [0, 1, 40])
@@ -161,7 +161,7 @@ def test_of_many_at_once_as_many_are_entered_as_the_budget_allows(tmp_path: Path
 def test_whatever_is_changed_removed_moved_or_cut_is_found(budget: PopulationBudget) -> None:
     first = entered(budget, "a", zcdp=1.0)
     entered(budget, "b", zcdp=2.0)
-    budget.settle(first, Cost(zcdp=0.5), run=budget.path.parent / "a", seal=SEAL)
+    budget.commit(first, Cost(zcdp=0.5), run=budget.path.parent / "a", seal=SEAL)
     path, content = budget.path / ENTRIES, (budget.path / ENTRIES).read_bytes()
     lines = content.splitlines(keepends=True)
     attacks = [
@@ -242,11 +242,11 @@ def test_the_total_is_what_brute_force_adds_up(runs: list[tuple[Cost, str, Cost]
     book.take(Allowed(clients="all", zcdp=99.0, local_epsilon=99.0, delta=None, created=0.0), SEAL, "")
     for number, (planned, state, spent) in enumerate(runs):
         name = str(number)
-        book.take(Entered(name=name, kind="train", run=name, clients=1, planned=planned, time=0.0), SEAL, "")
+        book.take(Reserved(name=name, kind="train", run=name, clients=1, planned=planned, time=0.0), SEAL, "")
         if state in ("begun", "settled"):
             book.take(BegunLine(name=name), SEAL, "")
         if state == "settled":
-            book.take(Settled(name=name, spent=spent, of=SEAL), SEAL, "")
+            book.take(Committed(name=name, spent=spent, of=SEAL), SEAL, "")
         if state == "withdrawn":
             book.take(Withdrawn(name=name), SEAL, "")
         counts = {"entered": planned, "begun": planned, "settled": spent, "withdrawn": Cost()}[state]
@@ -255,6 +255,6 @@ def test_the_total_is_what_brute_force_adds_up(runs: list[tuple[Cost, str, Cost]
     assert len(book.counted) == sum(state != "withdrawn" for _, state, _ in runs)
     if book.counted:
         with pytest.raises(RunError, match="cannot follow"):
-            book.take(Entered(name="0", kind="t", run="0", clients=1, planned=Cost(), time=0.0), SEAL, "entry")
-            book.take(Settled(name="0", spent=Cost(), of=SEAL), SEAL, "entry")
-            book.take(Settled(name="0", spent=Cost(), of=SEAL), SEAL, "entry")
+            book.take(Reserved(name="0", kind="t", run="0", clients=1, planned=Cost(), time=0.0), SEAL, "entry")
+            book.take(Committed(name="0", spent=Cost(), of=SEAL), SEAL, "entry")
+            book.take(Committed(name="0", spent=Cost(), of=SEAL), SEAL, "entry")

@@ -115,5 +115,5 @@ def test_what_was_seen_and_what_to_do_is_said() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, 5, 400])
-def test_a_fixed_clip_norm_has_no_verdict(rounds: int) -> None:
+def test_a_fixed_clip_norm_has_no_judgement(rounds: int) -> None:
     assert clipping_failure([{"loss": 50.0 + at, "clipped": 1.0} for at in range(rounds)]) is None

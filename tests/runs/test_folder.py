@@ -15,7 +15,7 @@ from tests.support.journals import rewrite_each
 from tests.support.made_runs import training_metadata
 
 from tacit.errors import InputError, RunError
-from tacit.runs import Metric, Run, Step, TrainingMetadata
+from tacit.runs import MetricEntry, Run, StepEntry, TrainingMetadata
 from tacit.runs.metadata import TuningMetadata
 
 KEY = bytes(range(16))
@@ -26,7 +26,7 @@ def create(path: Path) -> Run:
     return Run.create(path, 'name = "tiny"\n', METADATA, KEY)
 
 
-def row(round: int, **changes: Any) -> Step:
+def row(round: int, **changes: Any) -> StepEntry:
     values: dict[str, Any] = {
         "step": round,
         "file": f"round-{round:06d}.safetensors",
@@ -34,7 +34,7 @@ def row(round: int, **changes: Any) -> Step:
         "releases": ({"what": "model update", "round": round},),
         "measures": {"loss": 4.0 - round, "clipped": 0.5},
     }
-    return Step(**{**values, **changes})
+    return StepEntry(**{**values, **changes})
 
 
 def commit(run: Run, round: int, clients: list[int]) -> None:
@@ -138,14 +138,14 @@ def test_opening_reads_what_was_written(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         commit(run, 0, [5, 3])
         commit(run, 1, [4])
-        run.record_metrics([Metric(step=0, split="validation", name="top1", value=0.125)])
+        run.record_metrics([MetricEntry(step=0, split="validation", name="top1", value=0.125)])
     with Run.open(tmp_path / "a") as run:
         assert run.steps() == [row(0), row(1)]
         assert run.steps_done == 2
         assert run.last_file == tmp_path / "a" / "steps" / "round-000001.safetensors"
         assert [column.tolist() for column in run.participations()] == [[0, 0, 1], [3, 5, 4]]
         assert run.times() == [(0, 1000.0, 0.5), (1, 1001.0, 0.5)]
-        assert run.metrics() == [Metric(step=0, split="validation", name="top1", value=0.125)]
+        assert run.metrics() == [MetricEntry(step=0, split="validation", name="top1", value=0.125)]
 
 
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
@@ -266,8 +266,8 @@ def test_a_round_is_done_as_a_whole_or_not(tmp_path: Path) -> None:
 def test_measuring_twice_keeps_one_number(tmp_path: Path) -> None:
     with create(tmp_path / "a") as run:
         for value in (0.5, 0.5, 0.25):
-            run.record_metrics([Metric(step=3, split="test", name="top1", value=value)])
-        assert run.metrics() == [Metric(step=3, split="test", name="top1", value=0.25)]
+            run.record_metrics([MetricEntry(step=3, split="test", name="top1", value=value)])
+        assert run.metrics() == [MetricEntry(step=3, split="test", name="top1", value=0.25)]
 
 
 # A process that may write no file of more than 40 kB: what a full disk does to SQLite.

@@ -22,7 +22,7 @@ from tests.support.journals import Entries, edited, entries_of, rewrite
 from tests.support.made_runs import training_metadata
 
 from tacit.errors import RunError
-from tacit.runs import Metric, Run, Step, journal
+from tacit.runs import MetricEntry, Run, StepEntry, journal
 from tacit.runs.draft import commitment_to
 from tacit.runs.journal import numbers_of
 
@@ -36,9 +36,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with Run.create(path, 'name = "tiny"\n', training_metadata(), KEY, strategy="{}") as run:
         for step in range(3):
             digest = f"{step}" * 64
-            row = Step(step=step, file=f"{step}.safetensors", digest=digest, releases=({"round": step},))
+            row = StepEntry(step=step, file=f"{step}.safetensors", digest=digest, releases=({"round": step},))
             run.commit(row, clients=np.array([step, 7, 5]), finished=1000.0 + step, seconds=0.5)
-            run.record_metrics([Metric(step=step, split="test", name="top1", value=0.1 * step)])
+            run.record_metrics([MetricEntry(step=step, split="test", name="top1", value=0.1 * step)])
         run.note("weather", "rain")
     return path
 

@@ -74,7 +74,7 @@ def said_secure(path: Path, **changed: Any) -> None:
         "protocol": None,
         "protocol_clients": 0,
         "protocol_dropout": 0.0,
-        "keepers": 0,
+        "decryptors": 0,
     }
     rewrite_each(
         path, "begun", lambda each: {**each, "metadata": {**each["metadata"], "secure": {**secure, **changed}}}
@@ -115,13 +115,13 @@ ATTACKS: dict[str, tuple[Callable[[Path], None], str]] = {
         "the log of .* names 20 clients, and there are 19 to take part",
     ),
     "an encoding that nobody counted": (said_secure, r"step 0 of .* counts no encoding, which lengthens updates by"),
-    "keepers that added no noise": (
-        lambda path: said_secure(path, keepers=3),
-        "step 0 of .* released a sum without the noise of just 3 keepers",
+    "decryptors that added no noise": (
+        lambda path: said_secure(path, decryptors=3),
+        "step 0 of .* released a sum without the noise of just 3 decryptors",
     ),
-    "keepers of one step": (
-        lambda path: with_release(path, 3, keepers=2),
-        "step 3 of .* released a sum without the noise of just 0 keepers",
+    "decryptors of one step": (
+        lambda path: with_release(path, 3, decryptors=2),
+        "step 3 of .* released a sum without the noise of just 0 decryptors",
     ),
     "a sum below the threshold": (
         lambda path: said_secure(path, threshold=4, inflation=1.0),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit.aggregation import merged
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RoundAborted
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.secure_aggregation.counts import FEWEST, SENDS_VECTOR, CountEncoding, Protocol, play, secure_total
 from tacit.secure_aggregation.masked.graph import graph_plan
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
@@ -125,7 +125,7 @@ def test_noise_that_does_not_fit_is_refused() -> None:
     [
         (lambda: SimulatedProtocol(devices="8"), "devices='8' is of the type str; give int"),  # type: ignore[arg-type]
         (lambda: SimulatedProtocol(devices=8.5), "devices=8.5 is of the type float; give int"),  # type: ignore[arg-type]
-        (lambda: ReleasePrice(zcdp=1.0, secure_sum="one-message"), "give SimulatedProtocol(protocol='one-message') of"),  # type: ignore[arg-type]
+        (lambda: ReleaseCost(zcdp=1.0, secure_sum="one-message"), "give SimulatedProtocol(protocol='one-message') of"),  # type: ignore[arg-type]
         (
             lambda: asking(secure_sum="masks"),
             "secure_sum='masks' is of the type str; give SimulatedProtocol(protocol='masks'",

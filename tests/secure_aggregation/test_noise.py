@@ -1,4 +1,6 @@
-"""Keepers' noise in secure sums: what is released, that the modulus holds it, and that none is drawn for two rounds."""
+"""Decryptors' noise in secure sums: what is released, that the modulus holds it, and that none is drawn for two
+rounds.
+"""
 
 import hashlib
 import math
@@ -17,19 +19,19 @@ from tests.support.mechanisms.strategies import STRATEGIES, carrying
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import held
 from tacit.mechanisms import all_rounds as whole
-from tacit.mechanisms.all_rounds import KeeperStream, largest_deviation
+from tacit.mechanisms.all_rounds import DecryptorNoiseStream, largest_deviation
 from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
 from tacit.secure_aggregation import noise
 from tacit.secure_aggregation.counts import play
-from tacit.secure_aggregation.encoding import Turn, basis, decode, encode
+from tacit.secure_aggregation.encoding import SessionOutcome, basis, decode, encode
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked.messages import RoundSettings
 from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.masked.server import MaskedServer
-from tacit.secure_aggregation.noise import NoiseKeeper, residues
+from tacit.secure_aggregation.noise import NoiseDecryptor, residues
 from tacit.secure_aggregation.one_message.lattice import published
 from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.simulated_protocol import Protocol
@@ -41,7 +43,7 @@ ENCODING = Encoding.within(PARAMETERS, CLIP_NORM, REPORTS)
 
 @pytest.fixture(autouse=True)
 def fixed_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keepers' keys 1, 2, 3, ...: a noise test that fails must fail for everybody."""
+    """Decryptors' keys 1, 2, 3, ...: a noise test that fails must fail for everybody."""
     keys = iter(range(1, 10_000))
     monkeypatch.setattr(whole, "fresh_key", lambda: next(keys).to_bytes(16, "big"))
 
@@ -50,23 +52,23 @@ def seed_of(*about: object) -> bytes:
     return hashlib.sha256(repr(about).encode()).digest()
 
 
-def stream_of(strategy: Strategy, *, times: float = 1.0) -> KeeperStream:
-    """A keeper's stream for ENCODING; `times` the deviation that it should have."""
+def stream_of(strategy: Strategy, *, times: float = 1.0) -> DecryptorNoiseStream:
+    """A decryptor's stream for ENCODING; `times` the deviation that it should have."""
     stddev = ENCODING.scale * DEVIATION * times
-    return KeeperStream(stream=carrying(strategy), stddev=stddev, dimension=ENCODING.dimension)
+    return DecryptorNoiseStream(stream=carrying(strategy), stddev=stddev, dimension=ENCODING.dimension)
 
 
-def noisy(strategy: Strategy, keepers: int) -> Encoding:
+def noisy(strategy: Strategy, decryptors: int) -> Encoding:
     largest = DEVIATION * largest_deviation(carrying(strategy), ROUNDS)
-    return ENCODING.with_noise(largest, keepers=keepers, rounds=ROUNDS)
+    return ENCODING.with_noise(largest, decryptors=decryptors, rounds=ROUNDS)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
-def test_what_is_released_is_the_sum_and_the_keepers_noise(strategy: Strategy, tmp_path: Path) -> None:
-    """Words modulo 2^b in, one of K keepers a round of the stream each; decoded, their variances have added up."""
-    keepers, encoding = 3, noisy(strategy, 3)
-    streams = [stream_of(strategy) for _ in range(keepers)]
-    parties = [NoiseKeeper(tmp_path / str(k), each, encoding) for k, each in enumerate(streams)]
+def test_what_is_released_is_the_sum_and_the_decryptors_noise(strategy: Strategy, tmp_path: Path) -> None:
+    """Words modulo 2^b in, one of K decryptors a round of the stream each; decoded, their variances have added up."""
+    decryptors, encoding = 3, noisy(strategy, 3)
+    streams = [stream_of(strategy) for _ in range(decryptors)]
+    parties = [NoiseDecryptor(tmp_path / str(k), each, encoding) for k, each in enumerate(streams)]
     rows = np.linalg.norm(carrying(strategy).dense(ROUNDS), axis=1)
     weighed: list[float] = []
     for round in range(ROUNDS):
@@ -83,14 +85,14 @@ def test_what_is_released_is_the_sum_and_the_keepers_noise(strategy: Strategy, t
     square = float(np.square(weighed).sum())
     # Correlated rounds: the squares of a strategy's rows say how few of them are independent.
     freedom = len(weighed) / ROUNDS
-    assert keepers * chi2.ppf(1e-5, freedom) < square / ROUNDS < keepers * chi2.ppf(1 - 1e-5, freedom)
+    assert decryptors * chi2.ppf(1e-5, freedom) < square / ROUNDS < decryptors * chi2.ppf(1 - 1e-5, freedom)
 
 
 def test_the_wrong_scale_is_rejected(tmp_path: Path) -> None:
-    """Independent noise, so that every number counts: K = 3 keepers' variance, neither that of 2 nor of 4."""
+    """Independent noise, so that every number counts: K = 3 decryptors' variance, neither that of 2 nor of 4."""
     strategy, square = STRATEGIES["independent"], 0.0
     encoding = noisy(strategy, 4)
-    parties = [NoiseKeeper(tmp_path / str(k), stream_of(strategy), encoding) for k in range(3)]
+    parties = [NoiseDecryptor(tmp_path / str(k), stream_of(strategy), encoding) for k in range(3)]
     for round in range(40):
         signs, name = seed_of("signs", round), seed_of("name", round)
         total = np.zeros(encoding.dimension, np.uint32)
@@ -99,8 +101,8 @@ def test_the_wrong_scale_is_rejected(tmp_path: Path) -> None:
         found = decode(total & np.uint32(encoding.modulus - 1), encoding, signs=signs, reports=0)
         square += float(np.square(found / DEVIATION, dtype=np.float64).sum())
     numbers = 40 * PARAMETERS
-    for keepers, right in ((3, True), (2, False), (4, False), (1, False)):
-        assert bool(chi2.ppf(1e-4, numbers) < square / keepers < chi2.ppf(1 - 1e-4, numbers)) is right
+    for decryptors, right in ((3, True), (2, False), (4, False), (1, False)):
+        assert bool(chi2.ppf(1e-4, numbers) < square / decryptors < chi2.ppf(1 - 1e-4, numbers)) is right
 
 
 @given(noise=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=9))
@@ -128,12 +130,12 @@ def test_a_rounds_basis_is_orthogonal_and_that_of_encoded_updates() -> None:
 
 
 def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> NDArray[np.float32] | str:
-    """A round of five devices and two keepers, decoded; `lacks` is a party whose vector the server leaves out."""
+    """A round of five devices and two decryptors, decoded; `lacks` is a party whose vector the server leaves out."""
     encoding = noisy(STRATEGIES["tree"], 2)
     draw, signs = secrets.seeded(seed_of("parties")), seed_of("signs")
     identities = [Identity(draw(32)) for _ in range(7)]
     public, private = [each.public for each in identities], draw(32)
-    settings = RoundSettings.of(
+    settings = RoundSettings.from_cohort(
         public,
         dimension=encoding.dimension,
         bits=encoding.bits,
@@ -148,8 +150,8 @@ def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> N
     updates = np.full((5, PARAMETERS), 0.01, np.float32)
     words = [encode(each, encoding, signs=signs, rounding=draw(32)) for each in updates]
     for number in range(2):
-        keeper = NoiseKeeper(folder / str(number), stream_of(STRATEGIES["tree"]), encoding)
-        words.append(keeper.noise(0, name=settings.name, signs=signs))
+        decryptor = NoiseDecryptor(folder / str(number), stream_of(STRATEGIES["tree"]), encoding)
+        words.append(decryptor.noise(0, name=settings.name, signs=signs))
     policy = DevicePolicy(fewest=2, corruption=0.0, always=frozenset(public[5:] if careful else ()))
     devices = [
         MaskedClient(server.invitation, each, vector, policy=policy, draw=draw)
@@ -167,7 +169,7 @@ def played(folder: Path, *, lacks: int | None = None, careful: bool = True) -> N
     return decode(server.total, encoding, signs=signs, reports=5 - (lacks in range(5)))
 
 
-def test_keepers_add_their_noise_as_devices_add_updates(tmp_path: Path) -> None:
+def test_decryptors_add_their_noise_as_devices_add_updates(tmp_path: Path) -> None:
     released, less = played(tmp_path / "a"), played(tmp_path / "b", lacks=2)
     assert isinstance(released, np.ndarray) and isinstance(less, np.ndarray)
     for found, sum_of in ((released, 0.05), (less, 0.04)):
@@ -175,7 +177,7 @@ def test_keepers_add_their_noise_as_devices_add_updates(tmp_path: Path) -> None:
         assert 2 * chi2.ppf(1e-4, PARAMETERS) < square < 2 * chi2.ppf(1 - 1e-4, PARAMETERS)
 
 
-def test_devices_open_no_sum_without_the_keepers_that_they_know(tmp_path: Path) -> None:
+def test_devices_open_no_sum_without_the_decryptors_that_they_know(tmp_path: Path) -> None:
     assert "client 6, without whom no sum is opened" in str(played(tmp_path / "a", lacks=6))
     without = played(tmp_path / "b", lacks=6, careful=False)  # what the policy is for: half of the noise is gone
     assert isinstance(without, np.ndarray)
@@ -183,13 +185,13 @@ def test_devices_open_no_sum_without_the_keepers_that_they_know(tmp_path: Path) 
 
 @pytest.mark.parametrize("strategy", ["independent", "tree"])
 def test_one_message_gives_the_same_sum_as_masks(tmp_path: Path, strategy: str) -> None:
-    """Two rounds of five encoded updates and three keepers' streams, by both protocols."""
+    """Two rounds of five encoded updates and three decryptors' streams, by both protocols."""
     encoding = noisy(STRATEGIES[strategy], 3)
-    keepers = [NoiseKeeper(tmp_path / str(each), stream_of(STRATEGIES[strategy]), encoding) for each in range(3)]
+    decryptors = [NoiseDecryptor(tmp_path / str(each), stream_of(STRATEGIES[strategy]), encoding) for each in range(3)]
     for round in range(2):
         signs, update = seed_of("signs", round), np.full(PARAMETERS, 0.01, np.float32)
         words = [encode(update, encoding, signs=signs, rounding=seed_of(round, client)) for client in range(5)]
-        added = [keeper.noise(round, name=seed_of(round), signs=signs) for keeper in keepers]
+        added = [decryptor.noise(round, name=seed_of(round), signs=signs) for decryptor in decryptors]
         total, other = (
             play(
                 protocol,
@@ -209,26 +211,26 @@ def test_one_message_gives_the_same_sum_as_masks(tmp_path: Path, strategy: str) 
 # -- the modulus -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("keepers", [1, 3])
-def test_the_margin_fails_as_rarely_as_it_says(keepers: int) -> None:
+@pytest.mark.parametrize("decryptors", [1, 3])
+def test_the_margin_fails_as_rarely_as_it_says(decryptors: int) -> None:
     """A loose failure probability, so that it can be counted; a margin of nine tenths fails far more often."""
     rounds, failure, trials = 10, 0.1, 400
-    encoding = ENCODING.with_noise(DEVIATION, keepers=keepers, rounds=rounds, failure=failure)
+    encoding = ENCODING.with_noise(DEVIATION, decryptors=decryptors, rounds=rounds, failure=failure)
     spread = ENCODING.scale * DEVIATION
     generator = np.random.default_rng(2)
-    shape = (trials, keepers, rounds * encoding.dimension)
+    shape = (trials, decryptors, rounds * encoding.dimension)
     farthest = np.abs(np.floor(generator.normal(0, spread, shape) + 0.5).sum(axis=1)).max(axis=1)
     assert (farthest > encoding.margin).mean() < failure + 3 * math.sqrt(failure / trials)
     assert (farthest > encoding.margin).mean() > failure / 3  # no more than is needed
     assert (farthest > 0.85 * encoding.margin).mean() > 3 * failure
 
 
-def test_one_keepers_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_decryptors_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loose probability, so that it can be counted; nine tenths of the margin are left far more often."""
     monkeypatch.setattr(privacy_encoding, "UNSENT", 0.1)
-    keepers, rounds, trials = 3, 10, 400
-    encoding = ENCODING.with_noise(DEVIATION, keepers=keepers, rounds=rounds)
-    shape = (trials, keepers * rounds * encoding.dimension)
+    decryptors, rounds, trials = 3, 10, 400
+    encoding = ENCODING.with_noise(DEVIATION, decryptors=decryptors, rounds=rounds)
+    shape = (trials, decryptors * rounds * encoding.dimension)
     noise = np.floor(np.random.default_rng(3).normal(0, ENCODING.scale * DEVIATION, shape) + 0.5)
     farthest = np.abs(noise).max(axis=1)
     assert 0.1 / 3 < (farthest > encoding.margin_each).mean() < 0.1 + 3 * math.sqrt(0.1 / trials)
@@ -236,9 +238,9 @@ def test_one_keepers_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monkeyp
 
 
 def test_production_takes_two_bits_more() -> None:
-    """2.38 million parameters, 6,500 reports, noise multiplier 7, three keepers, 2,000 rounds."""
+    """2.38 million parameters, 6,500 reports, noise multiplier 7, three decryptors, 2,000 rounds."""
     plain = Encoding.within(2_380_000, 5.0, 6500)
-    encoding = plain.with_noise(7 * 5.0, keepers=3, rounds=2000)
+    encoding = plain.with_noise(7 * 5.0, decryptors=3, rounds=2000)
     assert (plain.bits, encoding.bits) == (19, 21)
     assert encoding.most_reports >= 6500 and encoding.inflation == plain.inflation
     assert 2 * (encoding.largest * 6500 + encoding.margin) < encoding.modulus
@@ -252,14 +254,14 @@ def test_production_takes_two_bits_more() -> None:
     [
         ({"deviation": 0.0}, "deviation=0.0"),
         ({"deviation": math.nan}, "deviation=nan"),
-        ({"keepers": 0}, "keepers=0"),
+        ({"decryptors": 0}, "decryptors=0"),
         ({"rounds": True}, "rounds=True"),
         ({"failure": 1.0}, "failure=1.0"),
         ({"deviation": 1e9}, "noise up to .* need .* bits"),
     ],
 )
 def test_numbers_that_are_none_are_refused(wrong: dict[str, Any], says: str) -> None:
-    given: dict[str, Any] = {"deviation": 1.0, "keepers": 3, "rounds": 10, **wrong}
+    given: dict[str, Any] = {"deviation": 1.0, "decryptors": 3, "rounds": 10, **wrong}
     with pytest.raises(InputError, match=says):
         ENCODING.with_noise(given.pop("deviation"), **given)
     with pytest.raises(InputError, match="margin=-1"):
@@ -280,7 +282,7 @@ class Counter:
         return {"drawn": np.zeros(1, np.int64)}
 
     def draw(
-        self, carried: Mapping[str, NDArray[Any]], about: bytes, turn: Turn, back: Turn
+        self, carried: Mapping[str, NDArray[Any]], about: bytes, turn: SessionOutcome, back: SessionOutcome
     ) -> tuple[NDArray[np.int64], Mapping[str, NDArray[Any]]]:
         if self.dies:
             raise KeyboardInterrupt
@@ -288,8 +290,8 @@ class Counter:
         return np.full(ENCODING.dimension, said[0], np.int64), {"drawn": carried["drawn"] + said[0] + 1}
 
 
-def ask(keeper: NoiseKeeper, round: int, name: str = "") -> NDArray[np.uint32]:
-    return keeper.noise(round, name=seed_of(round, name), signs=seed_of("signs", round))
+def ask(decryptor: NoiseDecryptor, round: int, name: str = "") -> NDArray[np.uint32]:
+    return decryptor.noise(round, name=seed_of(round, name), signs=seed_of("signs", round))
 
 
 @given(asked=st.lists(st.tuples(st.integers(0, 4), st.sampled_from("ab"), st.integers(0, 3)), max_size=30))
@@ -297,11 +299,11 @@ def test_no_round_has_two_names_or_two_noises(
     asked: list[tuple[int, str, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """Whatever is asked, and wherever the process dies: before the draw, before the state, before a name is written."""
-    folder, said, named = tmp_path_factory.mktemp("keeper"), {}, {}
+    folder, said, named = tmp_path_factory.mktemp("decryptor"), {}, {}
     for round, name, death in asked:
-        keeper, stream = NoiseKeeper(folder, Counter(), ENCODING), Counter()
+        decryptor, stream = NoiseDecryptor(folder, Counter(), ENCODING), Counter()
         stream.dies = death == 1
-        keeper._stream = stream
+        decryptor._stream = stream
         with pytest.MonkeyPatch.context() as patch:
             if death >= 2:
                 writes = iter([*[True] * (death - 2), False])
@@ -312,14 +314,14 @@ def test_no_round_has_two_names_or_two_noises(
                     path.write_bytes(content)
 
                 patch.setattr(noise, "write_whole", written)
-            before = keeper.rounds
+            before = decryptor.rounds
             try:
-                words = ask(keeper, round, name)
+                words = ask(decryptor, round, name)
             except ProtocolError:
                 assert round not in (before - 1, before) or named.get(round, name) != name
                 continue
             except KeyboardInterrupt:
-                if keeper.rounds > before:
+                if decryptor.rounds > before:
                     named[round] = name
                 continue
         assert named.setdefault(round, name) == name
@@ -327,64 +329,64 @@ def test_no_round_has_two_names_or_two_noises(
     assert len(list(folder.glob("before-*.npz"))) <= 3
 
 
-def test_a_killed_keeper_goes_on_with_the_noise_it_would_have_given(tmp_path: Path) -> None:
+def test_a_killed_decryptor_goes_on_with_the_noise_it_would_have_given(tmp_path: Path) -> None:
     """The true stream: asked again, or by a new process, the words are the same; later rounds as well."""
     stream = stream_of(STRATEGIES["blt"])
-    keeper = NoiseKeeper(tmp_path, stream, ENCODING)
-    first = ask(keeper, 0)
-    again = NoiseKeeper(tmp_path, stream, ENCODING)
+    decryptor = NoiseDecryptor(tmp_path, stream, ENCODING)
+    first = ask(decryptor, 0)
+    again = NoiseDecryptor(tmp_path, stream, ENCODING)
     assert np.array_equal(ask(again, 0), first)
     second = ask(again, 1)
-    assert np.array_equal(ask(NoiseKeeper(tmp_path, stream, ENCODING), 1), second)
+    assert np.array_equal(ask(NoiseDecryptor(tmp_path, stream, ENCODING), 1), second)
     assert not np.array_equal(first, second)
-    other = NoiseKeeper(tmp_path / "other", stream, ENCODING)
-    assert not np.array_equal(ask(other, 0), first), "every keeper has a key of its own"
+    other = NoiseDecryptor(tmp_path / "other", stream, ENCODING)
+    assert not np.array_equal(ask(other, 0), first), "every decryptor has a key of its own"
     assert (tmp_path / "other").stat().st_mode & 0o077 == 0
 
 
 def test_other_rounds_and_names_are_refused(tmp_path: Path) -> None:
-    keeper = NoiseKeeper(tmp_path, Counter(), ENCODING)
+    decryptor = NoiseDecryptor(tmp_path, Counter(), ENCODING)
     with pytest.raises(ProtocolError, match="that of round 0 is next"):
-        ask(keeper, 1)
+        ask(decryptor, 1)
     with pytest.raises(ProtocolError, match="must have 32"):
-        keeper.noise(0, name=b"short", signs=bytes(32))
+        decryptor.noise(0, name=b"short", signs=bytes(32))
     with pytest.raises(InputError, match="signs has 3 bytes"):
-        keeper.noise(0, name=bytes(32), signs=b"abc")
-    assert keeper.rounds == 0
-    ask(keeper, 0)
+        decryptor.noise(0, name=bytes(32), signs=b"abc")
+    assert decryptor.rounds == 0
+    ask(decryptor, 0)
     with pytest.raises(ProtocolError, match="cancels in their difference"):
-        ask(keeper, 0, "another")
+        ask(decryptor, 0, "another")
     with pytest.raises(ProtocolError, match="cancels in their difference"):
-        keeper.noise(0, name=seed_of(0, ""), signs=seed_of("others"))
-    ask(keeper, 1), ask(keeper, 2)
+        decryptor.noise(0, name=seed_of(0, ""), signs=seed_of("others"))
+    ask(decryptor, 1), ask(decryptor, 2)
     with pytest.raises(ProtocolError, match="round 0 is asked for and that of round 3"):
-        ask(keeper, 0)
+        ask(decryptor, 0)
     with pytest.raises(ProtocolError, match="round -1"):
-        ask(keeper, -1)
+        ask(decryptor, -1)
 
 
 def test_a_lost_or_held_folder_is_said(tmp_path: Path) -> None:
-    keeper = NoiseKeeper(tmp_path, Counter(), ENCODING)
-    ask(keeper, 0)
+    decryptor = NoiseDecryptor(tmp_path, Counter(), ENCODING)
+    ask(decryptor, 0)
     with held(tmp_path), pytest.raises(RunError, match="another process"):
-        ask(keeper, 1)
+        ask(decryptor, 1)
     (tmp_path / "before-000001.npz").write_bytes(b"PK damaged")
-    with pytest.raises(RunError, match="begin another with new keepers"):
-        ask(keeper, 1)
+    with pytest.raises(RunError, match="begin another with new decryptors"):
+        ask(decryptor, 1)
     (tmp_path / "rounds.json").write_bytes(b"{}")
-    with pytest.raises(RunError, match="begin another with new keepers"):
-        ask(keeper, 1)
+    with pytest.raises(RunError, match="begin another with new decryptors"):
+        ask(decryptor, 1)
     (tmp_path / "rounds.json").unlink()  # what a thief of answers would like: round 0 once more
     for again in (0, 1):
-        with pytest.raises(RunError, match=r"rounds.json' is gone.*begin another with new keepers"):
-            ask(keeper, again)
+        with pytest.raises(RunError, match=r"rounds.json' is gone.*begin another with new decryptors"):
+            ask(decryptor, again)
 
 
 def test_a_folder_that_others_may_look_into_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o750)
     with pytest.raises(InputError, match=r"others may look into .*chmod 700"):
-        NoiseKeeper(tmp_path, Counter(), ENCODING)
+        NoiseDecryptor(tmp_path, Counter(), ENCODING)
     tmp_path.chmod(0o700)
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="is a file; give the path of a folder"):
-        NoiseKeeper(tmp_path / "file", Counter(), ENCODING)
+        NoiseDecryptor(tmp_path / "file", Counter(), ENCODING)

@@ -16,7 +16,7 @@ from tacit.server.store import schema
 from tacit.server.store.assignments import (
     Assigned,
     Flushed,
-    Shown,
+    ShownToken,
     assign_all,
     flush,
     give_back,
@@ -213,7 +213,7 @@ class Rounds(RuleBasedStateMachine):
     def assigns(self, draw: Callable[..., Any], devices: int = 0) -> None:
         """In one transaction what the twin gives one after another."""
         devices = devices or draw(st.integers(1, 4))
-        shown = [draw(st.sampled_from([None] * 4 + [Shown(token, 0) for token in TOKENS])) for _ in range(devices)]
+        shown = [draw(st.sampled_from([None] * 4 + [ShownToken(token, 0) for token in TOKENS])) for _ in range(devices)]
         for each, token in zip(assign_all(self.store, self.task, shown), shown, strict=True):
             wanted = self.twin.assign(self.task, token and token.hash)
             if wanted is None:

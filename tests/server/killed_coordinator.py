@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import Connection
 from tests.support.server.fleet import Fleet
 
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 
 
@@ -25,14 +25,14 @@ class KilledAt:
         )  # of the coordinator alone: workers have their own
         self.store._one_writer = fleet.store._one_writer
         patch.setattr(self.store, "writing", self._writing)
-        put, self._workers = Blobs.put, False
+        put, self._workers = BlobStore.put, False
 
-        def counted(blobs: Blobs, name: str, content: bytes, **how: bool) -> None:
+        def counted(blobs: BlobStore, name: str, content: bytes, **how: bool) -> None:
             if name.startswith(("partials", "sealed")):  # of workers
                 return put(blobs, name, content, **how)
             return self._stepped(lambda: put(blobs, name, content, **how))
 
-        patch.setattr(Blobs, "put", counted)
+        patch.setattr(BlobStore, "put", counted)
 
     def _stepped(self, act: Callable[[], None]) -> None:
         self.steps += 1

@@ -16,12 +16,12 @@ from tests.support.server.documents import PARAMETERS, a_plan
 from tests.support.server.stores import KEY
 
 from tacit.errors import LeaseLost, StoreError
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Answer, open_rounds
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.assignments import ReportAnswer, open_rounds
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.sums.partial_sums import PartialSums
 
@@ -29,10 +29,10 @@ QUARTER = 0.25
 LEASE_S = 2.0
 
 
-def work(store: Store, blobs: Blobs) -> None:
+def work(store: Store, blobs: BlobStore) -> None:
     """A worker and its devices, for ever."""
     name, buried = secrets.token_hex(16), list[bool]()
-    sums = PartialSums(store, blobs, name, buried=lambda: buried.append(True))
+    sums = PartialSums(store, blobs, name, evicted=lambda: buried.append(True))
     draw = np.random.default_rng()
     while not buried:
         try:
@@ -53,11 +53,11 @@ def device_comes(store: Store, sums: PartialSums, each: assignments.OpenRound, d
     update = draw.uniform(-0.01, 0.01, PARAMETERS).astype(np.float32)
     update[0] = QUARTER
     task = SignedTask.model_validate_json(each.signed_task).task
-    if sums.take(Report(update, True, None, None), task, given.id, secrets.token_hex(32)) is Answer.ELSEWHERE:
+    if sums.take(ReportBody(update, True, None, None), task, given.id, secrets.token_hex(32)) is ReportAnswer.ELSEWHERE:
         assignments.give_back(store, given.id, task=each.task)  # a device of the other worker takes the place
 
 
-def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None:
+def coordinate(store: Store, blobs: BlobStore, committed: Path, rounds: int) -> None:
     """The rounds that the file lacks; each is in it, on disk, before the next is asked about."""
     from tests.support.server.fleet import a_training_task
 
@@ -96,7 +96,7 @@ def coordinate(store: Store, blobs: Blobs, committed: Path, rounds: int) -> None
 
 def main(role: str, url: str, folder: str, *given: str) -> None:
     """One process."""
-    store, blobs = Store.open(url), Blobs.open(f"file://{folder}/blobs")
+    store, blobs = Store.open(url), BlobStore.open(f"file://{folder}/blobs")
     if role == "worker":
         work(store, blobs)
     else:

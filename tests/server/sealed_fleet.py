@@ -13,18 +13,18 @@ from tests.support.server.sealing import Here, sealed_plan
 from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
 from tacit.privacy.encoding import Encoding
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
-from tacit.protocol.sealed_shape import settings_of
+from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.masked.secrets import seeded
 from tacit.secure_aggregation.one_message.messages import KeySum, Vote
+from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
-from tacit.server.rounds.sealed_rounds import KeeperTransport
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Answer, OpenRound
+from tacit.server.store.assignments import OpenRound, ReportAnswer
 from tacit.server.store.store import Store
-from tacit.server.sums import sealed_reports
+from tacit.server.sums import one_message_reports
 from tacit.server.train import document
 from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
@@ -57,13 +57,13 @@ def words_of(device: int) -> NDArray[np.uint32]:
 class SealedFleet(Fleet):
     """Devices that seal what they report."""
 
-    keepers: list[Here] = field(default_factory=list)
-    transports: Sequence[KeeperTransport] = ()  # to them; none: they are asked here
+    decryptors: list[Here] = field(default_factory=list)
+    transports: Sequence[DecryptorTransport] = ()  # to them; none: they are asked here
     plan: Plan = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.plan = sealed_plan(self.keepers, threshold=GOAL, run="sealed")
+        self.plan = sealed_plan(self.decryptors, threshold=GOAL, run="sealed")
         signed, population = KEY.plan(self.plan).model_dump_json(), self.plan.population
         said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
         round_states.enter_run(self.store, self.plan.run, **said)
@@ -78,7 +78,7 @@ class SealedFleet(Fleet):
             KEY,
             document=document,
             times=times,
-            keepers=self.transports or self.keepers,
+            decryptors=self.transports or self.decryptors,
             wait=self.wait,
         )
         made.serve(self.plan, lease)
@@ -91,19 +91,19 @@ class SealedFleet(Fleet):
         self.left, self.number = self.left - 1, self.number + 1
         task = SignedTask.model_validate_json(each.signed_task).task
         body = self.sealed(task, self.number)
-        if self.spooled(task, given.id, body) is Answer.RECEIVED:
+        if self.spooled(task, given.id, body) is ReportAnswer.RECEIVED:
             self.came.setdefault(each.task, []).append(self.number)
 
     def sealed(self, task: RoundTask, device: int) -> bytes:
-        report = Report(words_of(device), True, None, None)
+        report = ReportBody(words_of(device), True, None, None)
         return body_of(self.plan, task, report, "", draw=DRAW)
 
-    def spooled(self, task: RoundTask, assignment: str, body: bytes) -> Answer:
+    def spooled(self, task: RoundTask, assignment: str, body: bytes) -> ReportAnswer:
         """As a worker does."""
         assert task.sealed is not None
-        sealed_reports.check(body, task.sealed, KEY.round_key(task.task))
+        one_message_reports.check(body, task.sealed, KEY.round_key(task.task))
         name = hashlib.sha256(body).hexdigest()
-        return sealed_reports.spool(
+        return one_message_reports.report_store(
             self.store, self.blobs, body, task=task.task, assignment=assignment, worker=WORKERS[0], digest=name
         )
 
@@ -120,14 +120,14 @@ def assert_sum_of(got: Answered, devices: list[int]) -> None:
 
 
 def assert_one_set_is_signed(fleet: SealedFleet) -> None:
-    """Of each round, by each keeper: as its folder says, where every answer stands before it is given."""
-    for keeper in fleet.keepers:
-        votes = sorted((keeper.folder / "rounds").glob("*.vote"))
+    """Of each round, by each decryptor: as its folder says, where every answer stands before it is given."""
+    for decryptor in fleet.decryptors:
+        votes = sorted((decryptor.folder / "rounds").glob("*.vote"))
         signed = {file.stem: Vote.from_bytes(file.read_bytes()).clients for file in votes}
-        for file in (keeper.folder / "rounds").glob("*.keysum"):
+        for file in (decryptor.folder / "rounds").glob("*.keysum"):
             assert KeySum.from_bytes(file.read_bytes()).clients == signed[file.stem]
     names = {settings_of(task.sealed).name.hex() for task in tasks(fleet) if task.sealed is not None}
-    assert {file.stem for file in (fleet.keepers[0].folder / "rounds").iterdir()} <= names
+    assert {file.stem for file in (fleet.decryptors[0].folder / "rounds").iterdir()} <= names
 
 
 def tasks(fleet: SealedFleet) -> list[RoundTask]:

@@ -1,8 +1,10 @@
-"""The slow twin of the store: rounds in memory, one thread, each rule written out once more as plainly as it goes."""
+"""The slow reference of the store: rounds in memory, one thread, each rule written out once more as plainly as it
+goes.
+"""
 
 from dataclasses import dataclass, field
 
-from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Answer, NoPlace
+from tacit.server.store.assignments import FEWEST, NEARLY_FULL, NoPlace, ReportAnswer
 from tacit.server.store.round_states import LONGEST_LEASE
 
 
@@ -131,24 +133,24 @@ class SlowStore:
         found.assigned -= 1
         return True
 
-    def receive(self, task: str, name: str, worker: str, body: str, usable: bool) -> Answer:
+    def receive(self, task: str, name: str, worker: str, body: str, usable: bool) -> ReportAnswer:
         found = self.rounds[task]
         each = found.assignments.get(name)
         takes = found.state in ("selecting", "reporting")
         takes = takes and (not usable or found.received + found.counted < found.goal)
         if each is None:
-            return Answer.LATE
+            return ReportAnswer.LATE
         if each.body is not None:
-            return Answer.AGAIN if each.body == body else Answer.OTHER
+            return ReportAnswer.AGAIN if each.body == body else ReportAnswer.OTHER
         if not takes:
-            return Answer.LATE
+            return ReportAnswer.LATE
         holding = {one.worker for one in found.assignments.values() if one.state == "received"}
         left = found.goal - found.received - found.counted
         if usable and left < NEARLY_FULL and holding and worker not in holding:
-            return Answer.ELSEWHERE
+            return ReportAnswer.ELSEWHERE
         each.state, each.worker, each.body = "received" if usable else "lost", worker, body
         found.lost += not usable
-        return Answer.RECEIVED
+        return ReportAnswer.RECEIVED
 
     def flush(self, task: str, worker: str, generation: int, reports: int, new: list[str]) -> bool:
         found = self.rounds[task]

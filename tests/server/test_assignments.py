@@ -12,10 +12,10 @@ from tests.support.server.stores import RUN, opened_round, quick_folder, sqlite_
 from tacit.server.store import schema
 from tacit.server.store.assignments import (
     NEARLY_FULL,
-    Answer,
     Assigned,
     Came,
-    Shown,
+    ReportAnswer,
+    ShownToken,
     assign_all,
     find_all,
     hash_of,
@@ -24,7 +24,7 @@ from tacit.server.store.assignments import (
 from tacit.server.store.round_states import Lease, abandon, attempt_of, attempts
 from tacit.server.store.store import Store
 
-SHOWN = [None, *(Shown(letter * 64, 3) for letter in "abcd")]
+SHOWN = [None, *(ShownToken(letter * 64, 3) for letter in "abcd")]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def opened() -> Iterator[tuple[Store, Lease]]:
 @example([[SHOWN[1], SHOWN[1], SHOWN[2]], [SHOWN[2], SHOWN[3], SHOWN[4]]], 3)
 @given(st.lists(st.lists(st.sampled_from(SHOWN), max_size=5), max_size=4), st.integers(1, 8))
 def test_many_at_once_get_what_they_would_get_one_after_another(
-    opened: tuple[Store, Lease], comes: list[list[Shown | None]], most: int
+    opened: tuple[Store, Lease], comes: list[list[ShownToken | None]], most: int
 ) -> None:
     store, lease = opened
     found = opened_round(store, lease, attempt=len(attempts(store, RUN)), most=most, goal=2, least=2)
@@ -100,14 +100,14 @@ def test_of_the_last_reports_none_begins_to_be_alone(opened: tuple[Store, Lease]
     found = opened_round(store, lease, attempt=len(attempts(store, RUN)), most=goal, goal=goal, least=1)
     names = [each.id for each in assign_all(store, found.task, [None] * goal) if isinstance(each, Assigned)]
 
-    def received(number: int, worker: str) -> Answer:
+    def received(number: int, worker: str) -> ReportAnswer:
         (answer,) = receive_all(store, [Came(names[number], "cc" * 32)], task=found.task, worker=worker * 32)
         return answer
 
-    assert [received(number, "a") for number in range(2)] == [Answer.RECEIVED] * 2
-    assert received(2, "b") is Answer.RECEIVED  # there may be more for it
-    assert received(3, "b") is received(4, "a") is Answer.RECEIVED
-    assert received(5, "c") is Answer.ELSEWHERE and received(5, "c") is Answer.ELSEWHERE
-    assert received(5, "b") is Answer.RECEIVED
+    assert [received(number, "a") for number in range(2)] == [ReportAnswer.RECEIVED] * 2
+    assert received(2, "b") is ReportAnswer.RECEIVED  # there may be more for it
+    assert received(3, "b") is received(4, "a") is ReportAnswer.RECEIVED
+    assert received(5, "c") is ReportAnswer.ELSEWHERE and received(5, "c") is ReportAnswer.ELSEWHERE
+    assert received(5, "b") is ReportAnswer.RECEIVED
     assert attempt_of(store, found.task).received == 6
     abandon(store, lease, found.task, "a test")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.server.store.batching import Gathered
+from tacit.server.store.batching import Batching
 
 
 class Store:
@@ -33,13 +33,13 @@ def test_each_gets_the_answer_that_it_would_have_alone(comes: list[tuple[int, in
     """comes: (number, turns of the event loop before it asks). An error is that of those asked with 13."""
     store = Store()
 
-    async def one(gathered: Gathered[int, int], number: int, turns: int) -> int:
+    async def one(gathered: Batching[int, int], number: int, turns: int) -> int:
         for _ in range(turns):
             await asyncio.sleep(0)
         return await gathered.answer(number)
 
     async def all_of_them() -> list[int | BaseException]:
-        gathered = Gathered(store.doubles, most=most)
+        gathered = Batching(store.doubles, most=most)
         return await asyncio.gather(*(one(gathered, *each) for each in comes), return_exceptions=True)
 
     answers = asyncio.run(all_of_them())
@@ -55,7 +55,7 @@ def test_who_waits_goes_together_and_who_left_spoils_nothing() -> None:
     store = Store()
 
     async def asked() -> list[int]:
-        gathered = Gathered(store.doubles)
+        gathered = Batching(store.doubles)
         first = asyncio.create_task(gathered.answer(1))
         while not store.busy:
             await asyncio.sleep(0)

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.requests import Request
 
-from tacit.server.http.body_stream import Pour
-from tacit.server.http.connections import LARGE, POUR, Connection
+from tacit.server.http.body_stream import BodyStream
+from tacit.server.http.connections import LARGE, STREAM, ServedConnection
 from tacit.server.http.problems import Refused
 from tacit.server.http.reports import large_body
 from tacit.server.http.services import Limits
@@ -32,7 +32,7 @@ def length_of(scope: Any) -> int:
 
 
 async def by_pieces(scope: Any, receive: Any, send: Any) -> None:
-    """Echoes what ASGI receives: the slow twin."""
+    """Echoes what ASGI receives: the slow reference."""
     body, more = b"", True
     while more:
         message = await receive()
@@ -48,7 +48,7 @@ async def by_pour(scope: Any, receive: Any, send: Any) -> None:
     if len(body) < LARGE:
         assert "extensions" not in scope
         return await by_pieces(scope, receive, send)
-    pour = scope["extensions"][POUR](memoryview(body))
+    pour = scope["extensions"][STREAM](memoryview(body))
     await pour.ended
     if pour.count == len(body):
         await answered(send, bytes(body))
@@ -64,11 +64,11 @@ def talk(app: Any, exchange: Exchange, new_loop: Any = asyncio.new_event_loop, t
     """What an exchange with a server over a socket gives. tls: (the server's context, the client's)."""
 
     async def talked() -> bytes:
-        config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=ServedConnection, ws="none", lifespan="off", log_config=None)
         config.load()
         state, loop = uvicorn.server.ServerState(), asyncio.get_running_loop()
         made, believed = tls or (None, None)
-        server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0, ssl=made)
+        server = await loop.create_server(lambda: ServedConnection(config, state, {}), "127.0.0.1", 0, ssl=made)
         port = server.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=believed)
         try:
@@ -155,7 +155,7 @@ def test_a_buffer_goes_with_its_request_while_the_connection_stays(new_loop: Any
     async def app(scope: Any, receive: Any, send: Any) -> None:
         body = np.empty(length_of(scope), np.uint8)
         buffers.append(weakref.ref(body))
-        await scope["extensions"][POUR](body.data).ended
+        await scope["extensions"][STREAM](body.data).ended
         await answered(send, b"")
 
     async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
@@ -188,10 +188,10 @@ def test_who_waits_to_be_asked_for_the_body_is_asked(new_loop: Any) -> None:
 
 @LOOPS
 def test_a_pour_ends_with_its_connection_or_when_it_is_stopped(new_loop: Any) -> None:
-    ended: list[Pour] = []
+    ended: list[BodyStream] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        pour = scope["extensions"][POUR](memoryview(bytearray(length_of(scope))))
+        pour = scope["extensions"][STREAM](memoryview(bytearray(length_of(scope))))
         ended.append(pour)
         if len(ended) == 1:
             while pour.count < 3:

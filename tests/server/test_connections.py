@@ -9,7 +9,7 @@ import uvicorn
 
 from tacit.protocol.messages import Problem
 from tacit.server.http import connections
-from tacit.server.http.connections import MOST_HEAD, Connection
+from tacit.server.http.connections import MOST_HEAD, ServedConnection
 
 Exchange = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, bytes]]
 
@@ -26,11 +26,11 @@ def talk(exchange: Exchange) -> bytes:
     """What an exchange with a server over a socket gives."""
 
     async def talked() -> bytes:
-        config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=ServedConnection, ws="none", lifespan="off", log_config=None)
         config.load()
         state = uvicorn.server.ServerState()
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: Connection(config, state, {}), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: ServedConnection(config, state, {}), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         try:
             return await asyncio.wait_for(exchange(reader, writer), 30)
@@ -131,9 +131,9 @@ def test_who_says_no_goodbye_is_not_waited_for_once_all_is_sent(monkeypatch: pyt
 
     async def ends() -> None:
         nonlocal connection
-        config = uvicorn.Config(app, http=Connection, ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=ServedConnection, ws="none", lifespan="off", log_config=None)
         config.load()
-        connection = Connection(config, uvicorn.server.ServerState(), {})
+        connection = ServedConnection(config, uvicorn.server.ServerState(), {})
         transport = Unanswered()
         connection.connection_made(transport)
         connection.shutdown()
@@ -141,6 +141,6 @@ def test_who_says_no_goodbye_is_not_waited_for_once_all_is_sent(monkeypatch: pyt
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
 
-    connection: Connection = None  # type: ignore[assignment]
+    connection: ServedConnection = None  # type: ignore[assignment]
     asyncio.run(asyncio.wait_for(ends(), 30))
     assert looked == [100, 60, 20, 0]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
 from tests.server.killed_coordinator import Killed, KilledAt
-from tests.support.server.sealing import keepers_in
+from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 from tests.support.server.words import KNOWN, WordsFleet, stream, words_toml
 from tests.support.training.tiny import tiny_cache
@@ -17,10 +17,10 @@ from tests.support.training.tiny import tiny_cache
 import tacit
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.discovery.collect import DiscoverQuestion, OneByOne, UserGroups
+from tacit.discovery.collect import DiscoverQuestion, UserGroups, UsersOneByOne
 from tacit.errors import InputError, ParticipationError
 from tacit.jobs.discover.job import metadata_of
-from tacit.protocol.bodies import Report, report_body
+from tacit.protocol.bodies import ReportBody, report_body
 from tacit.randomizers import device_generator
 from tacit.runs import Run
 from tacit.server.discover import ServedWords
@@ -39,7 +39,7 @@ def fleet(cache: Cache) -> Iterator[WordsFleet]:
         yield WordsFleet(folder, cache)
 
 
-class Streamed(OneByOne):
+class Streamed(UsersOneByOne):
     """Every user makes its reports, of bytes that a test knows."""
 
     def _randomness(self, task: DiscoverQuestion) -> np.random.Generator:
@@ -99,17 +99,17 @@ def test_a_run_says_what_is_promised_to_devices_and_verifies(fleet: WordsFleet, 
 
 def test_sealed_votes_open_as_the_sums_of_those_in_the_clear(cache: Cache, tmp_path: Path) -> None:
     """By the same devices, drawing the same bytes; the server sees no report, and the statement says who opens sums."""
-    keepers = keepers_in(tmp_path, count=2, least=8)
-    lines = [f"http://127.0.0.1:{at + 1} {each.desk.identity} {each.desk.box}" for at, each in enumerate(keepers)]
-    for name, more in (("clear", {}), ("sealed", {"keepers": lines})):
+    decryptors = decryptors_in(tmp_path, count=2, least=8)
+    lines = [f"http://127.0.0.1:{at + 1} {each.desk.identity} {each.desk.box}" for at, each in enumerate(decryptors)]
+    for name, more in (("clear", {}), ("sealed", {"decryptors": lines})):
         with quick_folder() as folder:
-            fleet = WordsFleet(folder, cache, keepers=keepers if more else [])
+            fleet = WordsFleet(folder, cache, decryptors=decryptors if more else [])
             fleet.order = lambda round: list(range(8 * round, 8 * round + 8))
             deployment = {"population": "keyboards", "devices": 40, **more}
             fleet.discovers(words_toml(tmp_path / name, depth=2, deployment=deployment), tmp_path / f"run-{name}")
     assert steps_of(tmp_path / "run-sealed") == steps_of(tmp_path / "run-clear")
     said = tacit.statement(tmp_path / "run-sealed").markdown()
-    assert "which only 2 or more of 2 keepers together can recover" in said
+    assert "which only 2 or more of 2 decryptors together can recover" in said
     assert "moves votes as far as it likes, since nobody sees its report" in said
     assert tacit.verify(tmp_path / "run-sealed").holds
 
@@ -172,7 +172,7 @@ def test_votes_that_are_none_take_no_place(fleet: WordsFleet, tmp_path: Path, na
 
         votes = load(body)["words"]
         header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])
-        return report_body(Report(change(votes), True, None, None), header["__metadata__"]["assignment"])
+        return report_body(ReportBody(change(votes), True, None, None), header["__metadata__"]["assignment"])
 
     fleet.lies = lie
     fleet.discovers(words_toml(tmp_path / "files", depth=2), tmp_path / "run")

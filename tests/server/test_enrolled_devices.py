@@ -12,7 +12,7 @@ from tests.support.certificates import certificate
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.server.serve import Address, Serving
 from tacit.server.store.schema import tokens
 from tacit.server.store.store import Store
@@ -26,10 +26,10 @@ class Phone(threading.Thread):
     """A device that comes again and again."""
 
     def __init__(
-        self, name: str, code: str | None, folder: Path, asked: Callable[..., Turn], over: threading.Event
+        self, name: str, code: str | None, folder: Path, asked: Callable[..., SessionOutcome], over: threading.Event
     ) -> None:
         super().__init__(name=name)
-        self.turns: list[Turn] = []
+        self.turns: list[SessionOutcome] = []
         self._asked, self._over, self._code = asked, over, None
         if code is not None:
             self._code = folder / f"{name}.code"
@@ -41,7 +41,7 @@ class Phone(threading.Thread):
             self.turns.append(self._asked(state=self._state, enrolment_code=self._code))
             self._over.wait(min(self.turns[-1].wait[0], 0.5))
 
-    def came(self, what: str) -> list[Turn]:
+    def came(self, what: str) -> list[SessionOutcome]:
         return [each for each in self.turns if each.what == what]
 
 
@@ -83,7 +83,7 @@ def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Pa
         (serving,) = told
         assert serving.url.startswith("https://")
 
-        def turn(*, state: Path, enrolment_code: Path | None, server: str = serving.url) -> Turn:
+        def turn(*, state: Path, enrolment_code: Path | None, server: str = serving.url) -> SessionOutcome:
             return tacit.run_device(
                 server,
                 typed.path,

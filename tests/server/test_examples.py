@@ -31,7 +31,7 @@ from tacit.cli.commands import app
 from tacit.device.transport import held
 from tacit.protocol import requests
 from tacit.protocol.address import Address
-from tacit.protocol.bodies import Report, report_body
+from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.messages import CheckIn, ComeBack
 from tacit.protocol.requests import NamedFile
@@ -135,7 +135,7 @@ def nginx(folder: Path, behind: str) -> Iterator[tuple[Server, Path]]:
     process = subprocess.Popen([program, "-c", str(folder / "conf")], stderr=subprocess.DEVNULL)
     try:
         until(lambda: (folder / "pid").exists() and (folder / "pid").read_text() != "")
-        yield Server.at(f"https://127.0.0.1:{port}"), believed
+        yield Server.from_url(f"https://127.0.0.1:{port}"), believed
     finally:
         process.terminate()
         process.wait(60)
@@ -161,7 +161,9 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
                 state = tmp_path / f"device-{came}"
                 state.mkdir()
                 held(requests.named_file(content.path, file), connection, state, time.sleep)
-                body = report_body(Report(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment)
+                body = report_body(
+                    ReportBody(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment
+                )
                 sending = requests.report(answer.assignment, answer.secret, body, hashlib.sha256(body).hexdigest())
                 assert connection.held(sending).receipt.received
                 came += 1

@@ -20,7 +20,7 @@ from tacit.population.simulated_cohorts import SimulatedCohorts
 from tacit.population.work_model import SECOND
 from tacit.protocol.messages import ComeBack
 from tacit.recipe.deployment_section import DeploymentSection
-from tacit.server.http.check_in_rates import Paces
+from tacit.server.http.check_in_rates import CheckInRates
 from tacit.server.http.pace_steering import (
     CHECK_INS,
     LEAST_S,
@@ -28,8 +28,8 @@ from tacit.server.http.pace_steering import (
     OVER,
     STEP,
     WRONG,
-    Pace,
-    Shared,
+    PaceSteering,
+    SharedRates,
     away,
     period_of,
     unseen,
@@ -76,7 +76,7 @@ class Came:
 
 def played(
     devices: int,
-    pace: Pace,
+    pace: PaceSteering,
     *,
     seconds: float,
     first: Callable[[Draw], Any],
@@ -123,12 +123,12 @@ def test_a_wrong_guess_is_made_good(times_wrong: float) -> None:
     before, right = period_of(guess), period_of(MILLION)
     settled = 3 * right + OVER * before  # by then everybody came who was told the guess's T
     play = {"seconds": settled + 2 * right, "first": evenly(before), "step": settled / 1000}
-    came = played(MILLION, Pace(0.0, guess), **play)
+    came = played(MILLION, PaceSteering(0.0, guess), **play)
     assert came.rate(settled, np.inf) == pytest.approx(CHECK_INS, rel=0.05)
     assert came.periods[came.times > settled] == pytest.approx(right, rel=2 * STEP)
     soon = came.times > OVER * min(before, right)
     assert came.periods[soon] == pytest.approx(right, rel=0.25), "and it is told to those who come long before"
-    unpaced = played(MILLION, Pace(0.0, guess), **play, told=before)
+    unpaced = played(MILLION, PaceSteering(0.0, guess), **play, told=before)
     assert unpaced.rate(settled, np.inf) == pytest.approx(CHECK_INS / times_wrong, rel=0.05), (
         "what a guess alone brings"
     )
@@ -136,7 +136,9 @@ def test_a_wrong_guess_is_made_good(times_wrong: float) -> None:
 
 def test_devices_that_come_all_at_once_after_an_outage_are_spread() -> None:
     """All of a million in one minute, to a server that began anew without knowing how many there are."""
-    came = played(MILLION, Pace(0.0, 10.0), seconds=4_000, first=lambda draw: draw.uniform(0, 60, 20_000), step=1)
+    came = played(
+        MILLION, PaceSteering(0.0, 10.0), seconds=4_000, first=lambda draw: draw.uniform(0, 60, 20_000), step=1
+    )
     minute = MILLION / 60
     assert came.rates[came.times < 60].mean() == pytest.approx(minute, rel=0.3)
     later = np.convolve(came.rates[came.times > 90], np.ones(30) / 30, mode="valid")
@@ -163,7 +165,7 @@ def tries(period: float, until: float, *, told: float) -> float:
 
 
 def test_devices_that_went_leave_the_count() -> None:
-    pace = Pace(0.0, MILLION)
+    pace = PaceSteering(0.0, MILLION)
     came = played(MILLION, pace, seconds=3_000, first=evenly(period_of(MILLION)), step=5)
     assert came.periods[-1] == pytest.approx(1_000, rel=0.1)
     assert [pace.look(3_000 + age).away > 0 for age in (500.0, 1_700.0)] == [True, False]
@@ -176,8 +178,8 @@ ANSWERS = st.lists(st.tuples(st.floats(0.0, 30.0), st.integers(0, 500)), min_siz
 @given(ANSWERS)
 @settings(max_examples=50, deadline=None)
 def test_groups_of_answers_count_as_each_of_them_would(steps: list[tuple[float, int]]) -> None:
-    """The slow twin keeps every answer with its time and its T."""
-    pace, now, answers = Pace(0.0, 5_000.0), 0.0, list[tuple[float, float, int]]()
+    """The slow reference keeps every answer with its time and its T."""
+    pace, now, answers = PaceSteering(0.0, 5_000.0), 0.0, list[tuple[float, float, int]]()
     for wait, count in steps:
         answers.append((now + wait / 2, pace.period, count))  # in the midst of the step
         now += wait
@@ -204,12 +206,12 @@ def test_workers_add_up_what_they_see_and_one_that_begins_takes_up_the_count(tmp
     clock = Clock()
     store = sqlite_store(tmp_path, clock)
 
-    def worker(name: str) -> Paces:
-        made = Paces(store, name * 32, clock=lambda: clock.now)
+    def worker(name: str) -> CheckInRates:
+        made = CheckInRates(store, name * 32, clock=lambda: clock.now)
         made.look({"es": 20_000})
         return made
 
-    def goes_on(*those: Paces, each: int) -> None:
+    def goes_on(*those: CheckInRates, each: int) -> None:
         """For 60 s, in which each of them answers so many a second."""
         for _ in range(30):
             clock.now += 2.0
@@ -236,7 +238,7 @@ def test_workers_add_up_what_they_see_and_one_that_begins_takes_up_the_count(tmp
 def test_whoever_asks_without_waiting_keeps_devices_away_no_longer_than_a_wrong_guess_might(tmp_path: Path) -> None:
     clock = Clock()
     store = sqlite_store(tmp_path, clock)
-    made = Paces(store, "a" * 32, clock=lambda: clock.now)
+    made = CheckInRates(store, "a" * 32, clock=lambda: clock.now)
     made.look({"es": 10_000})
     for _ in range(600):
         clock.now += 10.0
@@ -247,7 +249,7 @@ def test_whoever_asks_without_waiting_keeps_devices_away_no_longer_than_a_wrong_
 
 
 def test_what_others_say_is_added_to_what_a_worker_saw() -> None:
-    pace = Pace(0.0, 0.0, others=Shared(away=50_000.0, unseen=10_000.0))
+    pace = PaceSteering(0.0, 0.0, others=SharedRates(away=50_000.0, unseen=10_000.0))
     pace.look(1.0)
     assert pace.devices == 60_000
 
@@ -269,7 +271,7 @@ def test_simulated_devices_that_ask_so_often_fill_rounds_within_their_selection(
 def test_a_population_that_was_guessed_ten_times_too_large_fills_its_rounds() -> None:
     """Three in a hundred of a million devices: with the guess too few of them ask within half an hour."""
     selection, guess = 1800.0, 10.0 * MILLION
-    came = played(MILLION, Pace(0.0, guess), seconds=2_000, first=evenly(period_of(guess)), step=5)
+    came = played(MILLION, PaceSteering(0.0, guess), seconds=2_000, first=evenly(period_of(guess)), step=5)
     assert max(seconds_to_fill(float(came.periods[-1]), reports=300_000)) < selection
     assert max(seconds_to_fill(period_of(guess), reports=300_000)) > selection
 

@@ -12,10 +12,10 @@ from tests.support.server.documents import PARAMETERS
 from tests.support.server.served import Served, a_body, served
 
 from tacit.errors import StoreError
-from tacit.protocol.bodies import Report, read_sum, sha256
+from tacit.protocol.bodies import ReportBody, read_sum, sha256
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Answer, Came
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.assignments import Came, ReportAnswer
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.sums import partial_sums
 from tacit.server.sums.partial_sums import EVERY, PartialSums
@@ -26,12 +26,12 @@ def take(worker: Served, value: float, *sums: PartialSums) -> bytes:
     given = assignments.assign(worker.store, worker.task.task)
     assert given is not None
     body = a_body(given.id, value)
-    report = Report(np.full(PARAMETERS, value, np.float32), True, None, None)
+    report = ReportBody(np.full(PARAMETERS, value, np.float32), True, None, None)
     for each in sums or [worker.services.sums]:
         answer = each.take(report, worker.task, given.id, sha256(body))
-        if answer is not Answer.ELSEWHERE:
+        if answer is not ReportAnswer.ELSEWHERE:
             break
-    assert answer is Answer.RECEIVED
+    assert answer is ReportAnswer.RECEIVED
     return body
 
 
@@ -116,17 +116,17 @@ def test_a_worker_that_was_given_up_ends_and_its_reports_are_in_no_sum(tmp_path:
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker, put = served(tmp_path, goal=30), Blobs.put
+    worker, put = served(tmp_path, goal=30), BlobStore.put
 
-    def full(self: Blobs, name: str, content: bytes) -> None:
+    def full(self: BlobStore, name: str, content: bytes) -> None:
         raise StoreError("No space left on device")
 
     take(worker, 0.1)
     take(worker, 0.2)
-    monkeypatch.setattr(Blobs, "put", full)
+    monkeypatch.setattr(BlobStore, "put", full)
     with pytest.raises(StoreError):
         later(worker)
-    monkeypatch.setattr(Blobs, "put", put)
+    monkeypatch.setattr(BlobStore, "put", put)
     take(worker, 0.05)
     later(worker)
     np.testing.assert_array_equal(total(worker), np.float32(0.1) + np.float32(0.2) + np.full(PARAMETERS, 0.05, "f4"))
@@ -157,7 +157,7 @@ def test_words_are_summed_modulo_the_word(tmp_path: Path) -> None:
     for given_words in each:
         given = assignments.assign(worker.store, worker.task.task)
         assert given is not None
-        report = Report(given_words, True, None, None)
+        report = ReportBody(given_words, True, None, None)
         worker.services.sums.take(report, worker.task, given.id, "ab" * 32)
     later(worker)
     np.testing.assert_array_equal(total(worker), sum(each, np.zeros_like(each[0])))
@@ -168,7 +168,7 @@ def test_bits_and_losses_are_summed_beside(tmp_path: Path) -> None:
     for short, loss in ((True, 1.5), (False, -2.0), (True, 0.25)):
         given = assignments.assign(worker.store, worker.task.task)
         assert given is not None
-        report = Report(np.zeros(PARAMETERS, np.float32), True, short, loss)
+        report = ReportBody(np.zeros(PARAMETERS, np.float32), True, short, loss)
         worker.services.sums.take(report, worker.task, given.id, "ab" * 32)
     later(worker)
     (partial,) = round_states.partial_sums(worker.store, worker.task.task)
@@ -184,7 +184,9 @@ def test_a_round_becomes_full_whichever_worker_a_report_comes_to(
     are wanted none is left alone.
     """
     draw, worker = np.random.default_rng(seed), served(tmp_path, goal=goal, most=200)
-    all_sums = [PartialSums(worker.store, worker.blobs, f"{each:032x}", buried=lambda: None) for each in range(workers)]
+    all_sums = [
+        PartialSums(worker.store, worker.blobs, f"{each:032x}", evicted=lambda: None) for each in range(workers)
+    ]
     came = 0
     while not (
         worker.attempt().received + worker.attempt().counted >= goal
@@ -228,7 +230,7 @@ def test_reports_that_wait_are_received_in_one_transaction(
     worker, asked, receive_all = served(tmp_path, goal=30, most=30), list[int](), assignments.receive_all
     sums, begun, go_on = worker.services.sums, threading.Event(), threading.Event()
 
-    def waits(store: Store, came: list[Came], **named: str) -> list[Answer]:
+    def waits(store: Store, came: list[Came], **named: str) -> list[ReportAnswer]:
         asked.append(len(came))
         if len(asked) == 1:
             begun.set()

@@ -15,8 +15,8 @@ from tests.server.signs_once import SignsOnce, entry
 from tests.support.server.stores import Clock, PostgreSQL, opened_round, postgresql, postgresql_programs, with_run
 
 from tacit.errors import StoreError
-from tacit.server.log.transparency import Log, LogView
-from tacit.server.store.assignments import Answer, Assigned, assign, receive
+from tacit.server.log.transparency import LogView, TransparencyLog
+from tacit.server.store.assignments import Assigned, ReportAnswer, assign, receive
 from tacit.server.store.round_states import attempt_of
 from tacit.server.store.schema import metadata
 from tacit.server.store.store import Store
@@ -57,7 +57,7 @@ def test_threads_take_no_place_twice_and_add_no_report_twice(server: PostgreSQL)
     store = Store.open(server.new_database(), clock=Clock())
     found = opened_round(store, with_run(store), goal=40, least=40, most=60)
 
-    def comes(_: int) -> tuple[Assigned, list[Answer]] | None:
+    def comes(_: int) -> tuple[Assigned, list[ReportAnswer]] | None:
         given = assign(store, found.task)
         if given is None:
             return None
@@ -114,7 +114,7 @@ def test_coordinators_that_enter_at_once_sign_one_head_for_each_size(server: Pos
 
     def enter(worker: int) -> None:
         for number in range(5):
-            Log(stores[worker], key, tmp_path / "operator.log").append(entry(10 * worker + number))
+            TransparencyLog(stores[worker], key, tmp_path / "operator.log").append(entry(10 * worker + number))
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(enter, range(4)))

@@ -1,4 +1,4 @@
-"""The store's rounds, assignments and leases do what their slow twin does, whatever comes in whatever order."""
+"""The store's rounds, assignments and leases do what their slow reference does, whatever comes in whatever order."""
 
 import pytest
 from hypothesis import settings

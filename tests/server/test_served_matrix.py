@@ -17,7 +17,7 @@ from tests.support.training.tiny import tiny_cache, tiny_recipe
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError
 from tacit.jobs.train.run import begin
 from tacit.privacy.strategy import Banded
@@ -28,11 +28,11 @@ from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.log.logged_run import verify_log
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
 from tacit.server.rounds.rounds import ServedRounds
 from tacit.server.store import assignments, round_states
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import check_servable, document
 from tacit.statements.accounts import matrix_of
@@ -56,9 +56,9 @@ class Phones:
     """Devices that come one after another, each with a record of its own, and the worker that answers them."""
 
     def __init__(self, folder: Path, data: Path) -> None:
-        self.folder, self.data, self.clock, self.turns = folder, data, Clock(), list[tuple[int, Turn]]()
-        self.store, self.blobs = sqlite_store(folder, self.clock), Blobs.open(f"file://{folder / 'blobs'}")
-        sums = PartialSums(self.store, self.blobs, "ab" * 16, buried=lambda: None)
+        self.folder, self.data, self.clock, self.turns = folder, data, Clock(), list[tuple[int, SessionOutcome]]()
+        self.store, self.blobs = sqlite_store(folder, self.clock), BlobStore.open(f"file://{folder / 'blobs'}")
+        sums = PartialSums(self.store, self.blobs, "ab" * 16, evicted=lambda: None)
         services = Services(
             store=self.store, blobs=self.blobs, key=KEY, worker="ab" * 16, snapshot=Snapshot(self.store), sums=sums
         )
@@ -78,16 +78,14 @@ class Phones:
         services.sums.write_what_is_due([each.row for each in services.snapshot.rounds.values()], self.clock.now)
 
 
-def test_a_matrix_is_designed_served_priced_by_devices_and_stands_in_the_statement(
-    asked: Recipe, tmp_path: Path
-) -> None:
+def test_a_matrix_is_designed_served_cost_by_devices_and_stands_in_the_statement(asked: Recipe, tmp_path: Path) -> None:
     device = tiny_cache(tmp_path / "phone", {"train": 1})
     with quick_folder() as folder:
         phones = Phones(folder, device.path)
         collector = ServedRounds(phones.store, phones.blobs, KEY, document=document, times=ALONE, wait=phones.come)
         with begin(asked, tmp_path / "run", hooks=Hooks(collector=collector)) as run:
             plan, matrix = plan_of(run), matrix_of(run)
-            log = Log.beside(phones.store, KEY, folder / "operator.key")
+            log = TransparencyLog.beside(phones.store, KEY, folder / "operator.key")
             announce(run, plan, phones.store, phones.blobs, KEY, log)
         lease = round_states.take_lease(phones.store, plan.run, seconds=60)
         assert lease is not None and isinstance(matrix, Banded) and matrix.bands == APART

@@ -16,17 +16,17 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.signing import OperatorKey, digest
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.server.log.logged_run import keep_logged, verify_log
 from tacit.server.log.pinned_key import check_key
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
 from tacit.server.store import round_states
 from tacit.server.store.store import Store
@@ -43,11 +43,11 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     return tiny_recipe(cache.path, deployment=PHONES, rounds={"rounds": 4})
 
 
-def of_its_device(device: int, task: RoundTask) -> Report:
+def of_its_device(device: int, task: RoundTask) -> ReportBody:
     """What a device reports follows from its number and from the model that it was given."""
     generator = np.random.default_rng([device, int(task.content.sha256[:8], 16)])
-    drawn = generator.standard_normal(task.asking(TrainingAsked).parameters)
-    return Report((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
+    drawn = generator.standard_normal(task.asking(TrainDocument).parameters)
+    return ReportBody((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
 
 
 def trained(
@@ -62,7 +62,7 @@ def trained(
     are on disk then.
     """
 
-    def asked_now(device: int, task: RoundTask) -> Report:
+    def asked_now(device: int, task: RoundTask) -> ReportBody:
         with Run.open(out) as run:
             shown((task.round, run.steps_done))
         return of_its_device(device, task)
@@ -109,7 +109,7 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         assert "is in no transparency log" in tacit.statement(out).markdown()
         with pytest.raises(InputError, match="no run that was served"):
             verify_log(out, str(file))
-        log = Log(fleet.store, KEY, file)
+        log = TransparencyLog(fleet.store, KEY, file)
         log.append(plan_entry("ab" * 32))
         with Run.open(out) as run:
             signed = KEY.plan(plan_of(run))

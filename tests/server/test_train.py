@@ -13,9 +13,9 @@ from tests.support.server.stores import new_round, quick_folder, with_run
 
 from tacit.errors import LeaseLost, RunError, StoreError, TrainingError
 from tacit.federation.collector import Answered
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.store import Store
 from tacit.server.sums.round_blobs import remove_blobs
 
@@ -131,11 +131,11 @@ def test_a_round_to_which_too_few_come_is_tried_again(fleet: Fleet) -> None:
 
 
 def test_devices_that_vanish_and_updates_that_are_not_finite_are_dropped(fleet: Fleet) -> None:
-    def some(device: int, task: Any) -> Report | None:
+    def some(device: int, task: Any) -> ReportBody | None:
         if device % 5 == 0:
             return None
         if device % 5 == 1:
-            return Report(np.zeros_like(update_of(device)), False, False, 0.0)
+            return ReportBody(np.zeros_like(update_of(device)), False, False, 0.0)
         return report(device, task)
 
     fleet.reports = some
@@ -146,7 +146,7 @@ def test_devices_that_vanish_and_updates_that_are_not_finite_are_dropped(fleet: 
 
 
 def test_a_diverged_model_ends_training_and_says_so(fleet: Fleet) -> None:
-    fleet.reports = lambda device, task: Report(np.zeros_like(update_of(device)), False, False, 0.0)
+    fleet.reports = lambda device, task: ReportBody(np.zeros_like(update_of(device)), False, False, 0.0)
     with pytest.raises(TrainingError, match=r"none of 5 attempts gave a sum.*0 reports came of 6 devices"):
         fleet.collector().collect((), a_training_task(), seed=SEED)
     assert {each.state for each in fleet.attempts()} == {"abandoned"}
@@ -169,15 +169,15 @@ def test_a_worker_that_dies_makes_place_for_other_devices(fleet: Fleet) -> None:
 
 
 def test_a_partial_sum_that_was_changed_is_in_no_total(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    put, damaged = Blobs.put, []
+    put, damaged = BlobStore.put, []
 
-    def once(blobs: Blobs, name: str, content: bytes) -> None:
+    def once(blobs: BlobStore, name: str, content: bytes) -> None:
         if name.startswith("partials") and not damaged:
             damaged.append(name)
             content = content[:-1] + b"\x01"
         put(blobs, name, content)
 
-    monkeypatch.setattr(Blobs, "put", once)
+    monkeypatch.setattr(BlobStore, "put", once)
     got, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
     first, second = fleet.attempts()
     assert first.state == "abandoned" and "is not what was written (its SHA-256 differs)" in (first.why or "")
@@ -185,18 +185,18 @@ def test_a_partial_sum_that_was_changed_is_in_no_total(fleet: Fleet, monkeypatch
 
 
 def test_a_full_disk_stops_the_round_where_it_is(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
-    put = Blobs.put
+    put = BlobStore.put
 
-    def full(blobs: Blobs, name: str, content: bytes) -> None:
+    def full(blobs: BlobStore, name: str, content: bytes) -> None:
         if name.startswith("totals"):
             raise StoreError("No space left on device")
         put(blobs, name, content)
 
-    monkeypatch.setattr(Blobs, "put", full)
+    monkeypatch.setattr(BlobStore, "put", full)
     with pytest.raises(StoreError, match="No space"):
         fleet.collector().collect((), a_training_task(), seed=SEED)
     assert fleet.attempts()[0].state == "summing"
-    monkeypatch.setattr(Blobs, "put", put)
+    monkeypatch.setattr(BlobStore, "put", put)
     got, _ = fleet.collector().collect((), a_training_task(), seed=SEED)
     assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
 

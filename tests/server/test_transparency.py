@@ -16,16 +16,16 @@ from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 from tacit.protocol.bounded_http import driven
 from tacit.protocol.log_check import logged
 from tacit.protocol.log_entries import leaf_of
-from tacit.protocol.merkle import Tree, is_included
+from tacit.protocol.merkle import MerkleTree, is_included
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
 from tacit.protocol.requests import Answer, Ask
 from tacit.protocol.signing import OperatorKey, is_signed
 from tacit.server.log.pinned_key import check_key
-from tacit.server.log.transparency import Log, LogView
+from tacit.server.log.transparency import LogView, TransparencyLog
 
 
-def a_log(folder: Path, key: OperatorKey = KEY) -> Log:
-    return Log(sqlite_store(folder), key, folder / "operator.log")
+def a_log(folder: Path, key: OperatorKey = KEY) -> TransparencyLog:
+    return TransparencyLog(sqlite_store(folder), key, folder / "operator.log")
 
 
 def test_an_entry_is_in_it_once_and_proved(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ class Life(RuleBasedStateMachine):
     @rule(number=st.integers(0, 5))
     def append(self, number: int) -> None:
         store = sqlite_store(self.folder)
-        proof = Log(store, self.key, self.file).append(entry(number))
+        proof = TransparencyLog(store, self.key, self.file).append(entry(number))
         store.close()
         if entry(number) not in self.entered:
             self.entered.append(entry(number))
@@ -109,7 +109,7 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def heads_are_those_of_the_entries(self) -> None:
         if hasattr(self, "key"):
-            tree = Tree(map(leaf_of, self.entered))
+            tree = MerkleTree(map(leaf_of, self.entered))
             assert all(tree.root(size).hex() == root for size, root in self.key.signed.items())
 
 
@@ -137,7 +137,7 @@ def test_a_file_that_is_lost_is_written_again(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_is_said(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be opened"):
-        Log(sqlite_store(tmp_path), KEY, tmp_path / "nowhere" / "operator.log").append(entry(1))
+        TransparencyLog(sqlite_store(tmp_path), KEY, tmp_path / "nowhere" / "operator.log").append(entry(1))
 
 
 # -- served ------------------------------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def test_what_a_worker_answers(tmp_path: Path) -> None:
         return answer.status_code, answer.text
 
     assert get("/v1/log/head")[0] == 404 and get("/v1/log/entries") == (200, "")
-    log = Log(worker.store, KEY, tmp_path / "operator.log")
+    log = TransparencyLog(worker.store, KEY, tmp_path / "operator.log")
     for number in range(3):
         log.append(entry(number))
     proof = InclusionProof.model_validate_json(get(f"/v1/log/proof/{leaf_of(entry(1)).hex()}")[1])
@@ -174,7 +174,7 @@ class Shown:
 
     def __init__(self, *numbers: int, key: OperatorKey = KEY) -> None:
         self.entries, self.key = [entry(each) for each in numbers], key
-        self.tree = Tree(map(leaf_of, self.entries))
+        self.tree = MerkleTree(map(leaf_of, self.entries))
 
     def log_proof(self, leaf: str) -> InclusionProof:
         leaves = [leaf_of(each).hex() for each in self.entries]

@@ -23,7 +23,7 @@ from tacit.statements.verify import verify
     log=st.sets(st.tuples(st.integers(0, 11), st.integers(0, 4)), max_size=40),
     strategy=st.sampled_from([Tree(), Tree(restarts=(5,)), PUBLISHED_BLT["b100"], Independent(), None]),
 )
-def test_the_price_of_each_prefix_is_that_of_a_run_that_ended_there(
+def test_the_cost_of_each_prefix_is_that_of_a_run_that_ended_there(
     log: set[tuple[int, int]], strategy: Strategy | None
 ) -> None:
     rounds, noise = 12, 2.0 if strategy else 0.0
@@ -32,23 +32,23 @@ def test_the_price_of_each_prefix_is_that_of_a_run_that_ended_there(
     when, who = both[:, 0], both[:, 1]
     whole = ledger.composition(Participation.realised(rounds, when, who))
     read = Accounts(planned=whole, realised=whole, ledger=ledger, log=LoggedClients(when, who), delta=DELTA)
-    prices = spent(read)
-    assert [price.rounds for price in prices] == list(range(rounds + 1))
-    assert prices[0].zcdp == prices[0].epsilon == 0
-    for price in prices[1:]:
-        first = when < price.rounds
-        slow = Ledger(ledger.releases[: price.rounds]).guarantee(
-            Participation.realised(price.rounds, when[first], who[first])
+    costs = spent(read)
+    assert [cost.rounds for cost in costs] == list(range(rounds + 1))
+    assert costs[0].zcdp == costs[0].epsilon == 0
+    for cost in costs[1:]:
+        first = when < cost.rounds
+        slow = Ledger(ledger.releases[: cost.rounds]).guarantee(
+            Participation.realised(cost.rounds, when[first], who[first])
         )
-        assert (price.zcdp, price.epsilon) == (slow.zcdp, slow.epsilon(DELTA))
-    assert [price.zcdp for price in prices] == sorted(price.zcdp for price in prices)
+        assert (cost.zcdp, cost.epsilon) == (slow.zcdp, slow.epsilon(DELTA))
+    assert [cost.zcdp for cost in costs] == sorted(cost.zcdp for cost in costs)
 
 
-def test_long_runs_are_priced_at_evaluations_and_thinned(tmp_path: Path) -> None:
+def test_long_runs_are_cost_at_evaluations_and_thinned(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Blt(theta=(0.9,), omega=(0.1,)), rounds=600, every=50)
     with Run.open(path) as run:
         read = accounts_of(run)
-    assert [price.rounds for price in spent(read, [200, 400])] == [0, 200, 400, 600]
+    assert [cost.rounds for cost in spent(read, [200, 400])] == [0, 200, 400, 600]
     every = spent(read)
     assert len(every) == CURVE_POINTS + 1 and every[-1].rounds == 600
     assert every[-1].zcdp == (read.realised.zcdp if read.realised else None)
@@ -87,12 +87,12 @@ def test_real_devices_stand_in_the_statement_with_whoever_adds_them_up(tmp_path:
     assert "by the server of this software (tacit.server.rounds.rounds:ServedRounds)" in said["ours"]
     assert "The server sees each report as it comes" in said["ours"]
     sealed = DeploymentUsed(
-        population="phones", devices=100, rounds=5, timer_seconds=None, keepers=4, corrupt_keepers=1
+        population="phones", devices=100, rounds=5, timer_seconds=None, decryptors=4, corrupt_decryptors=1
     )
     hooks = {"collector": "tacit.server.rounds.rounds:ServedRounds"}
     with Run.open(write_run(tmp_path / "sealed", strategy=Tree(), deployment=sealed, hooks=hooks)) as run:
         shown = statement_of(run).markdown()
-    assert "which only 3 or more of 4 keepers together can recover" in shown and "The server sees" not in shown
+    assert "which only 3 or more of 4 decryptors together can recover" in shown and "The server sees" not in shown
     assert "no part of this software (mine:Phones)" in said["theirs"] and "The server sees" not in said["theirs"]
 
 
@@ -100,10 +100,10 @@ def test_the_statement_of_adaptive_clipping_verifies_and_names_the_clip_norms(tm
     path = write_adaptive_run(tmp_path / "run")
     with Run.open(path) as run:
         made = statement_of(run)
-        prices = [price.zcdp for price in spent(accounts_of(run))]
+        costs = [cost.zcdp for cost in spent(accounts_of(run))]
     assert made.facts.clip_norms == ((0, 1.0), (8, 2.5))
     assert "1 from round 0 on; 2.5 from round 8 on" in made.markdown()
-    assert prices == sorted(prices) and prices[-1] == made.figures["in_all"]["realised"]["zcdp"]
+    assert costs == sorted(costs) and costs[-1] == made.figures["in_all"]["realised"]["zcdp"]
     record = json.loads(made.to_json())
     assert all(line.holds for line in verify(record))
     record["facts"]["clip_norms"][1][0] = 7

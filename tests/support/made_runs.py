@@ -10,7 +10,7 @@ import numpy as np
 from tacit.privacy import Independent, Participation, Tree
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 from tacit.records import to_plain
-from tacit.runs import Metric, Run, Step, TrainingMetadata
+from tacit.runs import MetricEntry, Run, StepEntry, TrainingMetadata
 from tacit.runs.metadata import CacheUsed
 from tacit.statements import NoisedSum
 
@@ -44,7 +44,7 @@ def training_metadata(**changed: Any) -> TrainingMetadata:
         "delta": 1e-10,
         "parameters": 1234,
         "first_model": None,
-        "stands_in_for": None,
+        "extrapolate_to": None,
         "simulated": None,
         "evaluation": {"every": 2, "clients": 10, "test_clients": 20, "sentences": 64},
     }
@@ -117,7 +117,7 @@ def write_run(
             run.finish()
         measure(run, 0, "validation", exact)
         for round in range(done):
-            row = Step(
+            row = StepEntry(
                 step=round,
                 file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
@@ -159,7 +159,7 @@ def note(
     source = "novels" if trigram else "the run began from no model of public text"
     of_each = {"test": test, "validation": others}
     splits = {split: {"predicted": [*predicted], "sums": sums} for split, sums in of_each.items()}
-    run.note("contenders", {"trigram": source, "counted": trigram, **splits})
+    run.note("comparison_models", {"trigram": source, "counted": trigram, **splits})
     run.note("suggestions", [{"prompt": "I will see", "words": [["you", 0.25], ["it", 0.125], ["the", 0.0625]]}])
 
 
@@ -168,7 +168,7 @@ def measure(run: Run, rounds: int, split: str, exact: float = 0.0) -> None:
     values |= {"cross_entropy": 6.0, "words": 1000.0, "clients": 10.0}
     values |= {f"client_accuracy_q{quartile}": 0.1 for quartile in (25, 50, 75)}
     values = {name: value + exact / 10 for name, value in values.items()}
-    run.record_metrics([Metric(step=rounds, split=split, name=k, value=v) for k, v in values.items()])
+    run.record_metrics([MetricEntry(step=rounds, split=split, name=k, value=v) for k, v in values.items()])
 
 
 def write_adaptive_run(
@@ -194,7 +194,7 @@ def write_adaptive_run(
             dropped = int(exact > 0)
             bits = replace(release(round, tree, 8.0, dropped), what="clip estimate", clip_norm=0.5)
             update = replace(release(round, tree, 6.0, dropped), clip_norm=norms[round])
-            row = Step(
+            row = StepEntry(
                 step=round,
                 file=f"round-{round:06d}.safetensors",
                 digest="0" * 64,
@@ -223,8 +223,8 @@ RUNS: dict[str, dict[str, Any]] = {
     "empty": {"strategy": Tree(), "done": 0},
     "empty and non-private": {"strategy": None, "done": 0},
     "one round": {"strategy": Tree(), "rounds": 1, "every": 1},
-    "stands in": {"strategy": Tree(), "stands_in_for": 52},
-    "stands in for less": {"strategy": Tree(), "stands_in_for": 4},
+    "stands in": {"strategy": Tree(), "extrapolate_to": 52},
+    "stands in for less": {"strategy": Tree(), "extrapolate_to": 4},
     "private words": {
         "strategy": Tree(),
         "vocabulary": {"kind": "private", "description": "counted in clients' text"},

@@ -3,9 +3,19 @@
 `python -m tests.swarm` from a command line, `Swarm` from Python.
 """
 
-from tests.swarm.faults import Fault, Faults
-from tests.swarm.log import Log, Part
-from tests.swarm.reports import Drawn, Reports, Trained
+from tests.swarm.faults import Fault, SwarmFaults
+from tests.swarm.log import SwarmLog, TaskOutcome
+from tests.swarm.reports import DrawnReports, Reports, Trained
 from tests.swarm.swarm import Swarm, SwarmSettings
 
-__all__ = ["Drawn", "Fault", "Faults", "Log", "Part", "Reports", "Swarm", "SwarmSettings", "Trained"]
+__all__ = [
+    "DrawnReports",
+    "Fault",
+    "Reports",
+    "Swarm",
+    "SwarmFaults",
+    "SwarmLog",
+    "SwarmSettings",
+    "TaskOutcome",
+    "Trained",
+]

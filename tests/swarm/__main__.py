@@ -8,7 +8,7 @@ import threading
 from functools import lru_cache
 from pathlib import Path
 
-from tests.swarm import Drawn, Fault, Faults, Log, Reports, Swarm, SwarmSettings, Trained
+from tests.swarm import DrawnReports, Fault, Reports, Swarm, SwarmFaults, SwarmLog, SwarmSettings, Trained
 
 from tacit.device.own_text import OwnText
 from tacit.errors import InputError, TacitError
@@ -36,7 +36,7 @@ def main() -> int:
 def _settings(given: argparse.Namespace) -> SwarmSettings:
     """Raises: InputError; CacheError."""
     kinds = [Fault[name.upper().replace("-", "_")] for name in given.kinds] if given.kinds else tuple(Fault)
-    faults = Faults(
+    faults = SwarmFaults(
         die=given.die,
         byzantine=given.byzantine,
         kinds=kinds,
@@ -63,7 +63,7 @@ def _settings(given: argparse.Namespace) -> SwarmSettings:
 def _reports(given: argparse.Namespace) -> Reports:
     """Raises: CacheError; InputError."""
     if given.data is None:
-        return Drawn(given.seed, distinct=given.distinct)
+        return DrawnReports(given.seed, distinct=given.distinct)
     OwnText(given.data, split=None, client=given.devices - 1)  # refused here rather than by a device
     return Trained(lru_cache(TEXTS)(lambda device: OwnText(given.data, split=None, client=device)), given.seed)
 
@@ -76,7 +76,7 @@ def _codes(file: Path) -> list[str]:
         raise InputError(f"--enrolment-codes '{file}' cannot be read ({error}); give a code in each line.") from None
 
 
-def _said(log: Log) -> str:
+def _said(log: SwarmLog) -> str:
     """As people read it."""
     record = log.to_record()
     how = ", ".join(f"{count:,} {name}" for name, count in sorted(record["how"].items())) or "none"

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from tacit.errors import ServerError
 from tacit.extras import of_extra
 from tacit.protocol.requests import Answer
-from tacit.server.http.body_stream import Pour
+from tacit.server.http.body_stream import BodyStream
 
 PIECE = 1 << 20  # bytes that are written before it is waited for them to leave
 LARGE = 1 << 16  # bytes of a body that are poured
@@ -30,7 +30,7 @@ class Place(NamedTuple):
     tls: ssl.SSLContext | None
 
     @classmethod
-    def at(cls, url: str) -> "Place":
+    def from_url(cls, url: str) -> "Place":
         """Of http://HOST:PORT or https://HOST:PORT, as `bounded_http.Server` checked it."""
         parts = urlsplit(url)
         secure = parts.scheme == "https"
@@ -38,7 +38,7 @@ class Place(NamedTuple):
         return cls(parts.hostname or "", port, ssl.create_default_context() if secure else None)
 
 
-class Connection(asyncio.Protocol):
+class SwarmConnection(asyncio.Protocol):
     """One connection. Raises: ServerError where it ends before an answer is whole."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Connection(asyncio.Protocol):
         self._large: bytearray | None = None  # where a large body goes
 
     @classmethod
-    async def to(cls, place: Place) -> "Connection":
+    async def to(cls, place: Place) -> "SwarmConnection":
         """A new one. Raises: ServerError where there is none to be had."""
         try:
             made = await asyncio.get_running_loop().create_connection(cls, place.host, place.port, ssl=place.tls)
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
             return
         if self._large is not None and not self._answer.done() and not self.closed:
             self._large[: len(self._body)] = self._body
-            Pour(self._transport, self, memoryview(self._large), len(self._body)).begin(self._poured)
+            BodyStream(self._transport, self, memoryview(self._large), len(self._body)).begin(self._streamed)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
@@ -162,7 +162,7 @@ class Connection(asyncio.Protocol):
         if not self._parser.should_keep_alive():
             self.close()
 
-    def _poured(self) -> None:
+    def _streamed(self) -> None:
         assert self._large is not None  # what was poured into
         self._body = self._large
         self.on_message_complete()

@@ -31,7 +31,7 @@ class Fault(Enum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faults:
+class SwarmFaults:
     """How much goes wrong, and how, as shares between 0 and 1."""
 
     die: float = 0.0  # of the times that a device is given a task, between two steps drawn uniformly of STEPS

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 RECEIVED, REFUSED, DIED, UNANSWERED, STAYED_AWAY = "received", "refused", "died", "unanswered", "stayed away"
 
 
-class Part(NamedTuple):
+class TaskOutcome(NamedTuple):
     """A task that a device was given, and what became of it."""
 
     device: int
@@ -31,21 +31,21 @@ class Part(NamedTuple):
 
 
 @dataclass
-class Log:
+class SwarmLog:
     """Of all devices of a swarm."""
 
-    parts: list[Part] = field(default_factory=list)
+    parts: list[TaskOutcome] = field(default_factory=list)
     answers: Counter[tuple[str, int]] = field(
         default_factory=Counter
     )  # (what was asked, status); a byzantine device's by its kind
     idle: int = 0  # check-ins answered by when to come back
     unanswered: int = 0  # requests
 
-    def of(self, task: str) -> list[Part]:
+    def of(self, task: str) -> list[TaskOutcome]:
         """What devices did in one attempt at a round."""
         return [each for each in self.parts if each.task == task]
 
-    def received(self, task: str) -> list[Part]:
+    def received(self, task: str) -> list[TaskOutcome]:
         """Those of it whose report has a receipt."""
         return [each for each in self.of(task) if each.how == RECEIVED]
 
@@ -70,7 +70,7 @@ class Log:
         }
 
 
-def rounds_apart(parts: Iterable[Part]) -> int | None:
+def rounds_apart(parts: Iterable[TaskOutcome]) -> int | None:
     """The least distance of two rounds of a run in which one device took part: None where none took part twice."""
     least, last = None, dict[tuple[int, str], int]()
     for each in sorted(parts, key=lambda part: part.round):

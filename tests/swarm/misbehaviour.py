@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.swarm.connection import Connection, headers_of
+from tests.swarm.connection import SwarmConnection, headers_of
 from tests.swarm.faults import Fault
 
-from tacit.protocol.bodies import Report, report_body
+from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.messages import Assignment, RoundTask
 from tacit.protocol.requests import Answer
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
 if TYPE_CHECKING:
     from tests.swarm.simulated_device import SimulatedDevice
@@ -21,7 +21,7 @@ TOO_OFTEN = 10  # times the size
 STALLS_S = 120.0  # a slow loris goes when it was not thrown out after so long
 
 
-async def wrong_check_in(device: "SimulatedDevice", connection: Connection) -> None:
+async def wrong_check_in(device: "SimulatedDevice", connection: SwarmConnection) -> None:
     """Of a device that cannot even check in. Raises: ServerError."""
     path = "/v1/check-in"
     if device.fault is Fault.GARBAGE:
@@ -38,9 +38,9 @@ async def wrong_check_in(device: "SimulatedDevice", connection: Connection) -> N
 
 async def wrong_report(
     device: "SimulatedDevice",
-    connection: Connection,
+    connection: SwarmConnection,
     given: Assignment,
-    report: Report,
+    report: ReportBody,
     body: bytes,
     swarm: "Swarm",
 ) -> Answer | None:
@@ -76,7 +76,7 @@ async def wrong_report(
 
 
 async def _replayed(
-    device: "SimulatedDevice", connection: Connection, given: Assignment, report: Report, body: bytes
+    device: "SimulatedDevice", connection: SwarmConnection, given: Assignment, report: ReportBody, body: bytes
 ) -> Answer:
     """Its report, the same again, and another, over one connection; the answer to the first."""
     first = await _sent(device, connection, given.assignment, given.secret, body)
@@ -88,19 +88,21 @@ async def _replayed(
     return first
 
 
-async def _sent(device: "SimulatedDevice", connection: Connection, assignment: str, secret: str, body: bytes) -> Answer:
+async def _sent(
+    device: "SimulatedDevice", connection: SwarmConnection, assignment: str, secret: str, body: bytes
+) -> Answer:
     assert device.fault is not None  # the caller's to know
     path, headers = f"/v1/reports/{assignment}", headers_of(secret, body)
     return await device.ask(connection, device.fault.value, "POST", path, body, headers)
 
 
-def _damaged(fault: Fault, report: Report, task: RoundTask) -> Report:
+def _damaged(fault: Fault, report: ReportBody, task: RoundTask) -> ReportBody:
     """What no honest device reports. An encoded one has no value that is no number: there it is the largest word."""
     values: NDArray[Any] = report.values.copy()
     match fault:
         case Fault.NAN:
             values[0] = np.uint32(2**32 - 1) if values.dtype == np.uint32 else np.nan
-        case Fault.TOO_LONG if (encoded := task.asking(TrainingAsked).encoded) is not None:
+        case Fault.TOO_LONG if (encoded := task.asking(TrainDocument).encoded) is not None:
             values[: encoded.dimension] = 2 * encoded.encoding().largest
         case Fault.TOO_LONG:
             values *= 1000

@@ -9,30 +9,30 @@ from numpy.typing import NDArray
 
 from tacit.device.own_text import OwnText
 from tacit.device.train import ByJax, encoding_of
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
-Reals = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
 
 class Reports(Protocol):
     """Makes devices' reports: the same one as often as it is asked, so that whoever tries a server can add them up."""
 
-    def report(self, device: int, plan: Plan, task: RoundTask, model: Reals) -> Report:
+    def report(self, device: int, plan: Plan, task: RoundTask, model: FloatArray) -> ReportBody:
         """What the device reports in a task that begins with this model (d,). Raises: TaskRefused."""
         ...
 
 
-class Drawn:
+class DrawnReports:
     """Reports of clipped Gaussian vectors, drawn from the seed, the device, and the round: no training at all."""
 
     def __init__(self, seed: int, *, distinct: int | None = None) -> None:
         """distinct: so many vectors for all devices of a round, kept, where drawing one each would take too long."""
         self._seed, self._distinct = seed, distinct
-        self._kept: dict[tuple[str, int], Report] = {}
+        self._kept: dict[tuple[str, int], ReportBody] = {}
 
-    def report(self, device: int, plan: Plan, task: RoundTask, model: Reals) -> Report:
+    def report(self, device: int, plan: Plan, task: RoundTask, model: FloatArray) -> ReportBody:
         """See Reports."""
         if self._distinct is None:
             return self._drawn(device, task)
@@ -42,8 +42,8 @@ class Drawn:
             self._kept[key] = self._drawn(key[1], task)
         return self._kept[key]
 
-    def _drawn(self, device: int, task: RoundTask) -> Report:
-        asks, draw = task.asking(TrainingAsked), np.random.default_rng([self._seed, device, task.round])
+    def _drawn(self, device: int, task: RoundTask) -> ReportBody:
+        asks, draw = task.asking(TrainDocument), np.random.default_rng([self._seed, device, task.round])
         update = draw.standard_normal(asks.parameters, np.float32)
         norm = np.float32(asks.clip_norm * draw.uniform(0.1, 0.99))
         update *= norm / np.float32(np.sqrt(np.square(update, dtype=np.float64).sum()))
@@ -51,9 +51,9 @@ class Drawn:
         secure = encoding_of(task)
         if secure is not None:
             seed = hashlib.sha256(f"swarm {self._seed} {task.round}".encode()).digest()
-            return Report(secure.encoded(update, norm=norm, loss=loss, seed=seed, client=device), True, None, None)
+            return ReportBody(secure.encoded(update, norm=norm, loss=loss, seed=seed, client=device), True, None, None)
         short = None if asks.clip_estimate is None else bool(norm <= asks.clip_estimate)
-        return Report(update, True, short, None if asks.loss_bound is None else float(loss) - asks.loss_bound / 2)
+        return ReportBody(update, True, short, None if asks.loss_bound is None else float(loss) - asks.loss_bound / 2)
 
 
 class Trained:
@@ -63,7 +63,7 @@ class Trained:
         """text_of: a device's."""
         self._text_of, self._seed = text_of, seed
 
-    def report(self, device: int, plan: Plan, task: RoundTask, model: Reals) -> Report:
+    def report(self, device: int, plan: Plan, task: RoundTask, model: FloatArray) -> ReportBody:
         """See Reports."""
 
         def draw(count: int) -> bytes:

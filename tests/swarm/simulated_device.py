@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.swarm import log
-from tests.swarm.connection import Connection
+from tests.swarm.connection import SwarmConnection
 from tests.swarm.faults import Fault
 from tests.swarm.misbehaviour import wrong_check_in, wrong_report
 from tests.swarm.record import MemoryRecord
@@ -24,10 +24,10 @@ from tests.swarm.record import MemoryRecord
 from tacit.device.policy import Policy
 from tacit.device.session import Machine, Session, Steps
 from tacit.device.task_handler import Draw, Refuse
-from tacit.device.turn import SOON, Pause, Turn
+from tacit.device.turn import SOON, Pause, SessionOutcome
 from tacit.errors import ServerError
 from tacit.federation.cost import Cost
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Assignment, MatrixFile, Plan, RoundTask
 from tacit.protocol.requests import Answer, Ask
 
@@ -85,7 +85,7 @@ class SimulatedTraining:
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """All is asked as it should be."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         self._device.step("fetched")
         swarm = self._device.swarm
         made = swarm.settings.reports.report(self._device.number, plan, task, swarm.model_of(task, content))
@@ -121,16 +121,16 @@ class SimulatedSession(Session):
         )
         self._device = device
 
-    def assigned(self, assignment: Assignment) -> Steps[Turn]:
+    def assigned(self, assignment: Assignment) -> Steps[SessionOutcome]:
         self._device.given = assignment
         self._device.step("assigned")
         return (yield from super().assigned(assignment))
 
-    def body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
+    def body(self, plan: Plan, task: RoundTask, report: ReportBody, assignment: str) -> bytes:
         swarm = self._device.swarm
         if task.sealed is None:
             return swarm.body_of(report, assignment)
-        if (sealed := swarm.settings.sealed) is not None:
+        if (sealed := swarm.settings.one_message) is not None:
             return sealed(self._device.number, task)
         return super().body(plan, task, report, assignment)
 
@@ -144,7 +144,7 @@ class SimulatedDevice:
         self.draw = random.Random(f"device {settings.seed} {number}")
         self.fault = settings.faults.kind_of(number, settings.seed)
         self.given: Assignment | None = None  # in this turn
-        self.made: Report | None = None  # its last one
+        self.made: ReportBody | None = None  # its last one
         self._dies_at: str | None = None
         self._answered: Answer | None = None  # to its report, the last one of this turn
         self._code = settings.codes[number] if settings.codes else None
@@ -185,7 +185,7 @@ class SimulatedDevice:
         self._note(session, *self._ended(turn))
         return turn.wait
 
-    async def _driven(self, session: SimulatedSession) -> Turn:
+    async def _driven(self, session: SimulatedSession) -> SessionOutcome:
         """What the session comes to. What follows a task's answers is work, and goes into a thread. Raises: Died."""
         steps = session.turn()
         step, ended = _next(steps, None)
@@ -209,7 +209,7 @@ class SimulatedDevice:
                     step, ended = await asyncio.to_thread(_next, steps, answer)
         return ended
 
-    def _ended(self, turn: Turn) -> tuple[str, str]:
+    def _ended(self, turn: SessionOutcome) -> tuple[str, str]:
         """How a task ended, and in which words."""
         if turn.what == "refused":
             return log.STAYED_AWAY, turn.says
@@ -227,7 +227,7 @@ class SimulatedDevice:
         fault = None if self.fault is None else self.fault.value
         took_part = task.round in session.record.rounds(task.plan)
         said = task.run, task.round, task.task, self.given.assignment, task.content.sha256, took_part, fault, how, says
-        self.swarm.log.parts.append(log.Part(self.number, *said))
+        self.swarm.log.parts.append(log.TaskOutcome(self.number, *said))
 
     def step(self, step: str) -> None:
         """Raises: Died."""
@@ -253,7 +253,7 @@ class SimulatedDevice:
             raise ServerError(f"the {ask.file.what} is answered by {answer.status}.")
         return answer._replace(body=await asyncio.to_thread(self.swarm.shared, ask.file.sha256, answer.body))
 
-    async def _reported(self, connection: Connection, ask: Ask) -> Answer:
+    async def _reported(self, connection: SwarmConnection, ask: Ask) -> Answer:
         """Raises: ServerError; Died."""
         if self._dies_at in ("half sent", "sent"):
             whole = connection.head("POST", ask.path, len(ask.body), ask.headers) + ask.body
@@ -262,19 +262,19 @@ class SimulatedDevice:
                 await asyncio.sleep(0.2)
             raise Died(self._dies_at)
         if self.fault is not None and self._answered is None:
-            given, made = cast(Assignment, self.given), cast(Report, self.made)
+            given, made = cast(Assignment, self.given), cast(ReportBody, self.made)
             wrong = await wrong_report(self, connection, given, made, ask.body, self.swarm)
             if wrong is not None:
                 return wrong
         return await self.ask(connection, "report", "POST", ask.path, ask.body, ask.headers, ask.seconds)
 
     @asynccontextmanager
-    async def _connected(self) -> AsyncIterator[Connection]:
+    async def _connected(self) -> AsyncIterator[SwarmConnection]:
         """A connection of its own, after the delay of its network. Raises: ServerError."""
         faults = self.swarm.settings.faults
         if faults.delay_s:
             await asyncio.sleep(self.draw.expovariate(1 / faults.delay_s))
-        connection = await Connection.to(self.swarm.place)
+        connection = await SwarmConnection.to(self.swarm.place)
         try:
             yield connection
         finally:
@@ -282,7 +282,7 @@ class SimulatedDevice:
 
     async def ask(
         self,
-        connection: Connection,
+        connection: SwarmConnection,
         what: str,
         method: str,
         path: str,
@@ -299,7 +299,7 @@ class SimulatedDevice:
         return answer
 
 
-def _next(steps: Steps[Turn], answer: Answer | ServerError | None) -> tuple[Any, Turn | None]:
+def _next(steps: Steps[SessionOutcome], answer: Answer | ServerError | None) -> tuple[Any, SessionOutcome | None]:
     """(the session's next step, None), or (None, the turn) where it has ended: no thread hands StopIteration on."""
     try:
         return (steps.throw(answer) if isinstance(answer, ServerError) else steps.send(answer)), None

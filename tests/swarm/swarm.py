@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from tests.swarm.connection import Place
-from tests.swarm.faults import Faults
-from tests.swarm.log import Log
-from tests.swarm.reports import Drawn, Reports
+from tests.swarm.faults import SwarmFaults
+from tests.swarm.log import SwarmLog
+from tests.swarm.reports import DrawnReports, Reports
 from tests.swarm.simulated_device import SimulatedDevice
 
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
-from tacit.protocol.bodies import Report, read_model, report_body
+from tacit.protocol.bodies import ReportBody, read_model, report_body
 from tacit.protocol.bounded_http import Server
 from tacit.protocol.messages import RoundTask
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
 LOOK_S = 0.05  # between two looks whether it is to end
 NOBODY = "0" * 32  # in an assignment's place
@@ -35,9 +35,10 @@ class SwarmSettings:
     population: str
     devices: int
     seed: int = 0
-    faults: Faults = field(default_factory=Faults)
-    reports: Reports = field(default_factory=lambda: Drawn(0))
-    sealed: Callable[[int, RoundTask], bytes] | None = None  # a device's sealed report, made before; None: it seals it
+    faults: SwarmFaults = field(default_factory=SwarmFaults)
+    reports: Reports = field(default_factory=lambda: DrawnReports(0))
+    # a device's sealed report, made before; None: it seals it
+    one_message: Callable[[int, RoundTask], bytes] | None = None
     arrive_s: float = 1.0  # within which devices check in for the first time
     waits: float = 1.0  # share of the time that the server asks them to wait; less than 1 tries more than it asks for
     codes: Sequence[str] = ()  # of enrolment, one for each device; none: they show no tokens
@@ -45,7 +46,7 @@ class SwarmSettings:
     at_once: int = 16  # devices that have a model and a report in memory at a time
 
     def __post_init__(self) -> None:
-        Server.at(self.server)
+        Server.from_url(self.server)
         if not re.fullmatch(r"[0-9a-f]{64}", self.operator_key):
             raise InputError("the operator's key is not 64 lower-case hexadecimal digits; `tacit serve` says it.")
         for name in ("devices", "at_once", "tasks"):
@@ -64,15 +65,15 @@ class Swarm:
     """Devices that live until they are told to stop. What they saw and did is in `log`."""
 
     def __init__(self, settings: SwarmSettings) -> None:
-        self.settings, self.log, self.place = settings, Log(), Place.at(settings.server)
+        self.settings, self.log, self.place = settings, SwarmLog(), Place.from_url(settings.server)
         self.devices = [SimulatedDevice(number, self) for number in range(settings.devices)]
         self.at_once = asyncio.Semaphore(settings.at_once)
         self.old_report: bytes | None = None  # of whoever sends the reports of others
         self.old_assignment: str | None = None
         self._file, self._model = ("", b""), (b"", np.zeros(0, np.float32))
-        self._body: tuple[Report, bytes] | None = None
+        self._body: tuple[ReportBody, bytes] | None = None
 
-    def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> Log:
+    def run(self, seconds: float, *, until: Callable[[], bool] = lambda: False) -> SwarmLog:
         """For so many seconds, until `until` is true or no device is left, in an event loop of its own."""
         of_extra("deployment", "uvloop").run(self.live(seconds, until))
         return self.log
@@ -114,10 +115,10 @@ class Swarm:
     def model_of(self, task: RoundTask, content: bytes) -> NDArray[Any]:
         """The numbers of a shared model."""
         if self._model[0] is not content:
-            self._model = content, read_model(content, task.asking(TrainingAsked).parameters)
+            self._model = content, read_model(content, task.asking(TrainDocument).parameters)
         return self._model[1]
 
-    def body_of(self, report: Report, assignment: str) -> bytes:
+    def body_of(self, report: ReportBody, assignment: str) -> bytes:
         """`report_body`; of a report that several devices send, made once but for the assignment in it."""
         if self._body is None or self._body[0] is not report:
             self._body = report, report_body(report, NOBODY)

@@ -10,10 +10,10 @@ import pytest
 from tests.support.server.documents import PARAMETERS
 from tests.support.server.fleet import KEY, a_training_task
 from tests.support.server.loopback import Loopback, loopback, reports_of, swarming
-from tests.support.server.sealing import keepers_in
+from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 from tests.support.waiting import until
-from tests.swarm import Drawn, Fault, Faults, Log, Part, SwarmSettings
+from tests.swarm import DrawnReports, Fault, SwarmFaults, SwarmLog, SwarmSettings, TaskOutcome
 from tests.swarm.faults import STEPS
 from tests.swarm.log import DIED, RECEIVED, rounds_apart
 
@@ -21,7 +21,7 @@ from tacit.aggregation import merged
 from tacit.errors import InputError
 from tacit.federation.collector import Answered
 from tacit.privacy.encoding import Encoding
-from tacit.protocol.messages import Aggregation, Separation
+from tacit.protocol.messages import AggregationSettings, Separation
 from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
@@ -45,9 +45,9 @@ ROUND_OVER = {401, 410, 503}
 SEPARATION = Separation(rounds=APART, timer_seconds=None, clock="start")
 
 
-def sums_of(*, encoded: bool) -> Aggregation:
+def sums_of(*, encoded: bool) -> AggregationSettings:
     kind: Any = "encoded" if encoded else "plain"
-    return Aggregation(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
+    return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
 
 
 @pytest.fixture
@@ -66,9 +66,9 @@ def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
     return a_training_task(round, goal=goal, secure=secure)
 
 
-def settings_of(server: Loopback, devices: int, faults: Faults, **changed: Any) -> SwarmSettings:
+def settings_of(server: Loopback, devices: int, faults: SwarmFaults, **changed: Any) -> SwarmSettings:
     """Devices that wait a fiftieth of what the server asks."""
-    fields: dict[str, Any] = {"seed": 7, "reports": Drawn(7), "waits": 0.02, "arrive_s": 0.2} | changed
+    fields: dict[str, Any] = {"seed": 7, "reports": DrawnReports(7), "waits": 0.02, "arrive_s": 0.2} | changed
     return SwarmSettings(
         server=server.url,
         operator_key=KEY.public,
@@ -79,7 +79,9 @@ def settings_of(server: Loopback, devices: int, faults: Faults, **changed: Any) 
     )
 
 
-def played(server: Loopback, settings: SwarmSettings, log: Log, rounds: int, goal: int, *, encoded: bool) -> list[Part]:
+def played(
+    server: Loopback, settings: SwarmSettings, log: SwarmLog, rounds: int, goal: int, *, encoded: bool
+) -> list[TaskOutcome]:
     """So many rounds; each sum is held against the reports in it. Returns whose those were."""
     everyone = []
     for round in range(rounds):
@@ -104,7 +106,9 @@ def played(server: Loopback, settings: SwarmSettings, log: Log, rounds: int, goa
 MAY_COUNT = {Fault.REPLAY, Fault.EARLY, Fault.FORGED_TOKEN, Fault.ANOTHERS, Fault.OLD_REPORT}
 
 
-def check_sum(got: Answered, task: TrainQuestion, settings: SwarmSettings, server: Loopback, parts: list[Part]) -> None:
+def check_sum(
+    got: Answered, task: TrainQuestion, settings: SwarmSettings, server: Loopback, parts: list[TaskOutcome]
+) -> None:
     """To the bit where sums are of integers."""
     reports = reports_of(settings, server, task.round, parts)
     if task.secure is not None:
@@ -118,7 +122,7 @@ def check_sum(got: Answered, task: TrainQuestion, settings: SwarmSettings, serve
     assert got.beside.get("bounded_loss") == pytest.approx(sum(each.bounded_loss or 0.0 for each in reports))
 
 
-def check_answers(log: Log) -> None:
+def check_answers(log: SwarmLog) -> None:
     """No server error, to each kind of lie its refusal, and one model for each round."""
     assert all(status < 500 or status == 503 for _, status in log.answers), log.answers
     for kind, expected in ANSWERED.items():
@@ -130,7 +134,7 @@ def check_answers(log: Log) -> None:
 @pytest.mark.parametrize("encoded", [False, True], ids=["in the clear", "encoded"])
 def test_the_sum_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
     with loopback(folder, separation=SEPARATION, aggregation=sums_of(encoded=encoded)) as server:
-        faults = Faults(die=0.2, byzantine=0.2, lose=0.02, delay_s=0.005, skew_s=0.5)
+        faults = SwarmFaults(die=0.2, byzantine=0.2, lose=0.02, delay_s=0.005, skew_s=0.5)
         settings = settings_of(server, DEVICES, faults)
         with swarming(settings) as log:
             played(server, settings, log, 2, GOAL, encoded=encoded)
@@ -140,8 +144,8 @@ def test_the_sum_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None
 
 
 def test_a_sealed_sum_is_of_devices_that_come_once_and_no_more(folder: Path) -> None:
-    with loopback(folder, keepers=keepers_in(folder)) as server:
-        settings = settings_of(server, 2 * GOAL, Faults(), tasks=1)
+    with loopback(folder, decryptors=decryptors_in(folder)) as server:
+        settings = settings_of(server, 2 * GOAL, SwarmFaults(), tasks=1)
         with swarming(settings) as log:
             parts = played(server, settings, log, 1, GOAL, encoded=True)
         assert len({part.device for part in log.parts}) == len(log.parts) >= len(parts) == GOAL
@@ -151,7 +155,7 @@ def test_a_sealed_sum_is_of_devices_that_come_once_and_no_more(folder: Path) -> 
 def test_enrolled_devices_show_a_token_for_each_task_and_others_get_none(folder: Path) -> None:
     codes = [f"a code of device {number:020}".replace(" ", "-") for number in range(GOAL + 3)]
     with loopback(folder, codes=codes[:-2], enrolment="tokens") as server:
-        settings = settings_of(server, len(codes), Faults(), codes=codes)
+        settings = settings_of(server, len(codes), SwarmFaults(), codes=codes)
         with swarming(settings) as log:
             parts = played(server, settings, log, 1, GOAL, encoded=False)
         assert {part.device for part in parts} <= set(range(len(codes) - 2))  # the last two are enrolled nowhere
@@ -162,7 +166,7 @@ def test_enrolled_devices_show_a_token_for_each_task_and_others_get_none(folder:
 
 
 def test_what_goes_wrong_is_drawn_from_the_seed() -> None:
-    faults = Faults(byzantine=0.3, die=0.5)
+    faults = SwarmFaults(byzantine=0.3, die=0.5)
     kinds = [faults.kind_of(device, 1) for device in range(2000)]
     assert kinds == [faults.kind_of(device, 1) for device in range(2000)]
     assert kinds != [faults.kind_of(device, 2) for device in range(2000)]
@@ -187,7 +191,7 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
             SwarmSettings(**fields | changed)
     for wrong in ({"die": 1.5}, {"byzantine": -0.1}, {"delay_s": -1.0}, {"byzantine": 0.1, "kinds": ()}):
         with pytest.raises(InputError):
-            Faults(**wrong)  # type: ignore[arg-type]
+            SwarmFaults(**wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.long
@@ -195,7 +199,7 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
 def test_the_sum_of_five_hundred_devices_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
     """30% die in mid-round, 5% are byzantine."""
     with loopback(folder, separation=SEPARATION, aggregation=sums_of(encoded=encoded)) as server:
-        faults = Faults(die=0.3, byzantine=0.05, lose=0.02, delay_s=0.02, skew_s=0.5)
+        faults = SwarmFaults(die=0.3, byzantine=0.05, lose=0.02, delay_s=0.02, skew_s=0.5)
         settings = settings_of(server, 500, faults)
         with swarming(settings) as log:
             played(server, settings, log, 5, 60, encoded=encoded)

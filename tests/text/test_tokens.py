@@ -1,4 +1,4 @@
-"""Text becomes sentences and ids by one rule: the fast path, its slow twin, and the arrangement of ids."""
+"""Text becomes sentences and ids by one rule: the fast path, its slow reference, and the arrangement of ids."""
 
 from itertools import chain
 

@@ -156,7 +156,7 @@ def test_a_catastrophic_run_is_detected_and_a_working_one_is_not(cache: Cache, o
     """Noise in proportion to a clip norm far too large destroys the model in the first rounds, and its broken updates
     drive the clip norm up further (paper 1, section 2.1). From a small one the same run learns.
     """
-    verdicts = []
+    judgements = []
     for initial in (5.0, 0.05):
         recipe = tiny_recipe(
             cache.path,
@@ -170,9 +170,9 @@ def test_a_catastrophic_run_is_detected_and_a_working_one_is_not(cache: Cache, o
         )
         _, outcomes = rounds_of(tiny_learner(cache), recipe.plan(), one, 60)
         measures = [outcome.measures for outcome in outcomes]
-        verdicts.append([clipping_failure(measures[:rounds]) for rounds in range(61)])
+        judgements.append([clipping_failure(measures[:rounds]) for rounds in range(61)])
         assert (measures[-1]["loss"] < measures[0]["loss"] - 0.2) == (initial == 0.05)
-    catastrophe, healthy = verdicts
+    catastrophe, healthy = judgements
     assert catastrophe[19] is None and catastrophe[20] is not None and catastrophe[60] is not None
     assert catastrophe[60].name == "clip norm exploding" and "smaller clipping.initial" in catastrophe[60].advice
     assert healthy == [None] * 61

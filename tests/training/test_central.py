@@ -63,7 +63,7 @@ def test_every_pass_sees_each_sentence_once_and_passes_differ() -> None:
 
 def test_steps_equal_those_taken_one_by_one() -> None:
     start = Cifg(vocabulary=9, embedding=4, units=6).init(jax.random.key(0))
-    pool = Pool.of(cache_of(TEXT), CLIENTS)
+    pool = Pool.from_cache(cache_of(TEXT), CLIENTS)
     (chosen,) = central._blocks(5, 10, 4, b"k")
     optimizer, model = SETTINGS.transformation(3), start
     state = optimizer.init(start)
@@ -80,7 +80,7 @@ def test_steps_equal_those_taken_one_by_one() -> None:
 
 
 def test_sentences_are_cut_and_padded() -> None:
-    rows = Pool.of(cache_of(TEXT), CLIENTS).padded(np.array([1, 0, -1, 4]), 4)
+    rows = Pool.from_cache(cache_of(TEXT), CLIENTS).padded(np.array([1, 0, -1, 4]), 4)
     assert rows.tolist() == [[BOS, 4, 5, EOS, 0], [BOS, 4, 5, 6, 7], [0] * 5, [BOS, 6, 7, 8, EOS]]
 
 
@@ -90,7 +90,7 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(InputError, match=r"central\.warmup=1\.0"):
         CentralTraining(warmup=1.0)
     with pytest.raises(InputError, match="0 clients to train on have no sentence"):
-        Pool.of(cache_of(TEXT), np.zeros(0, np.int64))
+        Pool.from_cache(cache_of(TEXT), np.zeros(0, np.int64))
 
 
 def test_a_diverged_model_is_not_returned() -> None:

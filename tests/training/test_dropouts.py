@@ -34,7 +34,7 @@ from tacit.statements.verify import verify
 from tacit.training import secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
 from tacit.training.collect import ATTEMPTS
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, SecureUpdates
 
@@ -133,7 +133,7 @@ def test_devices_asked_one_by_one_vanish_alike(cache: Cache) -> None:
     learner, plan = tiny_learner(cache), losing(cache, threshold=2)
     key = bytes([5] * 16)
     states = [first_state(learner, plan) for _ in range(2)]
-    collectors = collector_of(learner, plan, cores(), key), OneByOne(learner, cohorts_of(learner, plan, key))
+    collectors = collector_of(learner, plan, cores(), key), DevicesOneByOne(learner, cohorts_of(learner, plan, key))
     dropped = 0
     for round in range(3):
         done = [

@@ -16,8 +16,8 @@ from tacit.jobs.train.run import begin, carry_on
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.secure_aggregation.masked.server import MaskedServer
-from tacit.secure_aggregation.one_message.keeper import Keeper
-from tacit.secure_aggregation.one_message.server import SealedServer
+from tacit.secure_aggregation.one_message.decryptor import Decryptor
+from tacit.secure_aggregation.one_message.server import OneMessageServer
 
 ONE = Hardware(workers=1)
 # The parties of a protocol, whose method is called so often in a run before its process is killed.
@@ -45,8 +45,8 @@ runpy.run_module("tacit", run_name="__main__")
     [
         pytest.param("masks", MaskedServer, "advance", 3 * 5 + 4, id="masks, before unmasking"),
         pytest.param("masks", MaskedServer, "receive", 100, id="masks, a message"),
-        pytest.param("one-message", SealedServer, "answer", 30, id="keepers answer"),
-        pytest.param("one-message", Keeper, "receive", 150, id="a keeper is asked"),
+        pytest.param("one-message", OneMessageServer, "answer", 30, id="decryptors answer"),
+        pytest.param("one-message", Decryptor, "receive", 150, id="a decryptor is asked"),
     ],
 )
 def test_a_run_killed_inside_a_protocol_resumes_to_the_same_bits(

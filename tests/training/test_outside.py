@@ -16,7 +16,7 @@ from tacit.jobs.train.job import train
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.training import TrainQuestion
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 
 ONE = Hardware(workers=1)
 
@@ -25,7 +25,7 @@ class Killed(BaseException):
     """What ends a process at once: nothing catches it."""
 
 
-class Outside(OneByOne):
+class Outside(DevicesOneByOne):
     """Notes at each task how many rounds are on disk, and each release that it is told of; killed where it is asked."""
 
     broadcasts = True
@@ -94,7 +94,7 @@ def test_killed_between_a_row_and_its_mark_it_is_told_again_and_nothing_else_cha
     assert what_happened(tmp_path / "parts") == what_happened(tmp_path / "whole")
 
 
-class Nameless(OneByOne):
+class Nameless(DevicesOneByOne):
     """Says how many took part, and not who."""
 
     def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:

@@ -34,7 +34,7 @@ losses = st.lists(st.floats(-5, 50, width=32) | st.sampled_from([math.nan, math.
 
 
 def in_words(values: list[float], bound: float) -> Fraction:
-    """The slow twin of `bounded_sum`, exact."""
+    """The slow reference of `bounded_sum`, exact."""
     total = Fraction(0)
     for value in values:
         clipped = bound if math.isnan(value) else min(max(value, 0.0), bound)

@@ -40,7 +40,7 @@ from tacit.statements.run_facts import statement_of
 from tacit.statements.verify import verify
 from tacit.training import TrainQuestion, secure_updates
 from tacit.training.cohort import CohortSum, train_cohort
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 from tacit.training.report_encoding import bounded_loss, bounded_sum, whole_loss
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, SecureUpdates
@@ -51,7 +51,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
 
 
-class Watched(OneByOne):
+class Watched(DevicesOneByOne):
     """Devices asked one by one, and what they were asked."""
 
     def __init__(self, *of: Any) -> None:
@@ -323,10 +323,10 @@ def test_a_sum_of_fewer_reports_than_the_threshold_is_not_opened(cache: Cache) -
 
 
 def test_the_threshold_is_half_of_the_report_goal_by_default() -> None:
-    assert [SecureUpdates().least(goal) for goal in (2, 3, 5, 100)] == [2, 2, 3, 50]
-    assert SecureUpdates(threshold=7).least(9) == 7
+    assert [SecureUpdates().min_reports(goal) for goal in (2, 3, 5, 100)] == [2, 2, 3, 50]
+    assert SecureUpdates(threshold=7).min_reports(9) == 7
     with pytest.raises(InputError, match="the sum of one report hides nothing"):
-        SecureUpdates().least(1)
+        SecureUpdates().min_reports(1)
 
 
 @pytest.mark.parametrize(

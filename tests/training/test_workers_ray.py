@@ -125,9 +125,9 @@ def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> 
     assert not np.array_equal(encoded.total, cohort_sum(cache, cores(1)).total)
 
 
-def test_keepers_noise_on_a_cluster_is_that_of_this_machine(cache: Cache, workers: RayWorkers) -> None:
+def test_decryptors_noise_on_a_cluster_is_that_of_this_machine(cache: Cache, workers: RayWorkers) -> None:
     learner = tiny_learner(cache)
-    recipe = tiny_recipe(cache.path, privacy=MECHANISMS["tree"], aggregation={"kind": "secure", "keepers": 2})
+    recipe = tiny_recipe(cache.path, privacy=MECHANISMS["tree"], aggregation={"kind": "secure", "decryptors": 2})
     plan, models = recipe.plan(), []
     for each in (workers, cores(1)):
         state, collector = first_state(learner, plan), collector_of(learner, plan, each, bytes(16))

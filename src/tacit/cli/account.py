@@ -13,7 +13,7 @@ from rich.table import Table
 from tacit.cli.console import complaints, console, say, say_loudly
 from tacit.cli.display import display
 from tacit.cli.groups import at, late_app
-from tacit.cli.mechanism_options import AnyMechanism, Limits, Noise, of_every_mechanism
+from tacit.cli.mechanism_options import AnyMechanism, Noise, ParticipationOptions, of_every_mechanism
 from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.values import seconds
 from tacit.design.mechanism import ChosenMechanism
@@ -27,7 +27,7 @@ from tacit.privacy.strategy import Strategy
 
 
 @dataclass(frozen=True, kw_only=True)
-class SingleReleaseOrLimits(Limits):
+class SingleReleaseOrLimits(ParticipationOptions):
     """A single release needs no limits."""
 
     rounds: Annotated[int, typer.Option(help="Rounds of the whole run; 1 is a single release.")] = 1
@@ -40,7 +40,7 @@ def _independent(chosen: ChosenMechanism, limits: SingleReleaseOrLimits, noise: 
     _mechanism(chosen, limits, noise, as_json)
 
 
-def _mechanism(chosen: ChosenMechanism, limits: Limits, noise: Noise, as_json: Json = False) -> None:
+def _mechanism(chosen: ChosenMechanism, limits: ParticipationOptions, noise: Noise, as_json: Json = False) -> None:
     participation = limits.participation()
     guarantee = noise.guarantee(_strategy(chosen, participation, as_json), participation)
     say(MechanismAccount.from_guarantee(guarantee, noise.read_at), as_json, _show)
@@ -71,7 +71,7 @@ app = late_app(ASKED, help="What a mechanism promises: exact sensitivity, zCDP, 
 @command
 def account_strategy(
     file: Annotated[Path, typer.Argument(help="A JSON file with a strategy, as `tacit design ... --out` writes it.")],
-    limits: Limits,
+    limits: ParticipationOptions,
     noise: Noise,
     as_json: Json = False,
 ) -> None:
@@ -121,7 +121,7 @@ def amplified(
 ) -> None:
     """A banded mechanism with cyclic Poisson sampling: for data centres, NOT for devices."""
     chosen = mechanism.chosen()
-    if isinstance(chosen, ChosenMechanism) and chosen.is_wish and cycle is None:
+    if isinstance(chosen, ChosenMechanism) and chosen.needs_design and cycle is None:
         raise InputError(f"--mechanism {chosen.name} is to be designed; give its numbers, or --cycle for its bands.")
     strategy = _strategy(chosen, Participation.worst_case(rounds, cycle or 1).of_a_run(), as_json)
     made = account_amplified(

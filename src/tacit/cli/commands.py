@@ -5,7 +5,7 @@ against computation and population, `design.py` chooses a mechanism, `account.py
 it proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
 small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `type.py`
 types with two of them, `demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next
-words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `keeper.py` is what a third party
+words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third party
 runs for secure sums, `serve.py` a server of real devices, and `device.py` is one of them.
 """
 
@@ -113,8 +113,8 @@ COMMANDS = {
         "report:compare",
         "Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves.",
     ),
-    "keeper": at(
-        "keeper:keeper",
+    "decryptor": at(
+        "decryptor:decryptor",
         "Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or by base64 lines.",
     ),
     "serve": at(

@@ -13,7 +13,7 @@ import typer
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.groups import late_app
-from tacit.cli.mechanism_options import Limits, of_every_mechanism
+from tacit.cli.mechanism_options import ParticipationOptions, of_every_mechanism
 from tacit.cli.options import Json, command
 from tacit.cli.values import whole_numbers
 from tacit.design.catalogue import MECHANISMS
@@ -32,7 +32,7 @@ Out = Annotated[Path | None, typer.Option(help="Write the strategy there, as JSO
 
 
 @dataclass(frozen=True, kw_only=True)
-class One(Limits):
+class One(ParticipationOptions):
     """One participation."""
 
     def participations(self) -> tuple[Participation, ...]:
@@ -71,9 +71,11 @@ class Several:
         between = whole_numbers(self.rounds_between, "rounds-between") if self.rounds_between is not None else None
         if between is None or apart is not None:
             both = None if between is None else between[0]
-            Limits(rounds=1, min_separation=None if apart is None else apart[0], rounds_between=both).participation()
+            ParticipationOptions(
+                rounds=1, min_separation=None if apart is None else apart[0], rounds_between=both
+            ).participation()
             return apart or []
-        found = [Limits(rounds=1, rounds_between=each).participation().min_separation for each in between]
+        found = [ParticipationOptions(rounds=1, rounds_between=each).participation().min_separation for each in between]
         return range(found[0], found[-1] + 1) if isinstance(between, range) else found
 
 

@@ -10,7 +10,7 @@ from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
-    from tacit.device.turn import Turn
+    from tacit.device.turn import SessionOutcome
 
 
 @command
@@ -36,7 +36,7 @@ def device(
 ) -> None:
     """Be one device: take part in rounds where the owner's policy and the device's record allow it."""
 
-    def told(turn: "Turn") -> None:
+    def told(turn: "SessionOutcome") -> None:
         say(turn, json, lambda each: console.print(str(each)))
 
     tacit.run_device(

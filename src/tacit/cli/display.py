@@ -33,11 +33,11 @@ def _epsilon(figures: Mapping[str, float]) -> str:
 
     if math.isinf(figures["zcdp"]):
         return "NON-PRIVATE"
-    price = f"zCDP {rounded_up(figures['zcdp'])}"
+    cost = f"zCDP {rounded_up(figures['zcdp'])}"
     if "epsilon" not in figures:
-        return price
+        return cost
     at = f" (delta {figures['delta']:g})" if "delta" in figures else ""
-    return f"{price}  epsilon {rounded_up(figures['epsilon'])}{at}"
+    return f"{cost}  epsilon {rounded_up(figures['epsilon'])}{at}"
 
 
 def _clip_norm(figures: Mapping[str, float]) -> str:

@@ -8,7 +8,7 @@ import typer
 import tacit
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
-from tacit.cli.options import Json, Population, Price, SecureOptions, Workers, command
+from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, Workers, command
 from tacit.compute import Hardware
 from tacit.evaluation.settings import EvaluationSettings
 
@@ -18,7 +18,7 @@ def evaluate(
     models: Annotated[list[Path], typer.Argument(help="Finished runs or model folders; the first is compared with.")],
     data: Annotated[Path, typer.Option(help="A cache of clients' text, with the models' vocabulary.")],
     settings: EvaluationSettings,
-    price: Price,
+    cost: ReleaseOptions,
     secure: SecureOptions,
     out: Annotated[
         Path | None, typer.Option(help="The run folder to make, or to go on with; a release needs one.")
@@ -34,7 +34,7 @@ def evaluate(
             models,
             data,
             settings=settings,
-            release=price.release(secure.of()),
+            release=cost.release(secure.of()),
             out=out,
             population=population,
             seed=seed,

@@ -25,7 +25,7 @@ from tacit.privacy.strategy import Strategy
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Limits:
+class ParticipationOptions:
     """Who may come how often."""
 
     rounds: Annotated[int, typer.Option(help="Rounds of the whole run.")]

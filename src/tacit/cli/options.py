@@ -14,7 +14,7 @@ from tacit.cli.from_settings import Named, Options, Setting, declared_by
 from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:  # JAX would come with it
-    from tacit.evaluation.settings import ReleasePrice
+    from tacit.evaluation.settings import ReleaseCost
     from tacit.integrations import Logs
     from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
@@ -65,7 +65,7 @@ class SecureOptions:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Price:
+class ReleaseOptions:
     """What is released of an evaluation; without any of the three, nothing."""
 
     zcdp: Annotated[float | None, typer.Option(help="Release the histograms with noise of this zCDP.")] = None
@@ -75,9 +75,9 @@ class Price:
         float | None, typer.Option(help="Or let every device randomise its one report itself, with this epsilon.")
     ] = None
 
-    def release(self, secure_sum: "SimulatedProtocol | None") -> "ReleasePrice | None":
+    def release(self, secure_sum: "SimulatedProtocol | None") -> "ReleaseCost | None":
         """Raises: InputError for two prices, one that is none, or a secure sum of nothing that is released."""
-        from tacit.evaluation.settings import ReleasePrice
+        from tacit.evaluation.settings import ReleaseCost
 
         if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"--delta {self.delta:g} is not between 0 and 1; 1e-6 is usual.")
@@ -86,7 +86,7 @@ class Price:
             raise InputError(
                 "--secure-sum adds up what is released, and nothing is; give --zcdp, --epsilon or --local-epsilon."
             )
-        return ReleasePrice(**dataclasses.asdict(self), secure_sum=secure_sum) if given else None
+        return ReleaseCost(**dataclasses.asdict(self), secure_sum=secure_sum) if given else None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from tacit.cli import values
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.from_settings import Named, Options
-from tacit.cli.options import Json, Population, Price, SecureOptions, Workers, command
+from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, Workers, command
 from tacit.compute import Hardware
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
@@ -75,7 +75,7 @@ def personalize(
     grid: Grid,
     gating: Gate,
     options: Annotated[Options[PersonalizationSettings], Named(tokens="token_buckets", baseline="baseline_buckets")],
-    price: Price,
+    cost: ReleaseOptions,
     secure: SecureOptions,
     delta_buckets: Annotated[str, typer.Option(help="Cuts of changes of accuracy, FROM:TO:STEP.")] = "-0.1:0.2:0.01",
     population: Population = None,
@@ -96,7 +96,7 @@ def personalize(
             data,
             out,
             settings=settings,
-            release=price.release(secure.of()),
+            release=cost.release(secure.of()),
             population=population,
             seed=seed,
             hardware=Hardware(workers=workers),

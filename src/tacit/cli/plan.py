@@ -158,10 +158,10 @@ def plan_recipe(
     as_json: Json = False,
 ) -> None:
     """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
-    from tacit.jobs.train.noise_forecast import outlook
+    from tacit.jobs.train.noise_forecast import noise_forecast
 
     with listening(as_json, figure):
-        result = outlook(recipe, data=data, init=init)
+        result = noise_forecast(recipe, data=data, init=init)
     show(result, figure, as_json)
 
 
@@ -181,9 +181,9 @@ def plan_epsilon(
 ) -> None:
     """Which epsilon a population affords: the least at which the noise leaves half, 90% or 95% of the accuracy."""
     from tacit.jobs.plan.epsilon import plan_epsilon as job
-    from tacit.planning.affordable import Training
+    from tacit.planning.affordable import PlannedTraining
 
-    training = Training(rounds=rounds, parameters=parameters, step=step)
+    training = PlannedTraining(rounds=rounds, parameters=parameters, step=step)
     populations = [values.count(each, "population") for each in values.parts(population)]
     with listening(as_json, figure) as progress:
         result = job(

@@ -68,7 +68,7 @@ class ScenarioOptions:
             max_participations=self.max_participations,
             rounds_per_day=self.rounds_per_day,
         )
-        utility = Utility.of(
+        utility = Utility.from_scenario(
             self.noise_with,
             noise_multiplier=self.noise_multiplier,
             report_goal=self.noise_at,
@@ -122,7 +122,7 @@ class TargetOptions:
         if self.epsilon is not None and self.epsilon <= 0:
             raise InputError(f"--epsilon {self.epsilon:g} promises too much for any noise; give a number above 0.")
         devices = scenario.clients.devices
-        return Goal.of(epsilon=self.epsilon, zcdp=self.zcdp, delta=self.delta, population=devices, most=most)
+        return Goal.from_target(epsilon=self.epsilon, zcdp=self.zcdp, delta=self.delta, population=devices, most=most)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,7 +68,7 @@ class ProductionOptions:
             )
         if self.target_zcdp is not None and not 0 < self.target_zcdp < float("inf"):
             raise InputError(f"--target-zcdp {self.target_zcdp:g} is no target; give a finite number above 0.")
-        return Goal.of(
+        return Goal.from_target(
             epsilon=self.target_epsilon,
             zcdp=self.target_zcdp,
             delta=self.delta,
@@ -113,7 +113,7 @@ class SmallOptions:
 
     def utility(self) -> Utility:
         """The pair that was given, else the paper's."""
-        return Utility.of(
+        return Utility.from_scenario(
             self.small_mechanism,
             noise_multiplier=SMALL_NOISE if self.small_noise_multiplier is None else self.small_noise_multiplier,
             report_goal=SMALL_GOAL if self.small_report_goal is None else self.small_report_goal,

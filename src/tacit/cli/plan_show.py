@@ -19,7 +19,7 @@ FigureFile = Annotated[
 FORMS = (".png", ".svg")
 
 
-class Drawn(Shown, Protocol):
+class DrawableResult(Shown, Protocol):
     """A result that people read, and that can be drawn."""
 
     def save_figure(self, path: Path) -> None:
@@ -38,7 +38,7 @@ def listening(quiet: bool, figure: Path | None) -> Iterator[Progress]:
         yield progress
 
 
-def show(result: Drawn, figure: Path | None, as_json: bool) -> None:
+def show(result: DrawableResult, figure: Path | None, as_json: bool) -> None:
     """Print a result, and write its figure where one was asked for."""
     if figure is not None:
         result.save_figure(figure)

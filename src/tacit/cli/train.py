@@ -22,9 +22,9 @@ Cluster = Annotated[
         "Changes the speed, never the result (docs/cluster.md)."
     ),
 ]
-Drowned = Annotated[
+Diverged = Annotated[
     bool,
-    typer.Option("--stop-if-drowned", help="Stop when the model does worse than one that knows nothing; resumable."),
+    typer.Option("--stop-if-diverged", help="Stop when the model does worse than one that knows nothing; resumable."),
 ]
 Profiled = Annotated[bool, typer.Option("--profile", help="Say at the end where the time went (docs/speed.md).")]
 
@@ -44,7 +44,7 @@ def train(
     seed: Seed = None,
     cluster: Cluster = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="Train a recipe that the noise leaves nothing of.")] = False,
-    stop_if_drowned: Drowned = False,
+    stop_if_diverged: Diverged = False,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
@@ -62,7 +62,7 @@ def train(
             hardware=hardware,
             cluster=cluster,
             anyway=anyway,
-            stop_if_drowned=stop_if_drowned,
+            stop_if_diverged=stop_if_diverged,
             progress=together(progress, told),
         )
     say(result, json, lambda each: print_blocks(each.blocks(profile=profile)))
@@ -74,7 +74,7 @@ def resume(
     hardware: Hardware,
     logs: LogOptions,
     cluster: Cluster = None,
-    stop_if_drowned: Drowned = False,
+    stop_if_diverged: Diverged = False,
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
@@ -86,7 +86,7 @@ def resume(
             run,
             hardware=hardware,
             cluster=cluster,
-            stop_if_drowned=stop_if_drowned or None,  # of a training alone
+            stop_if_diverged=stop_if_diverged or None,  # of a training alone
             progress=together(progress, told),
         )
     asked = {"profile": profile} if result.run.kind == "train" else {}

@@ -9,7 +9,7 @@ import tacit
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.from_settings import Named, Options
-from tacit.cli.options import Json, Population, Price, SecureOptions, Workers, command
+from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, Workers, command
 from tacit.compute import Hardware
 from tacit.evaluation.type_ab.settings import TypingSettings
 
@@ -23,7 +23,7 @@ def type_ab(
     ],
     out: Annotated[Path, typer.Option(help="The run folder to make, or to go on with.")],
     options: Annotated[Options[TypingSettings], Named(split="split_name")],
-    price: Price,
+    cost: ReleaseOptions,
     secure: SecureOptions,
     layout: Annotated[str, typer.Option(help="The keys: qwerty or qwerty-es.")] = "qwerty",
     seed: Annotated[int, typer.Option(help="Of the users and their slips, the same on A and on B.")] = 0,
@@ -42,7 +42,7 @@ def type_ab(
             data,
             out,
             settings=options.settings(typist=TypingSettings.on(layout).typist),
-            release=price.release(secure.of()),
+            release=cost.release(secure.of()),
             population=population,
             seed=seed,
             noise_seed=noise_seed,

@@ -52,4 +52,4 @@ def _show(found: Verification, *, verbose: bool) -> None:
     else:
         for kind, lines in Counter(line.kind for line in found.lines if line.holds).items():
             console.print(f"ok     {lines:,} {kind}")
-    console.print(found.verdict)
+    console.print(found.judgement)

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from tacit.data.clients import ClientText, Source
     from tacit.data.importing import build_cache
     from tacit.data.in_memory import TableOf, TextsOf
-    from tacit.data.manifest import Manifest, VocabularyRecord
+    from tacit.data.manifest import CacheManifest, VocabularyRecord
     from tacit.data.sources import open_source
     from tacit.data.vocabulary_choice import VocabularyChoice
 else:
@@ -18,7 +18,7 @@ else:
         {
             "Cache": "cache",
             "ClientText": "clients",
-            "Manifest": "manifest",
+            "CacheManifest": "manifest",
             "Source": "clients",
             "TableOf": "in_memory",
             "TextsOf": "in_memory",
@@ -31,8 +31,8 @@ else:
 
 __all__ = [
     "Cache",
+    "CacheManifest",
     "ClientText",
-    "Manifest",
     "Source",
     "TableOf",
     "TextsOf",

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import SPLITS
-from tacit.data.manifest import BLOCK, FILES, VOCABULARY, Manifest
+from tacit.data.manifest import BLOCK, FILES, VOCABULARY, CacheManifest
 from tacit.errors import CacheError, InputError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
@@ -43,7 +43,7 @@ class Cache:
     Its files are opened once: an import that replaces the folder meanwhile changes nothing here.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, descriptors: dict[str, int]) -> None:
+    def __init__(self, path: Path, manifest: CacheManifest, descriptors: dict[str, int]) -> None:
         """`Cache.open` checks what it is given; this does not. descriptors: open files, closed with the cache."""
         self.path = path
         self.manifest = manifest
@@ -54,7 +54,7 @@ class Cache:
     @classmethod
     def open(cls, path: Path) -> Self:
         """Map a finished cache. CacheError when there is none, it is half-written, foreign or cut short."""
-        cache = cls(path, Manifest.load(path), _opened(path))
+        cache = cls(path, CacheManifest.load(path), _opened(path))
         for name, file in cache.manifest.files.items():
             found = os.fstat(cache._descriptors[name]).st_size
             if found != file.bytes:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
 from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
-from tacit.data.manifest import FILES, MANIFEST, VOCABULARY, BlockDigests, FileRecord, Manifest, VocabularyRecord
+from tacit.data.manifest import FILES, MANIFEST, VOCABULARY, BlockDigests, CacheManifest, FileRecord, VocabularyRecord
 from tacit.errors import CacheError, SourceError
 from tacit.files import folder_beside, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -72,7 +72,7 @@ def build_cache(
             raise SourceError(
                 f"none of the {arrays.empty} clients of '{source.description}' has a sentence; give another source."
             )
-        Manifest(
+        CacheManifest(
             source=source.description,
             tokenizer=tokenizer,
             vocabulary=vocabulary,
@@ -102,7 +102,7 @@ class _Arrays:
         dtypes = {"ids": ids, "splits": "|u1", "names": "|u1", "timestamps": "<i8"}
         offsets = dict.fromkeys(("sentence_offsets", "client_offsets", "name_offsets"), "<i8")
         self._files = {
-            name: _Growing(self._stack.enter_context((folder / name).open("wb")), dtype)
+            name: _GrowingFile(self._stack.enter_context((folder / name).open("wb")), dtype)
             for name, dtype in {**dtypes, **offsets}.items()
         }
         self._ends = dict.fromkeys(offsets, 0)
@@ -154,13 +154,13 @@ class _Arrays:
     def finish(self, vocabulary_json: str) -> dict[str, FileRecord]:
         """Close all files and say what is in them."""
         with (self._folder / VOCABULARY).open("wb") as file:
-            words = _Growing(file, "|u1")
+            words = _GrowingFile(file, "|u1")
             words.write(np.frombuffer(vocabulary_json.encode(), np.uint8))
         self._stack.close()
         return {name: file.record() for name, file in {**self._files, VOCABULARY: words}.items()}
 
 
-class _Growing:
+class _GrowingFile:
     """A file that an array is appended to, with its digests."""
 
     def __init__(self, file: BinaryIO, dtype: str) -> None:

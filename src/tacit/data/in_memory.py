@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.data.batches import batches_of
 from tacit.data.clients import SPLITS, ClientText
-from tacit.data.tables import Columns, Part, RowsOfClients, columns_of, plain
+from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain
 from tacit.errors import SourceError
 from tacit.extras import when_used
 
@@ -72,7 +72,7 @@ class TableOf(RowsOfClients):
         self.description = description
 
 
-def _part(rows: Any, split: str | None, called: Columns) -> Part:
+def _part(rows: Any, split: str | None, called: Columns) -> RowsPart:
     where = "the table" if split is None else f"the table of {split}"
     batches = batches_of(rows, where)
     names = called.found(batches.schema.names, where, WAY_OUT)
@@ -86,4 +86,4 @@ def _part(rows: Any, split: str | None, called: Columns) -> Part:
             taken = table.select([names[column] for column in wanted]).rename_columns(list(wanted))
             yield plain(taken, wanted, where)
 
-    return Part(where=where, name=where, split=split, columns=columns, read=read)
+    return RowsPart(where=where, name=where, split=split, columns=columns, read=read)

@@ -56,7 +56,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class CacheManifest:
     """Everything in a cache, counted. Words are without BOS and EOS; `splits` counts clients."""
 
     source: str

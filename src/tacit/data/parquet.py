@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.data.clients import SPLITS
-from tacit.data.tables import Columns, Part, RowsOfClients, as_list, columns_of, plain
+from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain
 from tacit.errors import SourceError
 from tacit.extras import when_used
 
@@ -76,12 +76,12 @@ def split_named(name: str) -> str | None:
     return last if last in SPLITS else None
 
 
-def _part(path: Path, split: str | None, called: Columns) -> Part:
+def _part(path: Path, split: str | None, called: Columns) -> RowsPart:
     schema = _schema(path)
     names = called.found(schema.names, str(path), WAY_OUT)
     renamed = pa.schema([pa.field(column, schema.field(given).type) for column, given in names.items()])
     columns = columns_of(renamed, str(path))
-    return Part(where=str(path), name=path.name, split=split, columns=columns, read=partial(_read, path, names))
+    return RowsPart(where=str(path), name=path.name, split=split, columns=columns, read=partial(_read, path, names))
 
 
 def read_texts(path: Path) -> Iterator[str]:

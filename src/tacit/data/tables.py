@@ -68,7 +68,7 @@ def _meant(column: str, given: str, there: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class RowsPart:
     """Some of the rows: where they stand (for sentences), the split that fixes, and how columns of it are read."""
 
     where: str
@@ -83,7 +83,7 @@ class RowsOfClients:
 
     description: str
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[RowsPart]) -> None:
         self._parts = parts
         self.expected_clients: int | None = None
         self.left_out: dict[str, int] = {}

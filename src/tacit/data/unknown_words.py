@@ -89,7 +89,7 @@ def read_typed_words(
     `count_words` cuts texts into words and counts them; words in `known` are left out. SourceError when the split has
     no client, or from the source.
     """
-    growing = _Growing()
+    growing = _GrowingCounts()
     for seen, client in enumerate(source.clients(), start=1):
         if seen == 1:
             progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
@@ -115,7 +115,7 @@ def cached_typed_words(
         )
     special = np.array([word is None for word in word_of_id])
     oov = cache.manifest.vocabulary.oov_id
-    growing = _Growing()
+    growing = _GrowingCounts()
     lost = 0
     for client in cache.clients(split):
         ids, times = np.unique(cache.sentences(int(client))[0], return_counts=True)
@@ -126,7 +126,7 @@ def cached_typed_words(
     return growing.finish(str(cache.path), split, beyond_spelling=lost)
 
 
-class _Growing:
+class _GrowingCounts:
     """Clients so far; words are numbered as they come and sorted at the end."""
 
     def __init__(self) -> None:

@@ -31,7 +31,7 @@ class CoefficientsParameters(Parameters):
     ] = None
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Unless the numbers are given."""
         return self.coefficients is None
 

@@ -27,13 +27,13 @@ class BestParameters(Parameters):
     """Nothing can be said of it."""
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Whether the strategy is still to be chosen."""
         return True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class DesignCandidate:
     """A mechanism designed for the participation, what it costs and how many models it remembers."""
 
     chosen: ChosenMechanism
@@ -51,7 +51,7 @@ class BestMechanism:
     workload: Workload
     chosen: ChosenMechanism
     strategy: Strategy
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[DesignCandidate, ...]
 
     def why(self) -> str:
         """The choice and its reason, for a run's settings and report."""
@@ -100,7 +100,7 @@ def best_mechanism(
 
 def _candidates(
     participation: Participation, objective: Objective, matrices: bool, workload: Workload
-) -> Iterator[Candidate]:
+) -> Iterator[DesignCandidate]:
     width = min(participation.min_separation, participation.rounds)
     too_large = not matrices or participation.rounds > MATRIX_ROUNDS or width > MOST_MODELS
     for mechanism in MECHANISMS.values():
@@ -116,7 +116,7 @@ def _candidates(
             continue
         memory = strategy.memory(participation.rounds)
         if memory <= MOST_MODELS:
-            yield Candidate(chosen=chosen, strategy=strategy, losses=losses, memory=memory)
+            yield DesignCandidate(chosen=chosen, strategy=strategy, losses=losses, memory=memory)
 
 
 def _build(problem: DesignProblem) -> Strategy:

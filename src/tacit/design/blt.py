@@ -85,7 +85,7 @@ def _check(buffers: int, objective: str) -> None:
 
 
 def _blt(place: Array) -> Blt:
-    at = Candidates.of(np.exp(np.clip(place, NARROWEST, WIDEST)))
+    at = Candidates.from_gaps(np.exp(np.clip(place, NARROWEST, WIDEST)))
     return Blt(theta=tuple(np.exp(-at.decay).tolist()), omega=tuple(at.omega.tolist()))
 
 

@@ -44,7 +44,7 @@ class Candidates:
     _room: Array  # what the other weights leave of 1 to the last step down
 
     @classmethod
-    def of(cls, gaps: Array) -> Self:
+    def from_gaps(cls, gaps: Array) -> Self:
         """gaps (..., 2d), all positive."""
         layout = _layout(gaps.shape[-1] // 2)
         times = np.cumsum(gaps[..., :-1], axis=-1)

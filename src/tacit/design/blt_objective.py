@@ -21,7 +21,7 @@ Array = NDArray[np.float64]
 
 def log_loss(gaps: Array, participation: Participation, objective: Objective) -> tuple[Array, Array]:
     """(log loss (...), its gradient in the log gaps (..., 2d)) for gaps (..., 2d) > 0."""
-    at = Candidates.of(gaps)
+    at = Candidates.from_gaps(gaps)
     return _with_sensitivity(at, _squared_error(at, participation.rounds, objective), participation)
 
 
@@ -31,7 +31,7 @@ def log_workload_loss(
     """The same of the mean that `errors` has of that power, for gaps (candidates, 2d); O(d rounds) each while the rate
     stays.
     """
-    at = Candidates.of(gaps)
+    at = Candidates.from_gaps(gaps)
     return _with_sensitivity(at, _workload_error(at, participation.rounds, errors, power), participation)
 
 

@@ -27,7 +27,7 @@ def strategy_in_numbers(mechanism: Mapping[str, Any], participation: Participati
     Raises: InputError for a mechanism of one's own, a wish, a matrix, and what is none.
     """
     said = _chosen_of_ours(mechanism)
-    if said.is_wish:
+    if said.needs_design:
         raise InputError(
             f"mechanism {said.name!r} is not there in numbers, and designing it here could find others; give its "
             "coefficients (a resolved recipe has them), or a mechanism that is no matrix."

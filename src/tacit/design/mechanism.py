@@ -37,7 +37,7 @@ class Parameters:
             raise InputError(f"{' and '.join(begun[0])} come together; give both.")
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Whether the strategy is still to be designed: searched for, so that another machine could find other last
         digits. A run keeps the numbers that were found.
         """
@@ -57,10 +57,10 @@ class Parameters:
         }
 
 
-def checked_least(name: str, value: int | None, least: int = 1) -> None:
+def checked_least(name: str, value: int | None, minimum: int = 1) -> None:
     """InputError unless a number was left out or is at least `least`."""
-    if value is not None and value < least:
-        raise InputError(f"{name}={value} is below {least}; give at least {least}, or leave it out.")
+    if value is not None and value < minimum:
+        raise InputError(f"{name}={value} is below {minimum}; give at least {minimum}, or leave it out.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,9 +216,9 @@ class ChosenMechanism:
         return self.path or self.mechanism.name
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Whether the strategy is still to be designed."""
-        return self.mechanism.matrix is not None or self.parameters.is_wish
+        return self.mechanism.matrix is not None or self.parameters.needs_design
 
     def strategy(
         self,
@@ -236,7 +236,7 @@ class ChosenMechanism:
         """The same with the numbers of the strategy designed for `participation`, where they are few; a matrix stays
         a wish.
         """
-        if not self.parameters.is_wish or self.mechanism.matrix is not None:
+        if not self.parameters.needs_design or self.mechanism.matrix is not None:
             return self
         return replace(
             self, parameters=self.parameters.settled(self.strategy(participation, objective, workload=workload))

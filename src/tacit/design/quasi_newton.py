@@ -30,7 +30,7 @@ class Effort:
     steps: int = 500
     heats: tuple[tuple[int, int], ...] = ((20, 16), (50, 8), (120, 3))
     stretch: int = 10
-    least: float = 1e-9
+    min_gain: float = 1e-9
     patience: float = 50.0
 
 
@@ -58,7 +58,7 @@ def minimise(function: Function, starts: Array, effort: Effort) -> tuple[Array, 
         if values.min() < lowest:
             best, lowest = points[np.argmin(values)], float(values.min())
         if step % effort.stretch == effort.stretch - 1:
-            live &= before - values > np.maximum(effort.least, (values - lowest) / effort.patience)
+            live &= before - values > np.maximum(effort.min_gain, (values - lowest) / effort.patience)
             before = values
         if not live.any():
             break

@@ -15,8 +15,8 @@ from tacit.device.task_handler import Draw, Refuse
 from tacit.errors import CacheError, InputError, TaskRefused
 from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.federation.report_layout import ReportLayout
-from tacit.protocol.bodies import Report, read_model
-from tacit.protocol.count import HistogramsAsked
+from tacit.protocol.bodies import ReportBody, read_model
+from tacit.protocol.count import HistogramsDocument
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 
 
@@ -98,9 +98,9 @@ class CountHandler:
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """See TaskHandler; what is asked is checked where the answer is made."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
-        asked, what = task.asking(HistogramsAsked), f"round {task.round} of run {task.run!r}"
+        asked, what = task.asking(HistogramsDocument), f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, asked, what)
         try:
             models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
@@ -111,11 +111,11 @@ class CountHandler:
             layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
             chosen = self._cells(plan.kind, asks)
             if asked.local_epsilon is None:
-                return Report(layout.counted(chosen), True, None, None)
+                return ReportBody(layout.counted(chosen), True, None, None)
             from tacit.evaluation.counts.local_report import randomized
             from tacit.randomizers import device_generator
 
-            return Report(randomized(layout, chosen, device_generator(draw)), True, None, None)
+            return ReportBody(randomized(layout, chosen, device_generator(draw)), True, None, None)
         except CacheError:  # the device's own, and no fault of what is asked
             raise
         except InputError as error:
@@ -132,7 +132,7 @@ class CountHandler:
         return asks.cells_of(self._text.whole, self._text.client)
 
 
-def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) -> None:
+def _check_task(plan: Plan, task: RoundTask, asked: HistogramsDocument, what: str) -> None:
     """That a step asks what its plan reckons with. Raises: TaskRefused."""
     privacy = plan.privacy
     local = privacy.local_epsilon if isinstance(privacy, LocalPrivacy) else None
@@ -147,6 +147,6 @@ def _check_task(plan: Plan, task: RoundTask, asked: HistogramsAsked, what: str) 
 
 @lru_cache(maxsize=8)
 def _said(kind: str, recipe: str, words: int) -> Any:
-    from tacit.evaluation.in_plan import AskedInPlan  # JAX, which other tasks need not load
+    from tacit.evaluation.in_plan import QuestionOfPlan  # JAX, which other tasks need not load
 
-    return AskedInPlan(kind=kind, recipe=recipe, words=words)
+    return QuestionOfPlan(kind=kind, recipe=recipe, words=words)

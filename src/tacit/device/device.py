@@ -18,7 +18,7 @@ from tacit.device.session import THIS_MACHINE, Machine, Session
 from tacit.device.task_handlers import task_handlers
 from tacit.device.train import ByJax
 from tacit.device.transport import held
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.protocol.bounded_http import Connection, Server, connected
@@ -32,14 +32,14 @@ class Device:
     def __init__(self, session: Session, connection: Connection) -> None:
         self._session, self._connection = session, connection
 
-    def turns(self) -> Iterator[Turn]:
+    def sessions(self) -> Iterator[SessionOutcome]:
         """Turn after turn, for ever, with the time between them."""
         while True:
-            turn = self.turn()
+            turn = self.session()
             yield turn
             self._session.machine.sleep(random.SystemRandom().uniform(*turn.wait))
 
-    def turn(self) -> Turn:
+    def session(self) -> SessionOutcome:
         """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
         session = self._session
         try:
@@ -65,8 +65,8 @@ def run_device(
     probes: Sequence[Probe] | None = None,
     machine: Machine = THIS_MACHINE,
     through: Any = None,
-    told: Callable[[Turn], None] = lambda turn: None,
-) -> Turn:
+    told: Callable[[SessionOutcome], None] = lambda turn: None,
+) -> SessionOutcome:
     """Be one device of a population: look for something to do and do it, for ever or once; the last turn.
 
     server: its address; http:// on this machine alone. data: a cache; client: whose text in it this device has, left
@@ -85,7 +85,7 @@ def run_device(
         raise InputError(f"--population {population[:60]!r} is no name; give letters, digits, points and hyphens.")
     of_type("client", client, Integral, NoneType)
     of_type("operator_key", operator_key, str, NoneType)
-    place, address = as_path("state", state), Server.at(server)
+    place, address = as_path("state", state), Server.from_url(server)
     key = None if operator_key is None else operator_key_of(operator_key)
     code = None if enrolment_code is None else enrolment_code_in(as_path("enrolment_code", enrolment_code))
     pem = None if certificates is None else as_path("certificates", certificates)
@@ -112,7 +112,7 @@ def run_device(
             machine=machine,
             code=code,
         )
-        for turn in Device(session, connection).turns():
+        for turn in Device(session, connection).sessions():
             told(turn)
             if once:
                 break

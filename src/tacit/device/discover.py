@@ -3,7 +3,7 @@
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
 from tacit.federation.cost import Cost
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
 
@@ -31,7 +31,7 @@ class DiscoverHandler:
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """See TaskHandler; what is asked is checked where the answer is made."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
         from tacit.device.discover_votes import votes_of
 

@@ -11,18 +11,18 @@ from tacit.device.task_handler import Draw
 from tacit.discovery.device_part import WordQuestion, question_from, reports
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK
-from tacit.protocol.bodies import Report
-from tacit.protocol.discover import WordsAsked
+from tacit.protocol.bodies import ReportBody
+from tacit.protocol.discover import DiscoverDocument
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.randomizers import device_generator
 from tacit.text.vocabulary import Vocabulary
 
 
-def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw: Draw) -> Report:
+def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw: Draw) -> ReportBody:
     """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
     what = f"round {task.round} of run {task.run!r}"
     try:
-        asked = task.asking(WordsAsked)
+        asked = task.asking(DiscoverDocument)
         settings = asked.settings
         settings.check_effort(asked.question.domain)  # which refuses a question that contradicts itself
         question = question_from(asked.question.model_dump())
@@ -39,4 +39,4 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
         raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
     drawn = reports(text.unknown_words(frozenset(known.words)), question, settings, device_generator(draw))
     votes = settings.randomizer_for(question.domain).votes(drawn)
-    return Report(votes.astype(np.uint32), True, None, None)
+    return ReportBody(votes.astype(np.uint32), True, None, None)

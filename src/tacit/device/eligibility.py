@@ -38,9 +38,9 @@ class Eligibility:
         """What is asked of this machine. network: whether the server is elsewhere. root: where /sys and /proc are."""
         found: list[Probe] = []
         if self.charging or self.least_battery:
-            found.append(Battery(root, charging=self.charging, least=self.least_battery))
+            found.append(Battery(root, charging=self.charging, min_percent=self.least_battery))
         if network and self.unmetered:
-            found.append(Network(root))
+            found.append(DefaultRoute(root))
         if self.largest_load is not None:
             found.append(Load(root, self.largest_load))
         return tuple(found)
@@ -57,7 +57,7 @@ class Battery:
 
     root: Path
     charging: bool
-    least: int
+    min_percent: int
 
     def __call__(self) -> str | None:
         """See Probe."""
@@ -70,13 +70,13 @@ class Battery:
             status, held = _line(battery / "status"), _line(battery / "capacity")
             if self.charging and status not in PLUGGED:
                 return f"the battery is not charging ({status or 'unknown'}); plug the device in."
-            if held.isdecimal() and int(held) < self.least:
-                return f"the battery holds {held}%, less than the {self.least}% of the policy; let it charge."
+            if held.isdecimal() and int(held) < self.min_percent:
+                return f"the battery holds {held}%, less than the {self.min_percent}% of the policy; let it charge."
         return None
 
 
 @dataclass(frozen=True)
-class Network:
+class DefaultRoute:
     """Reads which interface the default route goes by, and what kind the kernel says it is."""
 
     root: Path

@@ -17,7 +17,7 @@ from tacit.errors import InputError, TaskRefused, of_type
 from tacit.federation.cost import Cost
 from tacit.federation.kinds import FEDERATED
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain
 
 FILE = "policy.toml"
@@ -31,8 +31,8 @@ class Policy:
 
     kinds: tuple[str, ...] = tuple(FEDERATED)  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
-    keepers: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
-    corrupt_keepers: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
+    decryptors: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
+    corrupt_decryptors: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
     largest_zcdp: float = 2.0  # of a plan, computed from its numbers
     largest_epsilon: float = 10.0  # the same, at the plan's delta
     largest_delta: float = 1e-5
@@ -53,14 +53,16 @@ class Policy:
     def __post_init__(self) -> None:
         _check_names("kinds", self.kinds, tuple(FEDERATED))
         _check_names("aggregation", self.aggregation, SUMS)
-        if strange := next((key for key in self.keepers if len(key) != 64 or set(key) - set("0123456789abcdef")), None):
+        if strange := next(
+            (key for key in self.decryptors if len(key) != 64 or set(key) - set("0123456789abcdef")), None
+        ):
             raise InputError(
-                f"keepers has {strange!r}, which is no key; give 64 hexadecimal digits, as a keeper shows."
+                f"decryptors has {strange!r}, which is no key; give 64 hexadecimal digits, as a decryptor shows."
             )
         for each in dataclasses.fields(self):
             if isinstance(each.default, int | float):
                 of_type(each.name, getattr(self, each.name), *{int, type(each.default)})
-        for name in ("smallest_cohort", "rounds_apart", "corrupt_keepers"):
+        for name in ("smallest_cohort", "rounds_apart", "corrupt_decryptors"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")
         for each in dataclasses.fields(self):
@@ -107,7 +109,7 @@ class Policy:
             refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
         if plan.separation.rounds is None and not plan.separation.timer_seconds:
             refuse("lets a device come in every round (it has no separation), for which nothing is promised")
-        self._check_keepers(plan, refuse)
+        self._check_decryptors(plan, refuse)
 
     def _check_cost(self, cost: Cost, refuse: Refuse) -> None:
         if cost.zcdp > self.largest_zcdp:
@@ -146,7 +148,7 @@ class Policy:
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
             refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
-        asks = task.asks if isinstance(task.asks, TrainingAsked) else None
+        asks = task.asks if isinstance(task.asks, TrainDocument) else None
         encoded = None if asks is None else asks.encoded
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
@@ -177,15 +179,17 @@ class Policy:
                 way_out=CLOCK,
             )
 
-    def _check_keepers(self, plan: Plan, refuse: Refuse) -> None:
+    def _check_decryptors(self, plan: Plan, refuse: Refuse) -> None:
         said = plan.aggregation
         if said.kind != "sealed":
             return
-        if said.corrupt < self.corrupt_keepers:
-            refuse(f"is safe from {said.corrupt} corrupt keepers, below corrupt_keepers={self.corrupt_keepers}")
-        strange = next((key for key in said.keepers if self.keepers and key not in self.keepers), None)
+        if said.corrupt < self.corrupt_decryptors:
+            refuse(
+                f"is safe from {said.corrupt} corrupt decryptors, below corrupt_decryptors={self.corrupt_decryptors}"
+            )
+        strange = next((key for key in said.keepers if self.decryptors and key not in self.decryptors), None)
         if strange is not None:
-            refuse(f"names the keeper {strange[:16]}, which is none of the policy's keepers")
+            refuse(f"names the decryptor {strange[:16]}, which is none of the policy's decryptors")
 
 
 POLICY = f"change {FILE} if that is to be, or leave it"

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.device.separation import Part, Seen
+from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
 from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
@@ -77,7 +77,7 @@ class DeviceRecord:
         """Keys that were pinned and handed over, the oldest first."""
         return list(json.loads(self._about("operators before") or "[]"))
 
-    def hand_over(self, key: str, head: TreeHead) -> None:
+    def key_rotation(self, key: str, head: TreeHead) -> None:
         """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
 
         Raises: TaskRefused for one that was believed before: there is no way back.
@@ -164,9 +164,9 @@ class DeviceRecord:
         last = self._row("SELECT round, at, opens, deadline FROM participations ORDER BY at DESC, id DESC LIMIT 1")
         assert first is not None  # written above, or before
         return Seen(
-            parts=[Part(*row[1:]) for row in rows],
+            parts=[PastParticipation(*row[1:]) for row in rows],
             known=sum(row[0] == epoch for row in rows),
-            last=None if last is None else Part(*last),
+            last=None if last is None else PastParticipation(*last),
             highest=highest,
             first_round=first[0],
             first_opens=first[1],

@@ -15,7 +15,7 @@ from tacit.errors import TaskRefused
 from tacit.protocol.messages import Plan, RoundTask
 
 
-class Part(NamedTuple):
+class PastParticipation(NamedTuple):
     """A participation in a run: its task's round and times, and when it was recorded by the device's clock."""
 
     round: int
@@ -28,9 +28,9 @@ class Part(NamedTuple):
 class Seen:
     """What a device knows of itself when it is asked."""
 
-    parts: Sequence[Part]  # in this run, in the order of rounds
+    parts: Sequence[PastParticipation]  # in this run, in the order of rounds
     known: int  # of them, the last so many were recorded since the record is the whole truth
-    last: Part | None  # in anything
+    last: PastParticipation | None  # in anything
     highest: int  # round of this run that it was ever asked for; -1: none
     first_round: int  # of this run that it was asked for since the record is the whole truth
     first_opens: float  # of that task, by the operator's clock
@@ -38,7 +38,7 @@ class Seen:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Apart:
+class SeparationRule:
     """How far apart two participations are: what the plan and the owner ask, the larger of both."""
 
     rounds: int
@@ -47,7 +47,7 @@ class Apart:
     after_deadline: bool  # whether the timer runs from the end of a round
 
     @classmethod
-    def of(cls, plan: Plan, *, rounds_apart: int, hours_apart: float) -> "Apart":
+    def from_plan(cls, plan: Plan, *, rounds_apart: int, hours_apart: float) -> "SeparationRule":
         """The plan's and the owner's."""
         return cls(
             rounds=max(plan.separation.rounds or 1, rounds_apart),
@@ -57,7 +57,9 @@ class Apart:
         )
 
 
-def refuse_early(plan: Plan, task: RoundTask, seen: Seen, apart: Apart, *, now: float, longest_round: float) -> None:
+def refuse_early(
+    plan: Plan, task: RoundTask, seen: Seen, apart: SeparationRule, *, now: float, longest_round: float
+) -> None:
     """Raises: TaskRefused where the device may not take part in this round, or not yet.
 
     now: by the device's clock, Unix seconds. longest_round: seconds that any round may be open.
@@ -96,7 +98,9 @@ def refuse_early(plan: Plan, task: RoundTask, seen: Seen, apart: Apart, *, now: 
         _refuse_by_doubt(what, task, seen, apart, seen.since, now, longest_round)
 
 
-def _refuse_by_timer(what: str, task: RoundTask, last: Part, seconds: float, now: float, ended: bool) -> None:
+def _refuse_by_timer(
+    what: str, task: RoundTask, last: PastParticipation, seconds: float, now: float, ended: bool
+) -> None:
     own = now - (max(last.at, last.deadline) if ended else last.at)
     theirs = task.opens - (last.deadline if ended else last.opens)
     if min(own, theirs) < seconds:
@@ -107,7 +111,7 @@ def _refuse_by_timer(what: str, task: RoundTask, last: Part, seconds: float, now
 
 
 def _refuse_by_doubt(
-    what: str, task: RoundTask, seen: Seen, apart: Apart, since: float, now: float, longest_round: float
+    what: str, task: RoundTask, seen: Seen, apart: SeparationRule, since: float, now: float, longest_round: float
 ) -> None:
     """The record begins at `since`: whatever came before is taken for a participation in what was seen first."""
     if seen.known:  # participations since then, which say all

@@ -24,16 +24,16 @@ from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord
 from tacit.device.report_body import body_of
-from tacit.device.separation import Apart, refuse_early
+from tacit.device.separation import SeparationRule, refuse_early
 from tacit.device.task_handler import TaskHandler
 from tacit.device.tokens import checked_in
-from tacit.device.turn import LATER, LONGEST, SOON, Pause, Turn, What, later
+from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.federation.cost import ROUNDING, Cost
 from tacit.federation.kinds import FEDERATED
 from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_check import followed, logged
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import (
@@ -102,7 +102,7 @@ class Session:
         self._told = 0.0  # seconds in which the server asked for it last
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
-    def turn(self) -> Steps[Turn]:
+    def turn(self) -> Steps[SessionOutcome]:
         """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
         obstacle = first_obstacle(self._probes)
         if obstacle is not None:
@@ -126,7 +126,7 @@ class Session:
             token=None,
         )
 
-    def _idle(self, answer: ComeBack) -> Turn:
+    def _idle(self, answer: ComeBack) -> SessionOutcome:
         window = answer.after_s, max(answer.after_s, answer.before_s)
         self._told = window[1]
         says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
@@ -134,7 +134,7 @@ class Session:
 
     # -- a task --------------------------------------------------------------------------------------------------------
 
-    def assigned(self, assignment: Assignment) -> Steps[Turn]:
+    def assigned(self, assignment: Assignment) -> Steps[SessionOutcome]:
         """Take part in a round, or give the place back and say why."""
         task = assignment.signed_task.task
         try:
@@ -217,7 +217,7 @@ class Session:
             return says
         try:
             key, head = yield from followed(pinned, seen=self.record.log_head)
-            self.record.hand_over(key, head)
+            self.record.key_rotation(key, head)
         except ServerError:
             return says
         except TaskRefused as refusal:
@@ -242,7 +242,7 @@ class Session:
         handler = self._handler(plan)
         handler.check(plan)
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
-        apart = Apart.of(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
+        apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
         longest = policy.longest_round_hours * 3600
         refuse_early(plan, task, self.record.asked(task), apart, now=now, longest_round=longest)
         zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
@@ -268,11 +268,13 @@ class Session:
         report = self._handler(plan).report(plan, task, content, draw=self.machine.draw)
         return self.body(plan, task, report, assignment)
 
-    def body(self, plan: Plan, task: RoundTask, report: Report, assignment: str) -> bytes:
+    def body(self, plan: Plan, task: RoundTask, report: ReportBody, assignment: str) -> bytes:
         """The report as it leaves: see `body_of`."""
         return body_of(plan, task, report, assignment, draw=self.machine.draw)
 
-    def _sent(self, task: RoundTask, assignment: Assignment, body: bytes, sha256: str, zcdp: float) -> Steps[Turn]:
+    def _sent(
+        self, task: RoundTask, assignment: Assignment, body: bytes, sha256: str, zcdp: float
+    ) -> Steps[SessionOutcome]:
         """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
         wait, said = LATER[0], "the round ended before it was sent."
         while self.machine.clock() < task.deadline:
@@ -310,11 +312,11 @@ class Session:
         *,
         zcdp: float | None = None,
         wait: tuple[float, float] | None = None,
-    ) -> Turn:
+    ) -> SessionOutcome:
         if wait is None:
             wait = later(self._fruitless, self._told)
             self._fruitless = min(self._fruitless + 1, 30)
-        return Turn(
+        return SessionOutcome(
             what=what,
             says=says,
             at=self.machine.clock(),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn, Protocol, TypeAlias
 
 from tacit.federation.cost import Cost
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
 Draw: TypeAlias = Callable[[int], bytes]  # so many random bytes
@@ -46,7 +46,7 @@ class TaskHandler(Protocol):
         """Refuses a task that asks otherwise than its plan reckons with. cost: as `cost` gave it."""
         ...
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """What the device reports. content: what the round begins with. draw: where random bytes come from; the
         operating system's, but in tests that say so. Raises: TaskRefused; DeviceError.
         """

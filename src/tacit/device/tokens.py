@@ -82,7 +82,10 @@ def _batch(
     try:
         public = public_key(key)
         if "asked" not in kept:
-            made = [Blinded.of(public, prepare(message_of(key.epoch), draw=draw), draw=draw) for _ in range(key.batch)]
+            made = [
+                Blinded.from_prepared(public, prepare(message_of(key.epoch), draw=draw), draw=draw)
+                for _ in range(key.batch)
+            ]
             asked = [[each.prepared.hex(), each.sent.hex(), f"{each.inverse:x}"] for each in made]
             kept["asked"] = asked
             record.keep_tokens(kept)

@@ -15,14 +15,14 @@ from tacit.device.task_handler import SEED_BYTES, Draw, Refuse
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import Cost
 from tacit.networks.models import DEFAULT, MODELS
-from tacit.protocol.bodies import Report, read_model
+from tacit.protocol.bodies import ReportBody, read_model
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
-from tacit.protocol.train import TrainingAsked
+from tacit.protocol.train import TrainDocument
 
 if TYPE_CHECKING:
     from tacit.training.device_part import ReportEncoding
 
-Reals = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
 
 class Trainer(Protocol):
@@ -32,7 +32,7 @@ class Trainer(Protocol):
         """Raises: TaskRefused where it cannot do what the plan asks."""
         ...
 
-    def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
         """What the device reports: its update of the model (d,), clipped, and encoded where the task says how.
 
         draw: where random bytes come from; the operating system's, but in tests that say so. Raises: TaskRefused for a
@@ -72,10 +72,10 @@ class TrainHandler:
         assert isinstance(cost, TrainCost)  # its own
         check_train_task(cost, task, refuse)
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
         try:
-            model = read_model(content, task.asking(TrainingAsked).parameters)
+            model = read_model(content, task.asking(TrainDocument).parameters)
         except InputError as error:
             raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
         return self._trainer.report(plan, task, model, draw=draw)
@@ -91,7 +91,7 @@ class ByJax:
         """See Trainer."""
         network_said(plan)
 
-    def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
         """See Trainer."""
         import jax
         import jax.numpy as jnp
@@ -106,7 +106,7 @@ class ByJax:
         except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
         check_size(plan, parameter_count(network), task)
-        asks = task.asking(TrainingAsked)
+        asks = task.asking(TrainDocument)
         client = ClientTraining(**asks.client.model_dump())
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
@@ -120,7 +120,7 @@ class ByJax:
             secure=encoding_of(task),
         )
         found = report_of(work, asked, self._text.client, seed=draw(SEED_BYTES))
-        return Report(found.update, found.usable, found.short, found.bounded_loss)
+        return ReportBody(found.update, found.usable, found.short, found.bounded_loss)
 
 
 def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
@@ -143,7 +143,7 @@ def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
     """Raises: TaskRefused where the model has not as many numbers as the network."""
-    there = task.asking(TrainingAsked).parameters
+    there = task.asking(TrainDocument).parameters
     if parameters != there:
         raise TaskRefused(
             f"the model of round {task.round} has {there:,} numbers, and the network of run "
@@ -153,7 +153,7 @@ def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
 
 def encoding_of(task: RoundTask) -> "ReportEncoding | None":
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
-    asks = task.asking(TrainingAsked)
+    asks = task.asking(TrainDocument)
     if asks.encoded is None:
         return None
     from tacit.training.device_part import ReportEncoding

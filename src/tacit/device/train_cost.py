@@ -24,7 +24,7 @@ from tacit.privacy.strategy import Matrix, Strategy
 from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import KINDS, check_affordable, matrix_in
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask, TrainingPrivacy
-from tacit.protocol.train import EncodedSum, TrainingAsked, trained_words
+from tacit.protocol.train import EncodedSum, TrainDocument, trained_words
 
 MOST_ROUNDS = 10_000  # of a plan: the sensitivity of every strategy is computed within seconds
 SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
@@ -117,7 +117,7 @@ def train_cost(plan: Plan, matrix: bytes | None = None) -> TrainCost:
 
 def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
     """That an update is clipped, encoded and asked about as the plan reckons with. Raises: TaskRefused."""
-    asks = task.asking(TrainingAsked)
+    asks = task.asking(TrainDocument)
     if asks.clip_norm > promised(cost.plan).clip_norm and not cost.adapts:
         planned = promised(cost.plan).clip_norm
         refuse(f"clips at {asks.clip_norm:g}, and its plan at {planned:g}", way_out=OPERATOR)

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import SEED_BYTES, Draw
-from tacit.device.train import Reals, check_size, network_said
+from tacit.device.train import FloatArray, check_size, network_said
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
 from tacit.keyboard.exported import TRAIN, load_exported
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.networks.language_model import model_of, settings_of
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.train import Training, TrainingAsked
+from tacit.protocol.train import TrainDocument, Training
 
 LARGEST = 1.8e19  # of a norm whose square float32 still has, as `aggregation.clip` computes it
 
@@ -56,24 +56,27 @@ class ByOnnx:
         if wanted != self._network:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")
 
-    def report(self, plan: Plan, task: RoundTask, model: Reals, *, draw: Draw) -> Report:
+    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
         """See Trainer; twin of `training.one_by_one.report_of`."""
-        asks = task.asking(TrainingAsked)
-        trainer = OnnxTrainer.of(self._exported, keeps=False)  # for this task alone: between tasks a device waits
+        asks = task.asking(TrainDocument)
+        # for this task alone: between tasks a device waits
+        trainer = OnnxTrainer.from_export(self._exported, keeps=False)
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
         update, loss = self._update(trainer, model, asks.client, draw(SEED_BYTES))
         norm = math.sqrt(float(np.einsum("i,i->", update, update, dtype=np.float64)))  # without a copy of it
         usable = math.isfinite(norm) and norm <= LARGEST
         if usable:
             update *= np.float32(min(1.0, asks.clip_norm / norm) if norm > 0 else 1.0)
-        return Report(
+        return ReportBody(
             values=update if usable else np.zeros_like(update),
             usable=usable,
             short=None if asks.clip_estimate is None else bool((norm if usable else 0.0) <= asks.clip_estimate),
             bounded_loss=None if asks.loss_bound is None else _bounded(loss, asks.loss_bound),
         )
 
-    def _update(self, trainer: OnnxTrainer, model: Reals, client: Training, seed: bytes) -> tuple[Reals, float]:
+    def _update(
+        self, trainer: OnnxTrainer, model: FloatArray, client: Training, seed: bytes
+    ) -> tuple[FloatArray, float]:
         """(theta - model (d,), mean loss): `training.client.local_update`."""
         sentences, batches = self._sentences(client, seed)
         start = _parts(model, trainer.shapes)
@@ -100,7 +103,7 @@ class ByOnnx:
         return sentences, batches
 
 
-def _parts(flat: Reals, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, Reals]:
+def _parts(flat: FloatArray, shapes: Mapping[str, tuple[int, ...]]) -> dict[str, FloatArray]:
     """The parameters by name, in the order in which the vector has them."""
     ends = np.cumsum([math.prod(shape) for shape in shapes.values()])
     return {

@@ -31,7 +31,7 @@ class Pause:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Turn:
+class SessionOutcome:
     """What happened, in a sentence and for programs."""
 
     what: What

@@ -147,7 +147,7 @@ class AtOnce(SimulatedCollector):
         )
 
 
-class OneByOne(SimulatedCollector):
+class UsersOneByOne(SimulatedCollector):
     """Every user makes its own reports, as on a device; they are counted as they come, and forgotten."""
 
     def _votes(self, question: DiscoverQuestion) -> Numbers:

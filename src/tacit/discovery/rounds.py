@@ -52,7 +52,7 @@ class Discovery:
     counts: WordCounts | None
 
 
-class Journal(Protocol):
+class StepJournal(Protocol):
     """Where finished steps are kept, by name: what was released, and what was output of it as plain values."""
 
     def read(self, name: str) -> tuple[LocalReports, Output] | None:
@@ -67,7 +67,7 @@ class Journal(Protocol):
 def discover(
     settings: DiscoverySettings,
     collector: Collector,
-    journal: Journal,
+    journal: StepJournal,
     *,
     population: int,
     known: Container[str] = frozenset(),
@@ -117,7 +117,7 @@ def least_votes(settings: DiscoverySettings, users: int, domain: int) -> int:
     return absolute_threshold(randomizer.p, randomizer.q, reports, k, delta)
 
 
-def _kept_layer(journal: Journal, name: str) -> Layer | None:
+def _kept_layer(journal: StepJournal, name: str) -> Layer | None:
     kept = journal.read(name)
     if kept is None:
         return None
@@ -128,7 +128,7 @@ def _kept_layer(journal: Journal, name: str) -> Layer | None:
 def _ask(
     settings: DiscoverySettings,
     collector: Collector,
-    journal: Journal,
+    journal: StepJournal,
     name: str,
     question: PrefixQuestion,
     turn: int,
@@ -160,7 +160,7 @@ def _ask(
 
 
 def _count(
-    settings: DiscoverySettings, collector: Collector, journal: Journal, found: tuple[str, ...]
+    settings: DiscoverySettings, collector: Collector, journal: StepJournal, found: tuple[str, ...]
 ) -> WordCounts | None:
     """Ask the last group of users how often the found words occur; their summed votes are what is kept.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.evaluation.accuracy import Evaluation, HeldOut
-from tacit.evaluation.comparison_models import DIGITS, FIRST_WORDS, Contenders
+from tacit.evaluation.comparison_models import DIGITS, FIRST_WORDS, ComparisonModels
 from tacit.networks.language_model import kinds_of
 from tacit.networks.metrics import KNOWN, SHOWN, TOP1
 from tacit.text.vocabulary import SPECIALS
@@ -18,7 +18,9 @@ TOP3 = "top3_accuracy"
 KEPT = (TOP1, TOP3, "cross_entropy")
 
 
-def contenders_of(held_out: HeldOut, evaluations: Mapping[str, Evaluation], *, first_words: bool) -> Contenders:
+def comparison_models_of(
+    held_out: HeldOut, evaluations: Mapping[str, Evaluation], *, first_words: bool
+) -> ComparisonModels:
     """What is kept of evaluations on these clients; where `first_words`, with FIRST_WORDS beside them.
 
     Those are the first of the vocabulary in its order, shown always; no probability belongs to them. They are worth
@@ -33,7 +35,7 @@ def contenders_of(held_out: HeldOut, evaluations: Mapping[str, Evaluation], *, f
     }
     if first_words:
         sums[FIRST_WORDS] = {name: _floats((known & each).sum(axis=(1, 2))) for name, each in hits.items()}
-    return Contenders(predicted=_floats(known.sum(axis=(1, 2))), sums=sums)
+    return ComparisonModels(predicted=_floats(known.sum(axis=(1, 2))), sums=sums)
 
 
 def _floats(values: ArrayLike) -> tuple[float, ...]:

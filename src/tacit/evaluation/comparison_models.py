@@ -21,41 +21,41 @@ DIGITS = 4  # of a client's sum of nats; the other sums are whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contenders:
-    """Sums of a few contenders over the counted words of each client, (clients,) each."""
+class ComparisonModels:
+    """Sums of a few comparison models over the counted words of each client, (clients,) each."""
 
     predicted: tuple[float, ...]  # words that count for accuracy: those of the vocabulary
-    sums: Mapping[str, Mapping[str, tuple[float, ...]]]  # by contender, then by metric
+    sums: Mapping[str, Mapping[str, tuple[float, ...]]]  # by comparison model, then by metric
 
     def __post_init__(self) -> None:
         clients = {len(sums) for of in self.sums.values() for sums in of.values()}
         if clients - {len(self.predicted)}:
             raise InputError(f"sums of {sorted(clients)} clients beside {len(self.predicted)}; count the same ones.")
 
-    def value(self, contender: str, metric: str) -> float | None:
+    def value(self, comparison_model: str, metric: str) -> float | None:
         """The metric over words; None where it was not counted, or there was no word."""
-        sums = self.sums.get(contender, {}).get(metric)
+        sums = self.sums.get(comparison_model, {}).get(metric)
         whole = sum(self.predicted)
         return None if sums is None or not whole else sum(sums) / whole
 
-    def estimate(self, contender: str, metric: str) -> "Estimate | None":
+    def estimate(self, comparison_model: str, metric: str) -> "Estimate | None":
         """The same with its 95% interval over clients; None where there is none."""
-        sums = self._array(contender, metric)
+        sums = self._array(comparison_model, metric)
         return None if sums is None else self._ratio(sums)
 
-    def gain(self, contender: str, over: str, metric: str) -> "Estimate | None":
+    def gain(self, comparison_model: str, over: str, metric: str) -> "Estimate | None":
         """The metric of one less that of the other, over the same words, with the interval of the difference."""
-        ours, theirs = self._array(contender, metric), self._array(over, metric)
+        ours, theirs = self._array(comparison_model, metric), self._array(over, metric)
         return None if ours is None or theirs is None else self._ratio(ours - theirs)
 
-    def gain_of(self, other: "Contenders", metric: str = TOP1) -> "Estimate | None":
+    def gain_of(self, other: "ComparisonModels", metric: str = TOP1) -> "Estimate | None":
         """The metric of another run's model less that of these, as `gain`; None where it counted other words."""
         ours, theirs = other._array(MODEL, metric), self._array(MODEL, metric)
         same = other.predicted == self.predicted
         return None if ours is None or theirs is None or not same else self._ratio(ours - theirs)
 
-    def _array(self, contender: str, metric: str) -> NDArray[np.float64] | None:
-        sums = self.sums.get(contender, {}).get(metric)
+    def _array(self, comparison_model: str, metric: str) -> NDArray[np.float64] | None:
+        sums = self.sums.get(comparison_model, {}).get(metric)
         return None if sums is None else np.array(sums, np.float64)
 
     def _ratio(self, sums: NDArray[np.float64]) -> "Estimate | None":

@@ -16,22 +16,22 @@ from threadpoolctl import threadpool_limits
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.histograms import Cells, HistogramQuery
+from tacit.evaluation.counts.histograms import HistogramCells, HistogramQuery
 from tacit.evaluation.fairness import histograms_about, queries_about
 from tacit.evaluation.personalize.deltas import Deltas
-from tacit.evaluation.personalize.gate import Policy
+from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.evaluation.personalize.outcomes import WORDS, SkippedClient, personalize_client
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.federation.report_layout import ReportLayout
 from tacit.networks.language_model import LanguageModel, Parameters
 from tacit.networks.on_device import held
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
-__all__ = ["ModelsAsked", "Network", "ReportLayout", "StrategiesAsked", "no_report"]
+__all__ = ["ModelsQuestion", "NetworkWithParameters", "ReportLayout", "StrategiesQuestion", "no_report"]
 
 
-class Network(NamedTuple):
+class NetworkWithParameters(NamedTuple):
     """A network with its parameters."""
 
     network: LanguageModel
@@ -39,25 +39,25 @@ class Network(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelsAsked:
+class ModelsQuestion:
     """How well each of these models predicts the device's text."""
 
     kind: ClassVar[str] = "evaluate"
-    models: tuple[Network, ...]
+    models: tuple[NetworkWithParameters, ...]
     sentences: int  # at most, evenly spread over the text
     words: int  # of a sentence
 
     @property
-    def networks(self) -> tuple[Network, ...]:
+    def networks(self) -> tuple[NetworkWithParameters, ...]:
         """The models, in the order in which a round's content has them."""
         return self.models
 
     @cached_property
-    def histograms(self) -> dict[str, Cells]:
+    def histograms(self) -> dict[str, HistogramCells]:
         """What is made of the answers, in their order."""
         return histograms_about(len(self.models))
 
-    def cells_of(self, text: Any, client: int) -> Whole:
+    def cells_of(self, text: Any, client: int) -> IntArray:
         """The cell (H,) of one client of a `Cache`, or of anything with its `sentence_count` and `padded`."""
         held_out = HeldOut.read(text, np.array([client]), sentences=self.sentences, words=self.words)
         counts = [evaluate(*model, held_out, cores=_one_worker(), at_once=1).clients for model in self.models]
@@ -65,25 +65,25 @@ class ModelsAsked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrategiesAsked:
+class StrategiesQuestion:
     """What each way to fine-tune this model on the device's own text would change for it."""
 
     kind: ClassVar[str] = "personalize"
-    model: Network
+    model: NetworkWithParameters
     settings: PersonalizationSettings
-    policies: tuple[Policy, ...] | None = None  # that are judged; None: they are designed by these answers
+    policies: tuple[GatePolicy, ...] | None = None  # that are judged; None: they are designed by these answers
 
     @property
-    def networks(self) -> tuple[Network, ...]:
-        """See ModelsAsked."""
+    def networks(self) -> tuple[NetworkWithParameters, ...]:
+        """See ModelsQuestion."""
         return (self.model,)
 
     @cached_property
-    def histograms(self) -> dict[str, Cells]:
+    def histograms(self) -> dict[str, HistogramCells]:
         """What is made of the answers, in their order."""
         return self.settings.queries.of_step(self.policies)
 
-    def cells_of(self, text: Any, client: int) -> Whole:
+    def cells_of(self, text: Any, client: int) -> IntArray:
         """The cell (H,) of one client of a `Cache`, or of anything with its `timestamps` and `padded`.
 
         Who could not be evaluated has "no report" in each.
@@ -94,7 +94,7 @@ class StrategiesAsked:
             outcome = personalize_client(start, text, client, grid, self.settings.split, WORDS)
         if isinstance(outcome, SkippedClient) or not outcome.test.baseline.predicted:
             return no_report(self.histograms)
-        deltas, asked = Deltas.of([outcome]), self.settings.queries
+        deltas, asked = Deltas.from_outcomes([outcome]), self.settings.queries
         answers = asked.about_strategies(deltas, 0)
         if self.policies is None:
             answers += asked.about_rules(deltas, 0)
@@ -103,7 +103,7 @@ class StrategiesAsked:
         return _cells(answers)
 
 
-def no_report(histograms: Mapping[str, Cells]) -> Whole:
+def no_report(histograms: Mapping[str, HistogramCells]) -> IntArray:
     """The cell (H,) of each histogram of whoever has nothing to say."""
     return np.array([each.size - 1 for each in histograms.values()], np.int64)
 
@@ -113,5 +113,5 @@ def _one_worker() -> Cores:
     return Cores(Hardware(workers=1))
 
 
-def _cells(answers: Sequence[HistogramQuery]) -> Whole:
+def _cells(answers: Sequence[HistogramQuery]) -> IntArray:
     return np.array([each.chosen[0] for each in answers], np.int64)

@@ -18,23 +18,23 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets
-from tacit.evaluation.device_part import ModelsAsked, Network, StrategiesAsked
-from tacit.evaluation.personalize.gate import GateRule, Policy
+from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters, StrategiesQuestion
+from tacit.evaluation.personalize.gate import GatePolicy, GateRule
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS
 from tacit.networks.language_model import LanguageModel, model_of, parameter_count
 from tacit.networks.models import MODELS
 from tacit.records import from_plain
 
-Asks: TypeAlias = ModelsAsked | StrategiesAsked
-Reals: TypeAlias = NDArray[np.float32]
+Asks: TypeAlias = ModelsQuestion | StrategiesQuestion
+FloatArray: TypeAlias = NDArray[np.float32]
 EVALUATE = "evaluate"  # the kind of plan that has no strategies
 MOST_WORDS = 1_000  # of a sentence that judges
 MOST_TRAINED = 10**7  # words in all strategies of a personalization together
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedInPlan:
+class QuestionOfPlan:
     """What a plan's TOML says, as a device reads it.
 
     words: how many ids the device's vocabulary has. Raises: InputError where a device cannot know what is asked, or
@@ -57,25 +57,26 @@ class AskedInPlan:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise InputError(f"what it asks is no TOML: {error}") from None
 
-    def asks(self, models: Sequence[Reals], policies: Sequence[Mapping[str, Any]] | None = None) -> Asks:
+    def asks(self, models: Sequence[FloatArray], policies: Sequence[Mapping[str, Any]] | None = None) -> Asks:
         """What a task asks of this device. models: the parameters of each, in order. policies: that are to be judged,
         as plain values; None: they are designed of the answers.
         """
         if len(models) != len(self.networks):
             raise InputError(f"{len(models)} models came, and its plan has {len(self.networks)}.")
         found = tuple(
-            Network(*each) for each in zip(self.networks, map(_unravelled, self.networks, models), strict=True)
+            NetworkWithParameters(*each)
+            for each in zip(self.networks, map(_unravelled, self.networks, models), strict=True)
         )
         if self.kind == EVALUATE:
             settings = from_plain(EvaluationSettings, self._own, where="its settings")
             if settings.words > MOST_WORDS:
                 raise InputError(f"it reads {settings.words:,} words of a sentence, and a device {MOST_WORDS:,}.")
-            return ModelsAsked(models=found, sentences=settings.sentences, words=settings.words)
+            return ModelsQuestion(models=found, sentences=settings.sentences, words=settings.words)
         judged = None if policies is None else tuple(map(_policy, policies))
         for rule in (rule for policy in judged or () for rule in policy.rules):
             if rule is not None and rule.strategy >= len(self.settings.strategies):
                 raise InputError(f"a policy names strategy {rule.strategy}, which there is not.")
-        asks = StrategiesAsked(model=found[0], settings=self.settings, policies=judged)
+        asks = StrategiesQuestion(model=found[0], settings=self.settings, policies=judged)
         try:
             assert asks.histograms
         except KeyError as error:
@@ -130,7 +131,7 @@ def _check_effort(settings: PersonalizationSettings) -> None:
             raise InputError(f"it asks for {count:,} {what}, and a device does {most:,}.")
 
 
-def _unravelled(network: LanguageModel, model: Reals) -> Any:
+def _unravelled(network: LanguageModel, model: FloatArray) -> Any:
     """Raises: InputError where the model has not as many numbers as the network."""
     if (count := parameter_count(network)) != model.size:
         raise InputError(
@@ -140,6 +141,6 @@ def _unravelled(network: LanguageModel, model: Reals) -> Any:
     return ravel_pytree(shape)[1](jnp.asarray(model))
 
 
-def _policy(said: Mapping[str, Any]) -> Policy:
+def _policy(said: Mapping[str, Any]) -> GatePolicy:
     rules = tuple(None if rule is None else GateRule(**rule) for rule in said["rules"])
-    return Policy(name=said["name"], buckets=Buckets(said["cuts"]), rules=rules)
+    return GatePolicy(name=said["name"], buckets=Buckets(said["cuts"]), rules=rules)

@@ -96,7 +96,7 @@ class PersonalizationSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleasePrice:
+class ReleaseCost:
     """What a release of histograms costs each client: exactly one of three prices.
 
     Central, by noise that a trusted aggregator adds: `zcdp`, or `epsilon` at `delta` (left out: that of so many clients

@@ -29,7 +29,7 @@ from tacit.networks.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, 
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Ids = NDArray[np.int64]
-Reals = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 CONTEXTS_AT_ONCE = 1 << 15  # bounds the memory of ranking; changes nothing else
 UNRELIABLE = (
@@ -43,17 +43,17 @@ class NGrams(NamedTuple):
     """The n-grams of one length that were seen, sorted; a key is their ids as digits in base V."""
 
     keys: Ids  # (n,) context * V + word
-    shares: Reals  # (n,) (count - discount) / the context's count
+    shares: FloatArray  # (n,) (count - discount) / the context's count
     contexts: Ids  # (m,) the different contexts, sorted
     starts: Ids  # (m + 1,): the n-grams of contexts[i] are keys[starts[i]:starts[i+1]]
-    backoffs: Reals  # (m,) the probability that a context leaves to the shorter one
+    backoffs: FloatArray  # (m,) the probability that a context leaves to the shorter one
 
-    def share(self, keys: Ids) -> Reals:
+    def share(self, keys: Ids) -> FloatArray:
         """The discounted share of each key, 0 where it was not seen."""
         at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         return np.where(self.keys[at] == keys, self.shares[at], 0.0)
 
-    def backoff(self, contexts: Ids) -> Reals:
+    def backoff(self, contexts: Ids) -> FloatArray:
         """What each context leaves to the shorter one: all of it where the context was not seen."""
         at = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
         return np.where(self.contexts[at] == contexts, self.backoffs[at], 1.0)
@@ -64,7 +64,7 @@ class BackedOffTrigram:
     """A trained trigram model over ids 0..V-1."""
 
     vocabulary: int  # V
-    unigram: Reals  # (V,) p(w), 0 for padding and the beginning
+    unigram: FloatArray  # (V,) p(w), 0 for padding and the beginning
     bigrams: NGrams
     trigrams: NGrams
 
@@ -99,7 +99,7 @@ class BackedOffTrigram:
             trigrams=_ngrams(trigrams, counts, vocabulary),
         )
 
-    def probability(self, u: Ids, v: Ids, w: Ids) -> Reals:
+    def probability(self, u: Ids, v: Ids, w: Ids) -> FloatArray:
         """p(w | u v), elementwise."""
         context = u * self.vocabulary + v
         share = self.trigrams.share(context * self.vocabulary + w)
@@ -182,11 +182,11 @@ class BackedOffTrigram:
         likeliest: Ids = tokens[self.probability(u, v, tokens).argmax(axis=0), np.arange(len(best))]
         return likeliest
 
-    def _after_one(self, v: Ids, w: Ids) -> Reals:
+    def _after_one(self, v: Ids, w: Ids) -> FloatArray:
         share = self.bigrams.share(v * self.vocabulary + w)
         return share + self.bigrams.backoff(v) * self.unigram[w]
 
-    def _after_two(self, context: Ids, w: Ids) -> Reals:
+    def _after_two(self, context: Ids, w: Ids) -> FloatArray:
         return self._after_one(context % self.vocabulary, w)
 
 
@@ -199,7 +199,7 @@ def count_trigrams(ids: Ids, vocabulary: int) -> tuple[Ids, Ids]:
     return np.unique(keys[ids[1:] != BOS], return_counts=True)
 
 
-def discounts(counts: Ids) -> Reals:
+def discounts(counts: Ids) -> FloatArray:
     """(4,): what a count of 0, 1, 2 and 3 or more loses [Chen & Goodman 1998, Eq. 26].
 
     Where too little text makes the estimates undefined or negative, `UNRELIABLE`.
@@ -212,7 +212,7 @@ def discounts(counts: Ids) -> Reals:
     return np.array([0.0, *(estimates if min(estimates) >= 0 else UNRELIABLE)])
 
 
-def _discounted(counts: Ids, starts: Ids) -> tuple[Reals, Reals]:
+def _discounted(counts: Ids, starts: Ids) -> tuple[FloatArray, FloatArray]:
     """(shares (n,), backoffs (m,)) of the counts whose contexts begin at `starts` (m,)."""
     taken = discounts(counts)[np.minimum(counts, 3)]
     totals = np.add.reduceat(counts, starts)
@@ -233,7 +233,9 @@ def _sum_by(keys: Ids, values: Ids) -> tuple[Ids, Ids]:
     return keys, np.add.reduceat(values[order], starts)
 
 
-def _best(ngrams: NGrams, contexts: Ids, fallback: Ids, lower: Callable[[Ids, Ids], Reals], vocabulary: int) -> Ids:
+def _best(
+    ngrams: NGrams, contexts: Ids, fallback: Ids, lower: Callable[[Ids, Ids], FloatArray], vocabulary: int
+) -> Ids:
     """The best words after each of the different `contexts`, (n, 3), given those after the shorter one.
 
     lower(contexts, words) is the probability after the shorter context.

@@ -4,7 +4,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tacit.evaluation.trigram import BackedOffTrigram, Ids, NGrams, Reals
+from tacit.evaluation.trigram import BackedOffTrigram, FloatArray, Ids, NGrams
 from tacit.keyboard.suggest import Scores
 from tacit.text.vocabulary import BOS
 
@@ -38,7 +38,7 @@ class TrigramReader:
             return (u, v), np.log(probabilities).astype(np.float32)
 
 
-def _after(ngrams: NGrams, context: int, vocabulary: int) -> tuple[Ids, Reals, float]:
+def _after(ngrams: NGrams, context: int, vocabulary: int) -> tuple[Ids, FloatArray, float]:
     """The words seen after a context, each one's share, and what is left to the shorter context."""
     at = int(np.searchsorted(ngrams.contexts, context))
     if at == len(ngrams.contexts) or ngrams.contexts[at] != context:

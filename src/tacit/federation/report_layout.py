@@ -18,7 +18,7 @@ from tacit.errors import InputError
 from tacit.federation.report_shape import ReportShape
 from tacit.privacy.local_subset_selection import SubsetNumbers
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 Words = NDArray[np.uint32]
 MOST_HISTOGRAMS = 10_000  # of a report
 MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
@@ -30,8 +30,8 @@ MOST_CELLS = 10_000_000  # of all histograms of a step: 40 MB a report
 class Opened(NamedTuple):
     """A sum of reports, taken apart."""
 
-    counts: Whole  # (cells of all histograms,): devices in each cell, or votes for it
-    answered: Whole  # (H,) devices that answered each histogram: of counts in the clear, all of them
+    counts: IntArray  # (cells of all histograms,): devices in each cell, or votes for it
+    answered: IntArray  # (H,) devices that answered each histogram: of counts in the clear, all of them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,11 +128,11 @@ class ReportLayout:
         return Opened(found[: self.cells], answered)
 
     @cached_property
-    def starts(self) -> Whole:
+    def starts(self) -> IntArray:
         """(H + 1,) where each histogram begins, and the last ends."""
         return np.cumsum([0, *self.sizes])
 
-    def checked(self, chosen: ArrayLike) -> Whole:
+    def checked(self, chosen: ArrayLike) -> IntArray:
         """The cells (H,) of one device. Raises: InputError for a cell that its histogram does not have."""
         own = np.asarray(chosen, np.int64)
         if own.shape != (len(self.sizes),) or (own < 0).any() or (own >= np.array(self.sizes)).any():

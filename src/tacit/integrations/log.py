@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import ClassVar, Self
 
-from tacit.integrations.published import Told, told
+from tacit.integrations.published import PublishedNumber, told
 from tacit.progress import Event, StageEnded
 
 
-class Log(ABC):
+class ProgressLog(ABC):
     """Give it as `progress=` of any job, in a `with` that closes it; several with `tacit.progress.together`.
 
     exact: tell all numbers, not only those that may be published. The exact ones (losses and clipped shares of training
@@ -31,7 +31,7 @@ class Log(ABC):
         """The log at a place. run: what it is called there."""
 
     @abstractmethod
-    def write(self, numbers: Sequence[Told], when: float) -> None:
+    def write(self, numbers: Sequence[PublishedNumber], when: float) -> None:
         """Keep some numbers. when: seconds since 1970."""
 
     @abstractmethod

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 
 from tacit.errors import InputError
 from tacit.extras import of_extra
-from tacit.integrations.log import Log
-from tacit.integrations.published import Told
+from tacit.integrations.log import ProgressLog
+from tacit.integrations.published import PublishedNumber
 
 PATIENCE = 5.0  # seconds between two messages: a round may take milliseconds, and waits for each
 AT_ONCE = 500  # numbers in a message; a server takes 1,000
@@ -17,7 +17,7 @@ PARAMETERS_AT_ONCE = 100  # as many as a server takes
 RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 
 
-class MLflow(Log):
+class MLflow(ProgressLog):
     """Sends to a run on a tracking server, a new one or the one called `run_id`.
 
     Raises: InputError where the client (extra `mlflow`) is not installed, or the server does not take what is sent.
@@ -69,7 +69,7 @@ class MLflow(Log):
         number = self._client.create_experiment(experiment) if found is None else found.experiment_id
         return str(self._client.create_run(number, run_name=run).info.run_id)
 
-    def write(self, numbers: Sequence[Told], when: float) -> None:
+    def write(self, numbers: Sequence[PublishedNumber], when: float) -> None:
         """Sent together with others, every few seconds."""
         milliseconds = int(when * 1000)
         self._waiting += [self._entities.Metric(each.name, each.value, milliseconds, each.step) for each in numbers]

@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Self
 
 from tacit.errors import InputError
-from tacit.integrations.log import Log
+from tacit.integrations.log import ProgressLog
 from tacit.integrations.mlflow import MLflow
 from tacit.integrations.tensorboard import TensorBoard
 from tacit.progress import Event
 
-LOGS: dict[str, type[Log]] = {each.name: each for each in (TensorBoard, MLflow)}
+LOGS: dict[str, type[ProgressLog]] = {each.name: each for each in (TensorBoard, MLflow)}
 
 
 class Logs:
@@ -29,7 +29,7 @@ class Logs:
             raise InputError("--log-exact says what a log is told, and there is none; give --log too, or drop it.")
         self._waiting = [partial(LOGS[name].open, place, exact=exact, run=run) for name, _, place in named]
         self._stack = ExitStack()
-        self._logs: list[Log] = []
+        self._logs: list[ProgressLog] = []
 
     def __call__(self, event: Event) -> None:
         """Tell them all. They are opened when a job says its first word: one that is refused leaves nothing behind.

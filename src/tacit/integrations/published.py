@@ -23,7 +23,7 @@ PUBLISHED: Mapping[str, frozenset[str]] = {
 _REFUSED = re.compile(r"[^\w./ -]")  # by the tracking servers that are strictest
 
 
-class Told(NamedTuple):
+class PublishedNumber(NamedTuple):
     """A number that is told: `training/epsilon`, its value, after how many steps of its stage."""
 
     name: str
@@ -31,7 +31,7 @@ class Told(NamedTuple):
     step: int
 
 
-def told(event: Event, *, exact: bool) -> Iterator[Told]:
+def told(event: Event, *, exact: bool) -> Iterator[PublishedNumber]:
     """The finite numbers of an event: those that follow from what was released, or all of them.
 
     Numbers that are not finite (the price of rounds without noise) are left out: few tools can draw them.
@@ -47,4 +47,4 @@ def told(event: Event, *, exact: bool) -> Iterator[Told]:
             return
     for name, value in figures.items():
         if math.isfinite(value):
-            yield Told(_REFUSED.sub("_", f"{stage}/{name}"), float(value), step)
+            yield PublishedNumber(_REFUSED.sub("_", f"{stage}/{name}"), float(value), step)

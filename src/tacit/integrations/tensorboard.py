@@ -10,11 +10,11 @@ from typing import ClassVar, Self
 from tacit.errors import InputError
 from tacit.files import as_path
 from tacit.integrations.event_file import event, first_event, record
-from tacit.integrations.log import Log
-from tacit.integrations.published import Told
+from tacit.integrations.log import ProgressLog
+from tacit.integrations.published import PublishedNumber
 
 
-class TensorBoard(Log):
+class TensorBoard(ProgressLog):
     """Writes into a folder, one for each run; a run that goes on later adds a file to it. Nothing need be installed.
 
     Raises: InputError where the place is no folder; OSError where it cannot be written.
@@ -39,7 +39,7 @@ class TensorBoard(Log):
         """Into the folder `run` of the folder at `place`."""
         return cls(Path(place).expanduser() / run, exact=exact)
 
-    def write(self, numbers: Sequence[Told], when: float) -> None:
+    def write(self, numbers: Sequence[PublishedNumber], when: float) -> None:
         """Numbers of one step are one event, which can be read when this returns."""
         for step, each in groupby(numbers, lambda number: number.step):
             self._file.write(record(event([(number.name, number.value) for number in each], step, when)))

@@ -19,12 +19,12 @@ import tomli_w
 from tacit.compute import Hardware
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
 from tacit.jobs.clients_or_devices import asked_again
-from tacit.jobs.count_steps import delta_of, planned_cost, price_of, released_step
+from tacit.jobs.count_steps import cost_of_release, delta_of, planned_cost, released_step
 from tacit.jobs.run_start import begin, key_for, of_this_process
 from tacit.progress import Progress
 from tacit.reports.page import FOR_READERS, ReportFiles
@@ -43,7 +43,7 @@ class AskedRun(ABC, Generic[Known, Released]):
     """What one kind of run has of its own: opened and checked, before anything is written."""
 
     metadata: ClassVar[type[AskingMetadata]]
-    release: ReleasePrice | None  # None: nothing is released
+    release: ReleaseCost | None  # None: nothing is released
 
     @property
     @abstractmethod
@@ -100,7 +100,7 @@ def open_folder(asked: AskedRun[Any, Any], out: Path, population: PathLike | Non
     metadata = asked.metadata(
         **of_this_process(seed), **asked.about_clients(), asked=asked.count, delta=delta_of(asked.release)
     )
-    taken = budget.Asked.of(population, asked.count, planned_cost(asked.release))
+    taken = budget.BudgetRequest.from_options(population, asked.count, planned_cost(asked.release))
     return begin(out, tomli_w.dumps(asked.settings_record(seed)), metadata, key, asked=taken)
 
 
@@ -127,14 +127,14 @@ def carry_out(
                 for place in asked.lines:
                     run.kept(str(place))
             known = asked.every_client(run, hardware, progress)
-        budget.confirm(run)
-        if (price := asked.release) is not None:
+        budget.recheck(run)
+        if (cost := asked.release) is not None:
             asking = collector
             if asking is None:
                 assert known is not None  # of simulated clients everything is
                 asking = asked.simulated(run, known)
-            released = asked.answers(lambda task: released_step(run, price, task, asking))
-        budget.settle(run)
+            released = asked.answers(lambda task: released_step(run, cost, task, asking))
+        budget.commit(run)
         record = {"run": str(run.path), **asked.record(promise_of(run), known, released)}
         stated = statement_of(run).to_record() if run.steps_done else None
         everything = {**record, **asked.drawn(known, released), "statement": stated}
@@ -163,7 +163,7 @@ class BegunWith:
         used = self.metadata.budget
         return {
             "out": self.path,
-            "release": price_of(self.settings),
+            "release": cost_of_release(self.settings),
             "population": None if used is None else used.path,
         }
 

@@ -12,7 +12,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.federation.collector import Answered, Collector
 from tacit.files import PathLike
 from tacit.jobs.devices import RealDevices
@@ -130,11 +130,11 @@ class Devices:
         return "devices"
 
 
-def asked_whom(
+def clients_or_devices(
     data: Cache | PathLike | None,
     split_name: str,
     clients: int,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     collector: Collector | None,
     progress: Progress,
     *,
@@ -157,11 +157,11 @@ def asked_whom(
         )
     if data is not None:
         raise InputError("devices have their own text; leave the cache out, or the collector.")
-    if price is None:
+    if cost is None:
         raise InputError(
             "of devices nothing is known but what is released; give a price (zcdp, epsilon or local_epsilon)."
         )
-    if price.secure_sum is not None:
+    if cost.secure_sum is not None:
         raise InputError("secure_sum is played by a simulation; of devices the collector sums, so leave it out.")
     if clients < 1:
         raise InputError("how many devices are asked is not said; give clients.")
@@ -206,5 +206,5 @@ def asked_again(run: Path, settings: Mapping[str, Any]) -> tuple[str | None, dic
     of devices that answered, or None).
     """
     if "deployment" in settings:
-        return None, {}, AllReleased(run, RealDevices.of(settings, where=f"the settings of '{run}'"))
+        return None, {}, AllReleased(run, RealDevices.from_table(settings, where=f"the settings of '{run}'"))
     return settings["data"]["path"], {"split_name": settings["data"]["split"]}, None

@@ -22,16 +22,16 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
-from tacit.evaluation.counts.histograms import Cells, Histogram, HistogramQuery
+from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
 from tacit.evaluation.counts.release import guarantee_for, release, release_locally
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
 from tacit.randomizers import SubsetSelection
 from tacit.records import from_plain, to_plain
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.runs.budget_book import Cost
 from tacit.statements.ledger import Release, release_from
 
@@ -46,21 +46,21 @@ def model_asked(model: TrainedModel) -> dict[str, str]:
     return {"path": str(model.path.resolve()), "sha256": model.digest}
 
 
-def price_of(settings: Mapping[str, Any]) -> ReleasePrice | None:
+def cost_of_release(settings: Mapping[str, Any]) -> ReleaseCost | None:
     """The price of a release that the settings of a run name."""
-    return from_plain(ReleasePrice, settings["release"]) if "release" in settings else None
+    return from_plain(ReleaseCost, settings["release"]) if "release" in settings else None
 
 
-def delta_of(price: ReleasePrice | None) -> float:
+def delta_of(cost: ReleaseCost | None) -> float:
     """Where the epsilon of a release is given; 0 where there is none, or it needs none."""
-    return 0.0 if price is None or price.local_epsilon is not None else price.delta or 0.0
+    return 0.0 if cost is None or cost.local_epsilon is not None else cost.delta or 0.0
 
 
-def planned_cost(price: ReleasePrice | None) -> Cost | None:
+def planned_cost(release: ReleaseCost | None) -> Cost | None:
     """What a release takes from each client; None where nothing is released."""
-    if price is None:
+    if release is None:
         return None
-    return Cost(zcdp=price.rho) if price.local_epsilon is None else Cost(local_epsilon=price.local_epsilon)
+    return Cost(zcdp=release.rho) if release.local_epsilon is None else Cost(local_epsilon=release.local_epsilon)
 
 
 # -- lines -------------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Lines:
 
 def simulated(
     run: Run,
-    price: ReleasePrice,
+    cost: ReleaseCost,
     answers: Callable[[CountQuestion], Sequence[HistogramQuery]],
     clients: Callable[[CountQuestion], NDArray[np.int64]],
 ) -> SimulatedCollector:
@@ -114,11 +114,11 @@ def simulated(
         answers=answers,
         clients=clients,
         randomness=lambda epsilon, step, queries: _devices(run, queries, epsilon, step),
-        secure=price.secure_sum,
+        secure=cost.secure_sum,
     )
 
 
-def released_step(run: Run, price: ReleasePrice, task: CountQuestion, collector: Collector) -> Mapping[str, Histogram]:
+def released_step(run: Run, cost: ReleaseCost, task: CountQuestion, collector: Collector) -> Mapping[str, Histogram]:
     """The step's release: the one on disk, or a new one, on disk before its ledger row is.
 
     Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
@@ -131,17 +131,19 @@ def released_step(run: Run, price: ReleasePrice, task: CountQuestion, collector:
         released(collector, step)
         return _read_release(path, task.histograms, done[step].digest)
     answered, _ = collector.collect(collector.init(), task, seed=b"")
-    histograms, releases = _release(run, price, task, answered)
+    histograms, releases = _release(run, cost, task, answered)
     content = _release_file(histograms)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
-    run.commit(Step(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=answered.clients)
+    run.commit(
+        StepEntry(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=answered.clients
+    )
     released(collector, step)
     return histograms
 
 
 def _release(
-    run: Run, price: ReleasePrice, task: CountQuestion, answered: Answered
+    run: Run, cost: ReleaseCost, task: CountQuestion, answered: Answered
 ) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
     """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the counts."""
     local, opened = task.local_epsilon, task.opened(answered)
@@ -154,7 +156,7 @@ def _release(
             step=task.step,
             first_user=sum(release_from(each).reports for row in run.steps() for each in row.releases),
         )
-    guarantee = guarantee_for(len(task.histograms), zcdp=price.rho, steps=task.steps)
+    guarantee = guarantee_for(len(task.histograms), zcdp=cost.rho, steps=task.steps)
 
     def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
         return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=task.step)
@@ -191,7 +193,7 @@ def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
     return json.dumps(rows).encode()
 
 
-def _read_release(path: Path, histograms: Mapping[str, Cells], digest: str) -> dict[str, Histogram]:
+def _read_release(path: Path, histograms: Mapping[str, HistogramCells], digest: str) -> dict[str, Histogram]:
     try:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
@@ -201,7 +203,7 @@ def _read_release(path: Path, histograms: Mapping[str, Cells], digest: str) -> d
             )
         rows = json.loads(content)
         return {
-            name: Histogram.of(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
+            name: Histogram.from_cells(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
             for name, cells in histograms.items()
         }
     except (OSError, ValueError, KeyError) as error:

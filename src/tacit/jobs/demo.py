@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import RunError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.records import json_ready
 from tacit.runs import TrainingMetadata
@@ -29,7 +29,7 @@ PROMPTS = ("Return the", "This function", "If the file", "The number of")  # nob
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoResult(Readable):
+class DemoResult(JobResult):
     """Three models of one network, measured on the same clients, on whose text none was trained."""
 
     private: "TrainingResult"  # the released model, with noise

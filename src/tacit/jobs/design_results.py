@@ -11,7 +11,7 @@ from tacit.design.objective import Losses, Objective
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
 from tacit.files import write_whole
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Record, Strategy
 from tacit.records import json_ready
@@ -25,7 +25,7 @@ SHOWN = 8  # numbers of a list that people read
 
 
 @dataclass(frozen=True, kw_only=True)
-class Design(Readable):
+class Design(JobResult):
     """A strategy of a mechanism for a participation, and what it costs.
 
     Where there is none, `refused` says why, and strategy, losses and memory are None. `losses` are of the prefix sums,
@@ -120,7 +120,7 @@ class Design(Readable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustDesign(Readable):
+class RobustDesign(JobResult):
     """One strategy for several participations: in each its loss, and the least loss that is possible there."""
 
     mechanism: str
@@ -166,7 +166,7 @@ class RobustDesign(Readable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MechanismComparison(Readable):
+class MechanismComparison(JobResult):
     """Designs of every mechanism for one participation, the least loss first and those refused last."""
 
     participation: Participation

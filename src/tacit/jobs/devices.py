@@ -36,7 +36,7 @@ class RealDevices:
             )
 
     @classmethod
-    def of(cls, table: Mapping[str, Any], *, where: str) -> Self:
+    def from_table(cls, table: Mapping[str, Any], *, where: str) -> Self:
         """That of a served file, or of a run's settings. Raises: InputError naming the key."""
         from tacit.recipe.deployment_section import DeploymentSection  # recipes load what trains
 
@@ -73,7 +73,7 @@ def check_served(settings: DiscoverySettings) -> None:
         if value is not None:
             raise InputError(
                 f"{name} is of a simulation, and real devices draw from their own operating systems and send their "
-                "reports to a server; drop it. Keepers that open sums alone are [deployment] keepers."
+                "reports to a server; drop it. Decryptors that open sums alone are [deployment] decryptors."
             )
     if settings.resample_users:
         raise InputError("resample_users is of a simulation, and nobody stands for several real devices; drop it.")

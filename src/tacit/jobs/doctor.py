@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute.precision import processor_features
 from tacit.extras import EXTRAS, has_extra
 from tacit.jobs.machine_checks import CHECKS
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, counted, silent
 from tacit.records import to_plain
 from tacit.version import __version__
@@ -54,7 +54,7 @@ class Checked:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Diagnosis(Readable):
+class Diagnosis(JobResult):
     """What a machine has, and what was tried there. Nothing in it is private."""
 
     versions: Mapping[str, str]  # of tacit, Python and the system
@@ -98,8 +98,11 @@ class Diagnosis(Readable):
             *((_named(key), _said(value)) for key, value in self.machine.items()),
             *((check.name, _outcome(check)) for check in self.checks),
         ]
-        verdict = "All that was tried works." if self.healthy else f"{len(self.failed)} of the checks FAIL."
-        return (Table(rows=tuple(rows)), Paragraph(f"{verdict} Nothing here is private: it may go into a bug report."))
+        judgement = "All that was tried works." if self.healthy else f"{len(self.failed)} of the checks FAIL."
+        return (
+            Table(rows=tuple(rows)),
+            Paragraph(f"{judgement} Nothing here is private: it may go into a bug report."),
+        )
 
 
 def doctor(*, progress: Progress = silent) -> Diagnosis:

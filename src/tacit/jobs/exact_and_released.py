@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.errors import InputError
 from tacit.jobs.account.run import RunAccount, account_run
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.records import json_ready
 from tacit.reports.page import ReportFiles
 from tacit.runs import Run
@@ -21,7 +21,7 @@ def known_exactly(record: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExactAndReleased(Readable):
+class ExactAndReleased(JobResult):
     """What a run found: exactly, which only a simulation can know, and as it was released; never mixed."""
 
     run: Run

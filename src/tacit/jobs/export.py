@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tacit.errors import InputError, RunError, of_type
 from tacit.extras import of_extra
 from tacit.files import PathLike, as_path, check_folder
-from tacit.jobs.opening import opened
+from tacit.jobs.open_run import opened
 from tacit.jobs.phone_models import TRIGRAM
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
@@ -30,7 +30,7 @@ PRIVATE_WORDS = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Export(Readable):
+class Export(JobResult):
     """A folder with a model as keyboards load it."""
 
     exported: Exported

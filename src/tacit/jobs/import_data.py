@@ -5,7 +5,16 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from tacit.data import Cache, Manifest, Source, TableOf, VocabularyChoice, VocabularyRecord, build_cache, open_source
+from tacit.data import (
+    Cache,
+    CacheManifest,
+    Source,
+    TableOf,
+    VocabularyChoice,
+    VocabularyRecord,
+    build_cache,
+    open_source,
+)
 from tacit.data.batches import holds_rows
 from tacit.data.clients import SPLITS, split_of
 from tacit.data.manuals import manuals
@@ -95,7 +104,7 @@ def import_data(
     return cache
 
 
-def _warnings(place: Path, before: Manifest | None, made: Manifest) -> Iterator[Warned]:
+def _warnings(place: Path, before: CacheManifest | None, made: CacheManifest) -> Iterator[Warned]:
     """What the new cache replaced, whether it has clients to learn from, and whether its words are theirs."""
     if before is not None and before.files != made.files:
         yield Warned(
@@ -127,7 +136,7 @@ def _warnings(place: Path, before: Manifest | None, made: Manifest) -> Iterator[
         )
 
 
-def _there(place: Path) -> Manifest | None:
+def _there(place: Path) -> CacheManifest | None:
     """What the cache at the place says of itself; None where there is none, or one that is damaged."""
     try:
         return Cache.open(place).manifest

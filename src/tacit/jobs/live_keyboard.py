@@ -51,7 +51,7 @@ def live_keyboard(
     progress(StageBegan(STAGE, opening=DECODER if wait else ""))
     # Of a keyboard with real keys, which are hit in the middle.
     touch = TouchModel(layout=LAYOUTS[layout], offset_x=0.0, offset_y=0.0)
-    decoder = Decoder(Lexicon.of(phone.vocabulary.words, LAYOUTS[layout]), touch)
+    decoder = Decoder(Lexicon.from_words(phone.vocabulary.words, LAYOUTS[layout]), touch)
     alone = ThreadPoolExecutor(1, thread_name_prefix="decoder")
     coming = alone.submit(_prepared, decoder)
     alone.shutdown(wait=wait)

@@ -11,7 +11,7 @@ import tomli_w
 from tacit.compute import Hardware
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
@@ -29,7 +29,7 @@ PASSAGE = 200  # sentences of a held-out passage that are looked at
 
 
 @dataclass(frozen=True, kw_only=True)
-class PretrainingResult(Readable):
+class PretrainingResult(JobResult):
     """A finished pre-training, read from its folder."""
 
     run: Run
@@ -198,7 +198,7 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.jobs.run_start import same_cache
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.networks.language_model import Parameters, model_of, next_word_loss
-    from tacit.runs import Metric
+    from tacit.runs import MetricEntry
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
@@ -232,7 +232,9 @@ def _train(run: Run, progress: Progress) -> None:
     run.keep_files("model")
     at = trained.evaluations.index(best_of(trained.evaluations))
     worth = metrics(trained.model)
-    run.record_metrics([Metric(step=at, split="validation", name=name, value=value) for name, value in worth.items()])
+    run.record_metrics(
+        [MetricEntry(step=at, split="validation", name=name, value=value) for name, value in worth.items()]
+    )
     run.finish()
 
 

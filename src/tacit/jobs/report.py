@@ -8,8 +8,8 @@ from contextlib import ExitStack
 from tacit.errors import InputError
 from tacit.federation.kinds import KINDS, loaded
 from tacit.files import PathLike, as_path, check_folder
-from tacit.jobs.opening import opened
-from tacit.reports.comparison import MOST, Comparison, comparison
+from tacit.jobs.open_run import opened
+from tacit.reports.comparison import MOST, RunComparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.page import SIMULATION, ReportFiles, write_files
 from tacit.reports.record_files import Records, read_records, understood, write_run
@@ -40,7 +40,7 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
         return files
 
 
-def compare(*runs: Run | PathLike, out: PathLike | None = None) -> Comparison:
+def compare(*runs: Run | PathLike, out: PathLike | None = None) -> RunComparison:
     """Runs that train, side by side: accuracy at equal rounds, the price, what differs, and a figure of all curves.
 
     The first is compared with. The figure is written into `out` (left out: the first one's `simulation`, for accuracies

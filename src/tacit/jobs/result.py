@@ -8,7 +8,7 @@ if TYPE_CHECKING:  # an account needs no pages
     from tacit.reports.blocks import Block
 
 
-class Readable(ABC):
+class JobResult(ABC):
     """A result that `print` and a notebook show as the command does; `repr` is what it is made of."""
 
     @abstractmethod

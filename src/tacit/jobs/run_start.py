@@ -10,7 +10,7 @@ from typing import Any
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.files import PathLike, check_folder
-from tacit.jobs.account.budget import Asked, entered, refuse_another
+from tacit.jobs.account.budget import BudgetRequest, refuse_another, reserved
 from tacit.jobs.opened_cache import open_cache
 from tacit.progress import Progress, silent
 from tacit.records import first_difference
@@ -88,14 +88,14 @@ def key_for(seed: int | None) -> bytes:
     return fresh_key() if seed is None else key_from_seed(seed)
 
 
-def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, asked: Asked | None = None) -> Run:
+def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, asked: BudgetRequest | None = None) -> Run:
     """A new run folder, or the one at `out` where it has the same settings.
 
     asked: what it takes of which population; None: it names none. Raises: RunError where `out` was begun with other
     settings, naming the first that differs, or is another thing; BudgetError where the population's budget is spent.
     """
     if not (out / "run.db").is_file():
-        return entered(asked, out, metadata, lambda known: Run.create(out, settings, known, key))
+        return reserved(asked, out, metadata, lambda known: Run.create(out, settings, known, key))
     run = Run.open(out)
     try:
         refuse_others(run, metadata.kind, settings)

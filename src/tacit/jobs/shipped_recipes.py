@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.plan.new_recipe import write_recipe
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 
 if TYPE_CHECKING:
     from tacit.reports.blocks import Block
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShippedRecipe(Readable):
+class ShippedRecipe(JobResult):
     """One of them, as it is written."""
 
     name: str
@@ -50,7 +50,7 @@ class ShippedRecipe(Readable):
 
 
 @dataclass(frozen=True)
-class ShippedRecipes(Readable):
+class ShippedRecipes(JobResult):
     """All of them, in the order of names."""
 
     recipes: tuple[ShippedRecipe, ...]

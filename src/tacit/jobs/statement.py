@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path
-from tacit.jobs.opening import opened
+from tacit.jobs.open_run import opened
 from tacit.records import strict_json, visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
@@ -46,7 +46,7 @@ class Verification:
     promise: str | None = None
 
     def __repr__(self) -> str:
-        return f"Verification({self.verdict!r})"
+        return f"Verification({self.judgement!r})"
 
     @property
     def holds(self) -> bool:
@@ -59,7 +59,7 @@ class Verification:
         return tuple(line for line in self.lines if not line.holds)
 
     @property
-    def verdict(self) -> str:
+    def judgement(self) -> str:
         """All of it in a sentence."""
         if self.holds:
             if self.promise is not None:
@@ -93,16 +93,16 @@ class Verification:
         }
 
     def __str__(self) -> str:
-        """The verdict, and a line for each that fails."""
-        return "\n".join([self.verdict, *(visible(f"FAIL {line.name}: {line.complaint}") for line in self.failed)])
+        """The judgement, and a line for each that fails."""
+        return "\n".join([self.judgement, *(visible(f"FAIL {line.name}: {line.complaint}") for line in self.failed)])
 
     def _repr_html_(self) -> str:
-        """The verdict and the lines that fail, as a notebook shows it."""
+        """The judgement and the lines that fail, as a notebook shows it."""
         rows = "".join(
             f"<tr><td><code>{html.escape(line.name)}</code></td><td>{html.escape(line.complaint or '')}</td></tr>"
             for line in self.failed
         )
-        return f"<p>{self.verdict}</p>" + (f"<table>{rows}</table>" if rows else "")
+        return f"<p>{self.judgement}</p>" + (f"<table>{rows}</table>" if rows else "")
 
 
 def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.records import json_ready
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ SUGGESTED = 3  # as many as a keyboard's strip shows
 
 
 @dataclass(frozen=True, kw_only=True)
-class Suggestions(Readable):
+class Suggestions(JobResult):
     """The likeliest next words after each prompt, the likeliest first."""
 
     model: str  # the path it was loaded from

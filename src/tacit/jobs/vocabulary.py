@@ -17,7 +17,7 @@ from tacit.text.words import is_placeholder, marked, pieces
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOut:
+class HeldOutChange:
     """What the learned words change for clients whose text the run never saw: shares of everything they typed."""
 
     split: str
@@ -35,7 +35,7 @@ class Extension:
     path: Path | None  # where it was saved
     added: int
     not_words: int
-    held_out: HeldOut | None
+    held_out: HeldOutChange | None
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit vocab extend --json` prints."""
@@ -158,9 +158,9 @@ def _origin(run: Run, old: Vocabulary) -> Provenance:
     return Provenance(kind=kind, description=f"{old.provenance.description}; and {how_discovered(run)}")
 
 
-def _held_out(data: str, old: Vocabulary, new: Vocabulary, split: str, progress: Progress) -> HeldOut:
+def _held_out(data: str, old: Vocabulary, new: Vocabulary, split: str, progress: Progress) -> HeldOutChange:
     typed = typed_by(data, old, split=split, progress=progress)
-    return HeldOut(
+    return HeldOutChange(
         split=split,
         clients=typed.clients,
         words_typed=int(typed.typed.sum()),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.keyboard.decoder import Candidate, Context, Decoder, Taps
+from tacit.keyboard.decoder import Context, Decoder, Taps, WordCandidate
 from tacit.keyboard.suggest import Scores, TypingSession
 from tacit.keyboard.touch import Points
 from tacit.text.vocabulary import OOV
@@ -31,7 +31,7 @@ class Correction(NamedTuple):
     text: str  # what stands in the text now
     letters: str  # what the taps hit
     kept: bool  # whether the letters were left as they are, as a word that the lexicon lacks
-    candidates: tuple[Candidate, ...]  # words of the lexicon, best first
+    candidates: tuple[WordCandidate, ...]  # words of the lexicon, best first
 
 
 def at_space(
@@ -70,7 +70,7 @@ def _as_new_word(decoder: Decoder, taps: Taps, unknown: float) -> float:
 
 def worth_showing(
     decoder: Decoder, points: Points, language: Scores | Context, k: int = CANDIDATES
-) -> tuple[Candidate, ...]:
+) -> tuple[WordCandidate, ...]:
     """The words of a strip above these taps (m, 2), m >= 1: at most k, best first, perhaps none.
 
     Shown are words that begin with the very letters that were hit, and others only where they are likelier than the

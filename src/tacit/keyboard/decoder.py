@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.errors import InputError, of_type
-from tacit.keyboard.decoder_loops import NOTHING, Ids, Reals, best_words, look_ahead
+from tacit.keyboard.decoder_loops import NOTHING, FloatArray, Ids, best_words, look_ahead
 from tacit.keyboard.lexicon import LONGEST, Lexicon
 from tacit.keyboard.touch import Points, TouchModel
 
@@ -31,7 +31,7 @@ BEAM, MARGIN = 50, 14.0
 LANGUAGE_WEIGHT = 1.0
 
 
-class Candidate(NamedTuple):
+class WordCandidate(NamedTuple):
     """A word that may have been meant."""
 
     word: str
@@ -44,15 +44,15 @@ class Candidate(NamedTuple):
 class Context(NamedTuple):
     """What comes next by some model; `Decoder.context` makes it."""
 
-    log_probabilities: Reals  # (V,)
-    ahead: Reals  # (nodes of the trie,) the weighted ln p of the likeliest word that a prefix leads to
+    log_probabilities: FloatArray  # (V,)
+    ahead: FloatArray  # (nodes of the trie,) the weighted ln p of the likeliest word that a prefix leads to
 
 
 class Taps(NamedTuple):
     """What the touch model says of some taps; `Decoder.taps` makes it."""
 
     points: Points  # (m, 2)
-    densities: Reals  # (m, K) ln of the density of each, if it was meant for each key
+    densities: FloatArray  # (m, K) ln of the density of each, if it was meant for each key
     letters: str  # whose keys were hit
 
     def first(self, count: int) -> "Taps":
@@ -118,7 +118,7 @@ class Decoder:
         """Compiles the loops, or loads what was compiled by an earlier process: before anybody waits for a word."""
         self.decode(self.touch.means[:1], np.zeros(self.lexicon.size, np.float32), 1)
 
-    def decode(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
+    def decode(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[WordCandidate, ...]:
         """The k best whole words for the taps (m, 2), best first; fewer where fewer are in reach, none for no taps.
 
         points: the taps, or the `taps` made of them.
@@ -127,7 +127,9 @@ class Decoder:
         """
         return self._found(points, language, k, whole=True)
 
-    def completions(self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3) -> tuple[Candidate, ...]:
+    def completions(
+        self, points: ArrayLike | Taps, language: ArrayLike | Context, k: int = 3
+    ) -> tuple[WordCandidate, ...]:
         """The k best words that begin with these taps (m, 2), whole ones among them; for no taps the likeliest words.
 
         Otherwise as `decode`.
@@ -139,7 +141,9 @@ class Decoder:
         keys = self.lexicon.layout.keys
         return "".join([keys[key] for key in self.lexicon.layout.nearest(points).tolist()])
 
-    def rescored(self, candidates: Sequence[Candidate], log_probabilities: Sequence[float]) -> tuple[Candidate, ...]:
+    def rescored(
+        self, candidates: Sequence[WordCandidate], log_probabilities: Sequence[float]
+    ) -> tuple[WordCandidate, ...]:
         """The same candidates by another model's ln p of each, best first."""
         again = [
             each._replace(language=language, score=each.spatial + self._weighted(language))
@@ -149,7 +153,7 @@ class Decoder:
 
     def _found(
         self, points: ArrayLike | Taps, given: ArrayLike | Context, k: int, *, whole: bool
-    ) -> tuple[Candidate, ...]:
+    ) -> tuple[WordCandidate, ...]:
         of_type("k", k, int)
         if k < 1:
             raise InputError(f"k={k} candidates cannot be shown; ask for 1 or more.")
@@ -167,9 +171,9 @@ class Decoder:
         )
         return tuple(self._candidate(*each, language) for each in zip(ids.tolist(), spatial.tolist(), strict=True))
 
-    def _candidate(self, id: int, spatial: float, language: Reals) -> Candidate:
+    def _candidate(self, id: int, spatial: float, language: FloatArray) -> WordCandidate:
         lnp = float(language[id])
-        return Candidate(self.lexicon.word_of(id), id, spatial, lnp, spatial + self._weighted(lnp))
+        return WordCandidate(self.lexicon.word_of(id), id, spatial, lnp, spatial + self._weighted(lnp))
 
     def _weighted(self, lnp: float) -> float:
         return self.language_weight * lnp if self.language_weight else 0.0  # impossible words too
@@ -190,10 +194,10 @@ def _checked(points: ArrayLike) -> Points:
 class _Room(threading.local):
     """The arrays that a search works in, one pair for each thread: making them anew costs as much as a search."""
 
-    scores: Reals = np.zeros((3, 0), np.float32)
+    scores: FloatArray = np.zeros((3, 0), np.float32)
     reached: Ids = np.zeros((3, 0), np.int32)
 
-    def arrays(self, nodes: int) -> tuple[Reals, Ids]:
+    def arrays(self, nodes: int) -> tuple[FloatArray, Ids]:
         if self.scores.shape[1] < nodes:
             self.scores = np.full((3, nodes), NOTHING, np.float32)
             self.reached = np.zeros((3, nodes), np.int32)

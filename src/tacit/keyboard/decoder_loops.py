@@ -19,12 +19,12 @@ inlined = compiled_with(inline="always")
 NOTHING = -math.inf
 HALVINGS = 16  # of the range of scores, to find where the beam ends; numpy.partition takes five seconds to compile
 
-Reals = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 Ids = NDArray[np.int32]
 
 
 @compiled
-def look_ahead(language: Reals, weight: float, ids: Ids, ends: Ids, parents: Ids) -> Reals:
+def look_ahead(language: FloatArray, weight: float, ids: Ids, ends: Ids, parents: Ids) -> FloatArray:
     """(N,) weight * ln p of the likeliest word in the subtrie of each node; empty where an entry is no ln p.
 
     One pass: every node comes after its parent. max() without a condition around it compiles to no jump, of which half
@@ -49,16 +49,16 @@ def _weighted(weight: float, lnp: float) -> float:
 
 @compiled
 def best_words(
-    densities: Reals,
-    ahead: Reals,
-    language: Reals,
+    densities: FloatArray,
+    ahead: FloatArray,
+    language: FloatArray,
     weight: float,
     trie: Any,
     moves: Any,
     limits: Any,
-    scores: Reals,
+    scores: FloatArray,
     reached: Ids,
-) -> tuple[NDArray[np.int64], Reals]:
+) -> tuple[NDArray[np.int64], FloatArray]:
     """(ids, spatial scores) of the k best words for the taps, of which (m, K) densities are given.
 
     limits: the beam, the margin, k, and whether words end with the taps or go on. `scores` (3, >= N) is NOTHING
@@ -84,7 +84,14 @@ def best_words(
 
 @compiled
 def _search(
-    densities: Reals, ahead: Reals, trie: Any, moves: Any, beam: int, margin: float, scores: Reals, reached: Ids
+    densities: FloatArray,
+    ahead: FloatArray,
+    trie: Any,
+    moves: Any,
+    beam: int,
+    margin: float,
+    scores: FloatArray,
+    reached: Ids,
 ) -> NDArray[np.int64]:
     """How many nodes were reached in each of three layers: hypotheses by all taps but one or two, and by all.
 
@@ -116,7 +123,7 @@ def _search(
 
 
 @inlined
-def _highest(density: Reals) -> float:
+def _highest(density: FloatArray) -> float:
     """Of all keys; max() minds NaN, and takes half a second to compile."""
     most: float = density[0]
     for each in density[1:]:
@@ -127,7 +134,7 @@ def _highest(density: Reals) -> float:
 
 @inlined
 def _type(
-    node: int, score: float, density: Reals, trie: Any, moves: Any, to: Any, count: int, floor: float
+    node: int, score: float, density: FloatArray, trie: Any, moves: Any, to: Any, count: int, floor: float
 ) -> tuple[int, float]:
     """By one more tap: each letter that may follow, or none."""
     keys, children, _, _ = trie
@@ -140,7 +147,7 @@ def _type(
 
 @inlined
 def _skip(
-    node: int, score: float, density: Reals, peak: float, trie: Any, to: Any, count: int, floor: float
+    node: int, score: float, density: FloatArray, peak: float, trie: Any, to: Any, count: int, floor: float
 ) -> tuple[int, float]:
     """By one more tap: the next but one letter. peak: of the density."""
     keys, children, _, _ = trie
@@ -155,7 +162,15 @@ def _skip(
 
 @inlined
 def _swap(
-    node: int, score: float, before: Reals, peak: float, density: Reals, trie: Any, to: Any, count: int, floor: float
+    node: int,
+    score: float,
+    before: FloatArray,
+    peak: float,
+    density: FloatArray,
+    trie: Any,
+    to: Any,
+    count: int,
+    floor: float,
 ) -> tuple[int, float]:
     """By the last two taps: the next but one letter and then the next. peak: of the density of the first."""
     keys, children, _, _ = trie
@@ -184,7 +199,7 @@ def _reach(node: int, score: float, to: Any, count: int, floor: float) -> tuple[
 
 
 @inlined
-def _pruned(scores: Reals, reached: Ids, count: int, ahead: Reals, beam: int) -> int:
+def _pruned(scores: FloatArray, reached: Ids, count: int, ahead: FloatArray, beam: int) -> int:
     """How many stay of the nodes that were reached: the best `beam` and their near equals, moved to the front."""
     if count <= beam:
         return count
@@ -218,7 +233,14 @@ def _pruned(scores: Reals, reached: Ids, count: int, ahead: Reals, beam: int) ->
 
 @compiled
 def _whole_words(
-    scores: Reals, reached: Ids, weight: float, language: Reals, ahead: Reals, trie: Any, omitted: float, found: Any
+    scores: FloatArray,
+    reached: Ids,
+    weight: float,
+    language: FloatArray,
+    ahead: FloatArray,
+    trie: Any,
+    omitted: float,
+    found: Any,
 ) -> int:
     """How many words that end where a hypothesis stands, or a letter later, are found; the best of them."""
     _, children, _, _ = trie
@@ -234,7 +256,7 @@ def _whole_words(
 
 @compiled
 def _longer_words(
-    scores: Reals, reached: Ids, weight: float, language: Reals, ahead: Reals, trie: Any, found: Any
+    scores: FloatArray, reached: Ids, weight: float, language: FloatArray, ahead: FloatArray, trie: Any, found: Any
 ) -> int:
     """How many words in the subtries of the hypotheses are found; the best of them, what cannot win left out."""
     keys, children, _, _ = trie
@@ -254,7 +276,7 @@ def _longer_words(
 
 
 @compiled
-def _insert_all(node: int, score: float, weight: float, language: Reals, trie: Any, found: Any, count: int) -> int:
+def _insert_all(node: int, score: float, weight: float, language: FloatArray, trie: Any, found: Any, count: int) -> int:
     """The words of a node take their places among the best (ids, spatial scores, totals); how many of those there are.
 
     A word that is there already stays where its score is the better one. Of equal totals the smaller id comes first.

@@ -37,7 +37,7 @@ HEADS, CONTEXTS, FOLLOWERS = 3_000, 4, 8  # words with bigrams, each asked in so
 _HEADER = re.compile(r"dictionary=[^:]+(:[^=]+=[^:]+)*")  # what makedict knows the format by
 _LOCALE = re.compile(r"[a-z]{2,3}(_[A-Za-z0-9]{2,8})*")
 
-Reals = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 class Entry(NamedTuple):
@@ -171,7 +171,7 @@ def asked_of(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[
 class _Places:
     """Places of text that a model wrote: what came next there, and for each word some places where it comes."""
 
-    def __init__(self, reader: Reader, states: list[Any], expected: Reals, drawn: NDArray[np.int32]) -> None:
+    def __init__(self, reader: Reader, states: list[Any], expected: FloatArray, drawn: NDArray[np.int32]) -> None:
         self._reader, self._states = reader, states
         self.expected = expected  # (V,) the sum over the places of the probability that the id comes next
         self._drawn = drawn  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
@@ -198,18 +198,18 @@ class _Places:
             (state, scores), written = (begun, 0) if ended else (reader.step(state, token), written + 1)
         return cls(reader, states, expected, drawn)
 
-    def after(self, head: int) -> Reals:
+    def after(self, head: int) -> FloatArray:
         """(V,) how often each id comes after this word, but for a factor."""
         places, often = np.unique(self._drawn[:, head], return_counts=True)
         sums = [
             count * _chances(self._reader.step(self._states[place], head)[1])
             for place, count in zip(places.tolist(), often.tolist(), strict=True)
         ]
-        total: Reals = np.sum(sums, axis=0)
+        total: FloatArray = np.sum(sums, axis=0)
         return total
 
 
-def _chances(scores: Scores) -> Reals:
+def _chances(scores: Scores) -> FloatArray:
     """(V,) the probability of each id to come next; padding and beginnings never do."""
     powers = np.array(scores, np.float64)
     powers[[PAD, BOS]] = -np.inf
@@ -217,14 +217,14 @@ def _chances(scores: Scores) -> Reals:
     if not np.isfinite(highest):
         raise InputError("the model's scores are no finite numbers, so it has no dictionary; train it again.")
     powers = np.exp(powers - highest)
-    chances: Reals = powers / powers.sum()
+    chances: FloatArray = powers / powers.sum()
     return chances
 
 
-def _log_shares(weights: ArrayLike) -> Reals:
+def _log_shares(weights: ArrayLike) -> FloatArray:
     """(V,) ln of each id's share of the words, known or not: the end of a sentence is none, and may be all there is."""
     powers = np.array(weights, np.float64)
     powers[EOS] = 0.0
     with np.errstate(divide="ignore"):
-        shares: Reals = np.log(powers / (powers.sum() or 1.0))
+        shares: FloatArray = np.log(powers / (powers.sum() or 1.0))
     return shares

@@ -26,7 +26,7 @@ from tacit.keyboard.exported import (
     Exported,
     ExportedFile,
     ExportedWords,
-    Manifest,
+    ExportManifest,
     Promise,
     load_exported,
 )
@@ -143,9 +143,9 @@ def _written(path: Path, content: bytes) -> ExportedFile:
     return ExportedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
 
 
-def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> Manifest:
+def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> ExportManifest:
     model = asked.model
-    return Manifest(
+    return ExportManifest(
         tacit=__version__,
         model=model.digest,
         run=run,
@@ -153,7 +153,7 @@ def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | No
         parameters=parameter_count(model.network),
         quantization=asked.quantize,
         opset=OPSET,
-        vocabulary=ExportedWords.of(model.vocabulary),
+        vocabulary=ExportedWords.from_vocabulary(model.vocabulary),
         privacy=asked.privacy,
         files=files,
     )

@@ -41,7 +41,7 @@ class ExportedWords:
     provenance: Provenance
 
     @classmethod
-    def of(cls, words: Vocabulary) -> Self:
+    def from_vocabulary(cls, words: Vocabulary) -> Self:
         """What a manifest says of a vocabulary."""
         return cls(sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance)
 
@@ -69,7 +69,7 @@ class Promise:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Manifest:
+class ExportManifest:
     """Everything that an export says of itself."""
 
     schema: ClassVar[str] = SCHEMA
@@ -97,7 +97,7 @@ class Exported:
     """A folder that `tacit export` wrote."""
 
     folder: Path
-    manifest: Manifest
+    manifest: ExportManifest
     digest: str  # SHA-256 of the manifest, which has those of all files
 
     def file(self, name: str) -> Path:
@@ -124,7 +124,7 @@ class Exported:
     def vocabulary(self) -> Vocabulary:
         """Its words. Raises: as `file`, and InputError where they are not those of the manifest."""
         words = Vocabulary.load(self.file(WORDS))
-        if ExportedWords.of(words) != self.manifest.vocabulary:
+        if ExportedWords.from_vocabulary(words) != self.manifest.vocabulary:
             raise InputError(f"'{self.folder / WORDS}' has other words than {MANIFEST} says; export the model again.")
         return words
 
@@ -182,7 +182,7 @@ def load_exported(path: PathLike) -> Exported:
             f"the model again, or install the tacit that wrote it ({record.get('tacit')})."
         )
     said = {name: value for name, value in record.items() if name not in ("schema", "version")}
-    manifest = from_plain(Manifest, said, where=f"{folder / MANIFEST}")
+    manifest = from_plain(ExportManifest, said, where=f"{folder / MANIFEST}")
     strange = [name for name in manifest.files if Path(name).name != name or name in NO_FILES or "\0" in name]
     if strange:
         raise InputError(f"'{folder / MANIFEST}' names the file {strange[0]!r}, which no export has; export it again.")

@@ -38,7 +38,7 @@ class Lexicon:
     ends: Ids  # (typable words,) where each of `ids` ends
 
     @classmethod
-    def of(cls, words: Sequence[str], layout: KeyboardLayout, *, first_id: int = SPECIALS) -> Self:
+    def from_words(cls, words: Sequence[str], layout: KeyboardLayout, *, first_id: int = SPECIALS) -> Self:
         """The words of a vocabulary, in its order: words[i] has the id first_id + i, by default the vocabulary's.
 
         Raises: InputError where there are no words, a word needs more than LONGEST taps, or most of the words cannot be
@@ -84,7 +84,7 @@ class Lexicon:
         """
         of_type("words", words, list, tuple)
         known = set(self.words)
-        return type(self).of(
+        return type(self).from_words(
             [*self.words, *(word for word in dict.fromkeys(words) if word not in known)],
             self.layout,
             first_id=self.first_id,

@@ -42,7 +42,7 @@ class OnnxReader:
         self.vocabulary: int = shapes["log_probabilities"][1]  # V, the ids that it knows
 
     @classmethod
-    def of(cls, exported: Exported, *, threads: int = 1) -> "OnnxReader":
+    def from_export(cls, exported: Exported, *, threads: int = 1) -> "OnnxReader":
         """The reader of an exported model.
 
         threads: of ONNX Runtime; a word is too little work for several. Raises: InputError where a file is not the one
@@ -88,7 +88,7 @@ class OnnxReader:
 
 
 def _opened(exported: Exported, threads: int) -> OnnxReader:
-    return OnnxReader.of(exported, threads=threads)
+    return OnnxReader.from_export(exported, threads=threads)
 
 
 class OnnxScorer:
@@ -100,7 +100,7 @@ class OnnxScorer:
         self._names = [each.name for each in session.get_outputs()]
 
     @classmethod
-    def of(cls, exported: Exported, *, threads: int = 1) -> "OnnxScorer":
+    def from_export(cls, exported: Exported, *, threads: int = 1) -> "OnnxScorer":
         """The scorer of an exported model. Raises: as `OnnxReader.of`."""
         return cls(session_of(exported, SCORE, threads=threads))
 
@@ -131,7 +131,7 @@ def _is_step(session: Any) -> bool:
 def exported_phone_model(path: PathLike) -> PhoneModel:
     """What `tacit export` wrote, as a phone holds it. Raises: InputError as `load_exported` and `OnnxReader.of`."""
     exported = load_exported(path)
-    reader, vocabulary = OnnxReader.of(exported), exported.vocabulary()
+    reader, vocabulary = OnnxReader.from_export(exported), exported.vocabulary()
     if reader.vocabulary != vocabulary.size:
         raise InputError(
             f"the files of '{exported.folder}' do not belong together: the graph knows {reader.vocabulary:,} ids, and "

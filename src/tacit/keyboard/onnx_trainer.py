@@ -14,7 +14,7 @@ from tacit.keyboard.exported import TRAIN, Exported
 from tacit.keyboard.onnx_session import session_of
 from tacit.networks.model_files import WEIGHTS
 
-Reals = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 GIVEN = ("sentences", "learning_rate")  # the inputs that are no parameters
 
 
@@ -27,7 +27,7 @@ class OnnxTrainer:
         self._shapes = {each.name: tuple(each.shape) for each in session.get_inputs() if each.name not in GIVEN}
 
     @classmethod
-    def of(cls, exported: Exported, *, threads: int = 1, keeps: bool = True) -> "OnnxTrainer":
+    def from_export(cls, exported: Exported, *, threads: int = 1, keeps: bool = True) -> "OnnxTrainer":
         """The trainer of an exported model. keeps: memory between steps. Raises: as `OnnxReader.of`."""
         return cls(session_of(exported, TRAIN, threads=threads, keeps=keeps))
 
@@ -36,7 +36,7 @@ class OnnxTrainer:
         """Of the parameters, by name, in the order in which a vector of all has them."""
         return self._shapes
 
-    def begin(self, exported: Exported) -> dict[str, Reals]:
+    def begin(self, exported: Exported) -> dict[str, FloatArray]:
         """The parameters that were exported, by name. Raises: InputError where they are another network's."""
         try:
             weights = load(exported.read(WEIGHTS))
@@ -47,8 +47,8 @@ class OnnxTrainer:
         return self._checked({name: weights[name] for name in self._shapes if name in weights})
 
     def descend(
-        self, parameters: Mapping[str, Reals], sentences: NDArray[np.integer[Any]], learning_rate: float
-    ) -> tuple[dict[str, Reals], float]:
+        self, parameters: Mapping[str, FloatArray], sentences: NDArray[np.integer[Any]], learning_rate: float
+    ) -> tuple[dict[str, FloatArray], float]:
         """The parameters after one step, and the mean loss before it in nats a target.
 
         sentences: padded, (B, L+1), each BOS, words, EOS, then PAD. Raises: InputError where parameters or ids are not
@@ -73,7 +73,7 @@ class OnnxTrainer:
             raise wrong from error
         return dict(zip(self._shapes, after, strict=True)), float(loss)
 
-    def _checked(self, parameters: Mapping[str, Reals]) -> dict[str, Reals]:
+    def _checked(self, parameters: Mapping[str, FloatArray]) -> dict[str, FloatArray]:
         found = {name: tuple(np.shape(value)) for name, value in parameters.items()}
         if found != self._shapes:
             odd = next(name for name in {**self._shapes, **found} if found.get(name) != self._shapes.get(name))

@@ -18,7 +18,7 @@ from tacit.networks.on_device import HeldModel, Scored
 from tacit.text.vocabulary import EOS, SPECIALS
 
 Ids = NDArray[np.int32]
-Reals = NDArray[np.float32]
+FloatArray = NDArray[np.float32]
 
 # A product and a sum may become one instruction; nothing else may be reordered or assumed.
 compiled = compiled_with(fastmath={"contract"}, error_model="numpy")
@@ -69,7 +69,7 @@ def _places(scored: Scored, cache: UserCache, mixes: Sequence[Mix]) -> list[Plac
 
 
 @compiled
-def places_by(values: Reals, targets: Ids) -> tuple[Ids, NDArray[np.bool_]]:
+def places_by(values: FloatArray, targets: Ids) -> tuple[Ids, NDArray[np.bool_]]:
     """(how many words come before each target (N,), whether no token does) by values (N, V)."""
     ranks, firsts = np.empty(len(targets), np.int32), np.empty(len(targets), np.bool_)
     for n in range(len(targets)):
@@ -79,7 +79,7 @@ def places_by(values: Reals, targets: Ids) -> tuple[Ids, NDArray[np.bool_]]:
 
 @compiled
 def places_mixed(
-    shares: Reals,
+    shares: FloatArray,
     logs: NDArray[np.float64],
     before: Ids,
     targets: Ids,
@@ -107,7 +107,7 @@ def places_mixed(
 
 
 @compiled
-def place(values: Reals, target: int) -> tuple[int, bool]:
+def place(values: FloatArray, target: int) -> tuple[int, bool]:
     """(how many words come before `target`, whether no token that may come next does); of equals the smaller id."""
     mine, before = values[target], 0
     for v in range(SPECIALS, target):

@@ -105,7 +105,7 @@ class TypingSession:
         """
         self._reader = reader
         self._vocabulary = vocabulary
-        self._own = user_words if isinstance(user_words, UserWords) else UserWords.of(user_words, vocabulary)
+        self._own = user_words if isinstance(user_words, UserWords) else UserWords.from_counts(user_words, vocabulary)
         self._begin()
 
     def commit(self, text: str) -> None:

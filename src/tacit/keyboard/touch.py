@@ -14,12 +14,13 @@ A word is typed letter by letter, with the probabilities of its `TouchModel`:
 
 | what | value | source |
 | --- | --- | --- |
-| letters wrong without decoding | 8.5% | 8 to 9%: Azenkot & Zhai, MobileHCI 2012, at second hand: we read its abstract alone. Beside it: 38.4% of words wrong, Fowler et al., CHI 2015, abstract |
+| letters wrong without decoding | 8.5% | 8 to 9%: Azenkot & Zhai, MobileHCI 2012, at second hand: we read its abstract
+alone. Beside it: 38.4% of words wrong, Fowler et al., CHI 2015, abstract |
 | offset | 0.08 each way | "pronounced and consistent touch offsets": Azenkot & Zhai, abstract; the size is assumed |
 | omission, transposition, doubling, stray | 0.6, 0.3, 0.3, 0.2% | assumed: most slips are substitutions |
 | deviation | 0.26 | what remains: solved for the first row (tests/keyboard/test_touch.py), alike in both directions |
 | height of a row | 1.35 | Android's own keyboard: four rows in 205.6 dp, ten keys in 360 to 393 dp |
-"""  # noqa: E501 - a table
+"""
 
 import math
 import unicodedata

@@ -47,7 +47,7 @@ class UserCache(NamedTuple):
     shares: NDArray[np.float32]  # (n,) c(v w) / (c(v) + T(v))
 
     @classmethod
-    def of(cls, sentences: Ids, vocabulary: int) -> "UserCache":
+    def from_sentences(cls, sentences: Ids, vocabulary: int) -> "UserCache":
         """Of padded sentences (S, L+1), each BOS, words, EOS, then PAD."""
         there = sentences[:, 1:] != PAD
         before, words = sentences[:, :-1][there].astype(np.int64), sentences[:, 1:][there]

@@ -27,7 +27,7 @@ class UserWords:
     others: float  # the share of all other unknown words
 
     @classmethod
-    def of(cls, counts: Mapping[str, int], vocabulary: Vocabulary) -> Self:
+    def from_counts(cls, counts: Mapping[str, int], vocabulary: Vocabulary) -> Self:
         """Of how often each word was typed; those that the vocabulary has keep the model's probability.
 
         Raises: InputError for what is no single word, and for a count that is not positive.

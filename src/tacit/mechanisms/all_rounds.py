@@ -1,4 +1,4 @@
-"""A stream's noise as integers in a basis that changes every round: what a keeper adds to a secure sum.
+"""A stream's noise as integers in a basis that changes every round: what a decryptor adds to a secure sum.
 
 Secure sums are of integers, of vectors that a public orthogonal matrix R of the round has turned. So the noise of the
 round, N = w Z + rest, is turned and rounded too. Its freshest seed is drawn in the round's basis, Z' = R Z, which is as
@@ -23,7 +23,7 @@ from tacit.mechanisms.step_cpu import released
 from tacit.mechanisms.stream import NoiseState, NoiseStream
 from tacit.privacy.strategy import BandedInverse, Strategy
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -33,18 +33,20 @@ PURPOSE = "noise of a keeper"
 class Basis(NamedTuple):
     """An orthonormal basis that everybody knows: vectors (d,) float64 are turned into it, and back."""
 
-    turn: Callable[[Reals], Reals]
-    back: Callable[[Reals], Reals]
+    turn: Callable[[FloatArray], FloatArray]
+    back: Callable[[FloatArray], FloatArray]
 
 
 def carrying_stream(strategy: Strategy) -> NoiseStream:
-    """The stream of a strategy that draws no seeds again, as keepers need it: what it would draw again it carries."""
+    """The stream of a strategy that draws no seeds again, as decryptors need it: what it would draw again it
+    carries.
+    """
     if isinstance(strategy, BandedInverse):
         return BandedInverseStream(strategy, draws_again=False)
     return stream_for(strategy)
 
 
-def whole_noise(
+def noise_of_all_rounds(
     stream: NoiseStream, state: NoiseState, *, stddev: float, key: bytes, bound_to: bytes, basis: Basis
 ) -> tuple[Integers, NoiseState]:
     """stddev * the noise of round `state.round`, turned and rounded to integers (d,), and the state after it.
@@ -78,7 +80,7 @@ def whole_noise(
     return integers.astype(np.int64), after._replace(keys=_kept(of_round))
 
 
-def whole_again(
+def all_rounds_replayed(
     stream: NoiseStream, state: NoiseState, keys: npt.NDArray[np.uint8], bases: Sequence[Basis]
 ) -> NoiseState:
     """The state after rounds that were played from `state` on: what `whole_noise` gave back after them, to the bit.
@@ -92,7 +94,7 @@ def whole_again(
     return state
 
 
-def _seeds(stream: NoiseStream, state: NoiseState, of_round: RoundKey, basis: Basis) -> list[Reals]:
+def _seeds(stream: NoiseStream, state: NoiseState, of_round: RoundKey, basis: Basis) -> list[FloatArray]:
     """The seeds of round `state.round` in the model's own basis: drawn in the round's, and turned back."""
     own, dimension = stream.seeds_in(int(state.round)), state.buffers.shape[1]
     return [basis.back(turned) for turned in standard_normal_seeds(of_round.seeds, own, dimension)]
@@ -116,7 +118,7 @@ def largest_deviation(stream: NoiseStream, rounds: int) -> float:
     return longest
 
 
-def _unit(ones: Sequence[int], size: int) -> Reals:
+def _unit(ones: Sequence[int], size: int) -> FloatArray:
     """Unit vectors (len(ones), size)."""
     vectors = np.zeros((len(ones), size))
     vectors[np.arange(len(ones)), list(ones)] = 1.0
@@ -124,8 +126,9 @@ def _unit(ones: Sequence[int], size: int) -> Reals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeeperStream:
-    """One keeper's noise for vectors of `dimension` integers, seeds having deviation `stddev`; its key is in its state.
+class DecryptorNoiseStream:
+    """One decryptor's noise for vectors of `dimension` integers, seeds having deviation `stddev`; its key is in its
+    state.
 
     What it carries is a mapping of arrays, secret, which whoever holds it keeps on disk.
     """
@@ -139,12 +142,16 @@ class KeeperStream:
         return {**self.stream.init(self.dimension)._asdict(), "key": np.frombuffer(fresh_key(), np.uint8)}
 
     def draw(
-        self, carried: Arrays, about: bytes, turn: Callable[[Reals], Reals], back: Callable[[Reals], Reals]
+        self,
+        carried: Arrays,
+        about: bytes,
+        turn: Callable[[FloatArray], FloatArray],
+        back: Callable[[FloatArray], FloatArray],
     ) -> tuple[Integers, Arrays]:
         """The next round's integers (dimension,), in the basis of `turn`, and what is carried on. See `whole_noise`."""
         buffers = np.array(carried["buffers"])  # a copy: what was carried stays as it is
         state = NoiseState(round=carried["round"], buffers=buffers, keys=carried["keys"])
-        integers, after = whole_noise(
+        integers, after = noise_of_all_rounds(
             self.stream,
             state,
             stddev=self.stddev,

@@ -11,21 +11,21 @@ import numpy.typing as npt
 
 from tacit.compiled import compiled
 
-Reals: TypeAlias = npt.NDArray[np.float64]
+FloatArray: TypeAlias = npt.NDArray[np.float64]
 Carried: TypeAlias = npt.NDArray[Any]  # float64 or float32
 
 STRETCH = 512  # columns: 4 kB of a row
 
 
 @compiled
-def add_scaled(total: Reals, row: Carried, weight: float) -> None:
+def add_scaled(total: FloatArray, row: Carried, weight: float) -> None:
     """total += weight * row."""
     for index in range(total.size):
         total[index] += weight * np.float64(row[index])
 
 
 @compiled
-def add_rows(total: Reals, buffers: Carried, start: int, weights: Reals) -> None:
+def add_rows(total: FloatArray, buffers: Carried, start: int, weights: FloatArray) -> None:
     """total += weights @ buffers in columns from `start` on, row after row; rows without weight are not read.
 
     A few thousand bytes of each row at a time: the sum stays in the innermost cache.
@@ -39,7 +39,7 @@ def add_rows(total: Reals, buffers: Carried, start: int, weights: Reals) -> None
 
 
 @compiled
-def fade(buffer: Carried, noise: Reals, rate: float) -> None:
+def fade(buffer: Carried, noise: FloatArray, rate: float) -> None:
     """buffer += noise - rate * buffer."""
     for index in range(buffer.size):
         before = np.float64(buffer[index])
@@ -48,7 +48,14 @@ def fade(buffer: Carried, noise: Reals, rate: float) -> None:
 
 @compiled
 def decay_on(
-    fresh: Reals, weight: float, rest: Reals, buffers: Carried, start: int, weights: Reals, rates: Reals, noise: Reals
+    fresh: FloatArray,
+    weight: float,
+    rest: FloatArray,
+    buffers: Carried,
+    start: int,
+    weights: FloatArray,
+    rates: FloatArray,
+    noise: FloatArray,
 ) -> None:
     """rest += weights @ buffers; noise = weight * fresh + rest; then buffers += noise - rates * buffers.
 

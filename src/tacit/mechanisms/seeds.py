@@ -36,7 +36,7 @@ def each_block(run: Callable[[int], None], dimension: int) -> None:
         list(pool.map(run, blocks))
 
 
-class _Words:
+class _RandomWords:
     """Uniform 64-bit words of AES-128 in counter mode: counter words (use, vector, running), 32, 32 and 64 bits."""
 
     def __init__(self, key: bytes, use: int, vector: int, first: int, size: int) -> None:
@@ -85,7 +85,7 @@ class SeedVector:
 
     def further(self, index: int) -> Callable[[], int]:
         """Gives, each time that it is called, 64 bits more of the place of number `index`."""
-        words = _Words(self.key, FURTHER, self.vector, index << 16, 2)
+        words = _RandomWords(self.key, FURTHER, self.vector, index << 16, 2)
 
         def more() -> int:
             return int(words.take()[0])
@@ -98,8 +98,8 @@ class SeedBlock:
 
     def __init__(self, seed: SeedVector, block: int) -> None:
         self._seed = seed
-        self._words = _Words(seed.key, WORDS, seed.vector, block * BLOCK // 2, PIECE)
-        self._spares = _Words(seed.key, SPARES, seed.vector, block * BLOCK, SPARE)
+        self._words = _RandomWords(seed.key, WORDS, seed.vector, block * BLOCK // 2, PIECE)
+        self._spares = _RandomWords(seed.key, SPARES, seed.vector, block * BLOCK, SPARE)
         self._spare, self._used = self._spares.take(), 0
         self._at, self._strips = np.empty((2, PIECE), np.intp)
         self._outside = 0

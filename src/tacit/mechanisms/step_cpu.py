@@ -17,13 +17,13 @@ from tacit.mechanisms.loops import add_rows, add_scaled, decay_on
 from tacit.mechanisms.seeds import BLOCK, PIECE, SeedVector, each_block
 from tacit.mechanisms.step import Decay, Keep, NoiseStep
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Carried = npt.NDArray[Any]  # float64 or float32
 
 LINE = 64  # bytes: arrays that begin on a cache line go to JAX without a copy
 
 
-def noise_of(step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[Reals]) -> Reals:
+def noise_of(step: NoiseStep, own: int, buffers: Carried, seeds: Sequence[FloatArray]) -> FloatArray:
     """The noise of a round (d,), from seeds (d,) of which the first `own` are the round's; buffers change in place."""
     result, fresh = np.empty(buffers.shape[1], np.float64), step.fresh(own)
 
@@ -85,8 +85,8 @@ def _pieces(block: int, dimension: int) -> Iterator[slice]:
 
 
 def _carry_on(
-    step: NoiseStep, fresh: int, buffers: Carried, rows: Sequence[Reals], piece: slice, scratch: Reals
-) -> Reals:
+    step: NoiseStep, fresh: int, buffers: Carried, rows: Sequence[FloatArray], piece: slice, scratch: FloatArray
+) -> FloatArray:
     """The noise of a piece but for its `fresh` seed; the buffers move on."""
     size = piece.stop - piece.start
     rest, noise, kept = scratch[0, :size], scratch[1, :size], scratch[2, :size]
@@ -110,13 +110,13 @@ def _carry_on(
     return rest
 
 
-def _add_seeds(total: Reals, rows: Sequence[Reals], weights: Sequence[float]) -> None:
+def _add_seeds(total: FloatArray, rows: Sequence[FloatArray], weights: Sequence[float]) -> None:
     for row, weight in zip(rows, weights, strict=False):  # weights left out are zero
         if weight:
             add_scaled(total, row, weight)
 
 
-def _whole(weight: float, fresh: Reals, rest: Reals, out: Reals) -> None:
+def _whole(weight: float, fresh: FloatArray, rest: FloatArray, out: FloatArray) -> None:
     """out = weight * fresh + rest."""
     np.add(np.multiply(fresh, weight, out=out), rest, out=out)
 

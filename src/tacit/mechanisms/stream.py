@@ -23,7 +23,7 @@ from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.step_cpu import noise_of, released
 from tacit.privacy.strategy import Strategy
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 
 class NoiseState(NamedTuple):
@@ -83,7 +83,7 @@ class NoiseStream(ABC):
             np.zeros((0, ROUND_KEY_BYTES), np.uint8),
         )
 
-    def next(self, state: NoiseState, seeds: npt.ArrayLike) -> tuple[Reals, NoiseState]:
+    def next(self, state: NoiseState, seeds: npt.ArrayLike) -> tuple[FloatArray, NoiseState]:
         """The noise (d,) float64 of round `state.round` in the residual form, and the state after it.
 
         seeds: standard normal, (rows, d) with the `seeds_in` rows of each of `rounds_drawn`; another shape raises
@@ -123,7 +123,7 @@ class NoiseStream(ABC):
         noisy, after = self._played(state, keys, summed, stddev)
         return jax.device_put(noisy, may_alias=True), after  # nobody writes to it any more
 
-    def again(self, state: NoiseState, keys: npt.NDArray[np.uint8]) -> NoiseState:
+    def replayed(self, state: NoiseState, keys: npt.NDArray[np.uint8]) -> NoiseState:
         """The state after rounds that were played from `state` on: what `add_noise` gave back after them, to the bit.
 
         keys: (rounds, 32), those rounds' keys, the last first. What is carried follows from seeds alone, whatever they

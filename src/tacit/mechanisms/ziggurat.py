@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tacit.compiled import compiled
 
 Words = npt.NDArray[np.uint64]
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Places = npt.NDArray[np.intp]
 
 STRIPS = 256
@@ -31,7 +31,7 @@ SLAB = math.log(2.0) / EDGE  # the tail is cut so that the bell falls by half fr
 NEEDED = 3  # spare words that the next attempt may take
 
 
-def _edges() -> Reals:
+def _edges() -> FloatArray:
     """x_0 ... x_256: x_0 is the width of a rectangle of height f(x_1) that is as large as strip 0."""
     bell = math.exp(-0.5 * EDGE * EDGE)
     area = EDGE * bell + TAIL * math.sqrt(2.0 * math.pi)
@@ -49,7 +49,7 @@ RISE = np.exp(-0.5 * EDGES[1:] ** 2) - FLOOR
 
 
 @compiled
-def place(words: Words, numbers: Reals, at: Places, strips: Places) -> int:
+def place(words: Words, numbers: FloatArray, at: Places, strips: Places) -> int:
     """Each word's place in its strip; how many are not under the bell for certain, where and in which strip."""
     outside = 0
     for index in range(numbers.size):
@@ -67,7 +67,7 @@ def place(words: Words, numbers: Reals, at: Places, strips: Places) -> int:
 
 @compiled
 def settle(
-    words: Words, numbers: Reals, at: Places, strips: Places, first: int, outside: int, spare: Words, used: int
+    words: Words, numbers: FloatArray, at: Places, strips: Places, first: int, outside: int, spare: Words, used: int
 ) -> tuple[int, int]:
     """What becomes of the places that are not under the bell for certain, from the `first` of them on.
 

@@ -3,8 +3,8 @@
 A `LanguageModel` is the settings of a network, a frozen dataclass, with pure functions of its parameters: how they
 begin, and which scores they give. This file has the loss and the step of SGD of any of them, from the scores alone. A
 network that knows a faster way says so by a method more (`HasLoss`, `HasSgdStep`, `on_device.HasOnDeviceTraining`), and
-the generic function is the slow twin that a test holds it against. JAX is loaded by what computes: a device asks which
-network a name is, and how large, without it.
+the generic function is the slow reference that a test holds it against. JAX is loaded by what computes: a device asks
+which network a name is, and how large, without it.
 
 Shapes, once for the whole file: B sentences, L predicted words of each, V words in the vocabulary. Sentences are
 (B, L+1) integers, each BOS, words, EOS, then PAD.

@@ -1,7 +1,7 @@
 """A model in the hands of one device: fine-tuned on its text, and asked for the scores of each word (see `ranking`).
 
 `held(network, parameters)` gives it for any network: by a way of the network's own where it has one
-(`HasOnDeviceTraining`, which computes no padding, say), else by `Padded`, its slow twin.
+(`HasOnDeviceTraining`, which computes no padding, say), else by `Padded`, its slow reference.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -20,7 +20,7 @@ from tacit.text.vocabulary import PAD
 Ids = NDArray[np.int32]
 
 
-class Step(NamedTuple):
+class SgdStep(NamedTuple):
     """How one step of SGD is taken."""
 
     learns: Collection[str]  # names of the parameters that move; the others stay as they are
@@ -61,7 +61,7 @@ class HeldModel(Protocol):
         """What `descend` may write into while it works on one of these batches; for one thread at a time."""
         ...
 
-    def descend(self, batch: Any, start: Self, step: Step, memory: Any) -> float:
+    def descend(self, batch: Any, start: Self, step: SgdStep, memory: Any) -> float:
         """One step down the mean cross-entropy of a batch, in place; the loss before it. start: where it began."""
         ...
 
@@ -126,7 +126,7 @@ class Padded:
     def memory(self, batches: Sequence[PaddedBatch]) -> None:
         """See HeldModel: the compiler's own."""
 
-    def descend(self, batch: PaddedBatch, start: "Padded", step: Step, memory: None) -> float:
+    def descend(self, batch: PaddedBatch, start: "Padded", step: SgdStep, memory: None) -> float:
         """See HeldModel."""
         moves = _step(self.network, frozenset(step.learns))
         self.parameters, loss = moves(

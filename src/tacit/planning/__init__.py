@@ -4,14 +4,14 @@ from a target, and the seven steps from a scenario to a plan (arXiv:2305.18465, 
 
 from tacit.design.catalogue import mechanism_named
 from tacit.planning.clients import Clients
-from tacit.planning.scenario import ParticipationCost, Plan, Scenario, Utility
+from tacit.planning.scenario import AccountedPlan, ParticipationCost, Scenario, Utility
 from tacit.planning.targets import Goal, report_goal_for, rounds_for, timer_for
 
 __all__ = [
+    "AccountedPlan",
     "Clients",
     "Goal",
     "ParticipationCost",
-    "Plan",
     "Scenario",
     "Utility",
     "mechanism_named",

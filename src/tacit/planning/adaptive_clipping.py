@@ -9,15 +9,16 @@ from tacit.privacy.gaussian import noise_multiplier_for
 from tacit.privacy.strategy import Tree
 
 BITS_PER_REPORT = 20  # the noise on the count of clipped updates is m/20 (arXiv:2305.18465, Algorithm 1)
-WITHOUT_KEEPERS = (
-    "Keepers add noise to updates, and a clip norm that adapts needs a count with noise of its own, which they do not "
+WITHOUT_DECRYPTORS = (
+    "Decryptors add noise to updates, and a clip norm that adapts needs a count with noise of its own, which they do "
+    "not "
     "give: find the norm without them, in trials whose noise the server adds (`tacit tune`)."
 )
 FIRST_RESTART, RESTART_EVERY = 128, 1024  # rounds at which the clip norm is renewed there
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaptivePrice:
+class AdaptiveClippingCost:
     """What adapting the clip norm takes with a tree that begins afresh, at one zCDP (arXiv:2305.18465, Algorithm 1).
 
     `noise_multiplier` is that of updates and counts together; of it `update_noise_multiplier` remains on the updates
@@ -32,7 +33,7 @@ class AdaptivePrice:
     noisier: float | None
 
     @classmethod
-    def of(cls, scenario: Scenario, report_goal: int, zcdp: float) -> "AdaptivePrice":
+    def from_scenario(cls, scenario: Scenario, report_goal: int, zcdp: float) -> "AdaptiveClippingCost":
         """With the restarts and the noise on the count that the paper uses, and its estimate of the prefix sums."""
         restarts = tuple(range(FIRST_RESTART, scenario.rounds, RESTART_EVERY))
         afresh = Mechanism.fixed("tree-variance-reduced", Tree(restarts=restarts, variance_reduced=True))

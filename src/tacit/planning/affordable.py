@@ -1,7 +1,7 @@
 """Which epsilon a population affords: the noise at which a network still learns, from the most reports it can give.
 
 More reports make the noise of the mean smaller and a client's visits more: among report goals the one is taken whose
-noise against the signal is least at equal zCDP. An estimate by `outlook`, with clients that come in turn.
+noise against the signal is least at equal zCDP. An estimate by `noise_forecast`, with clients that come in turn.
 """
 
 import math
@@ -13,7 +13,7 @@ from tacit.design.mechanism import Mechanism
 from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.planning.clients import Clients
-from tacit.planning.noise_forecast import GOOD, MOMENTUM, PARAMETERS, STEP, Outlook
+from tacit.planning.noise_forecast import GOOD, MOMENTUM, PARAMETERS, STEP, NoiseForecast
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon, zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
@@ -26,7 +26,7 @@ REFERENCE = 0.5  # zCDP at which report goals are compared; which one is best do
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
+class PlannedTraining:
     """What is to be trained: so many rounds of a network whose clipped updates carry it `step` a round, see `Outlook`.
 
     step: the server's learning rate / (1 - momentum) * the clip norm. server: what it makes of the means, at its
@@ -48,24 +48,24 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True)
 class Affordable:
-    """What a population affords at its best report goal; `outlook` is that at the zCDP `REFERENCE`."""
+    """What a population affords at its best report goal; `noise_forecast` is that at the zCDP `REFERENCE`."""
 
     clients: Clients
     delta: float
-    outlook: Outlook
+    noise_forecast: NoiseForecast
 
     @property
     def report_goal(self) -> int:
         """The reports of a round with the least noise against the signal."""
-        return self.outlook.report_goal
+        return self.noise_forecast.report_goal
 
     def epsilon_for(self, share: float) -> float:
         """The epsilon at which this share of the accuracy without noise is expected to be kept."""
-        return epsilon(self.outlook.zcdp_for(share), self.delta)
+        return epsilon(self.noise_forecast.zcdp_for(share), self.delta)
 
-    def at(self, epsilon: float) -> Outlook:
-        """The outlook at this epsilon."""
-        guarantee = self.outlook.guarantee
+    def at_epsilon(self, epsilon: float) -> NoiseForecast:
+        """The noise forecast at this epsilon."""
+        guarantee = self.noise_forecast.guarantee
         assert guarantee.strategy is not None  # by `affordable`
         quieter = Guarantee.for_zcdp(
             zcdp_for_epsilon(epsilon, self.delta),
@@ -73,7 +73,7 @@ class Affordable:
             strategy=guarantee.strategy,
             clip_norm=guarantee.clip_norm,
         )
-        return replace(self.outlook, guarantee=quieter)
+        return replace(self.noise_forecast, guarantee=quieter)
 
     @property
     def works(self) -> float:
@@ -82,7 +82,12 @@ class Affordable:
 
 
 def affordable(
-    clients: Clients, training: Training, mechanism: Mechanism, *, most: int | None = None, delta: float | None = None
+    clients: Clients,
+    training: PlannedTraining,
+    mechanism: Mechanism,
+    *,
+    most: int | None = None,
+    delta: float | None = None,
 ) -> Affordable:
     """With at most `most` reports a round; delta: left out, that of so many devices.
 
@@ -93,10 +98,12 @@ def affordable(
         raise InputError("the separation follows from the report goal here; leave out min_separation and timer_hours.")
     if most is not None and most < 1:
         raise InputError(f"a report goal of at most {most} is none; give at least 1.")
-    tried = [_outlook(clients, training, mechanism, goal) for goal in _report_goals(clients, training.rounds, most)]
+    tried = [
+        _noise_forecast(clients, training, mechanism, goal) for goal in _report_goals(clients, training.rounds, most)
+    ]
     best = min(tried, key=lambda each: each.ratio)
     found = default_delta(clients.devices) if delta is None else delta
-    return Affordable(clients=clients, delta=found, outlook=best)
+    return Affordable(clients=clients, delta=found, noise_forecast=best)
 
 
 def _report_goals(clients: Clients, rounds: int, most: int | None) -> list[int]:
@@ -113,7 +120,9 @@ def _separations(rounds: int) -> Iterator[int]:
     yield rounds
 
 
-def _outlook(clients: Clients, training: Training, mechanism: Mechanism, report_goal: int) -> Outlook:
+def _noise_forecast(
+    clients: Clients, training: PlannedTraining, mechanism: Mechanism, report_goal: int
+) -> NoiseForecast:
     participation = clients.participation(training.rounds, report_goal)
     strategy = mechanism.strategy(participation, "rms")
     sensitivity = losses(strategy, participation).sensitivity
@@ -123,7 +132,7 @@ def _outlook(clients: Clients, training: Training, mechanism: Mechanism, report_
         clip_norm=1.0,
         noise_multiplier=sensitivity / math.sqrt(2 * REFERENCE),
     )
-    return Outlook(
+    return NoiseForecast(
         guarantee=guarantee,
         report_goal=report_goal,
         learning_rate=training.step * (1 - training.server.momentum),  # at clip norm 1

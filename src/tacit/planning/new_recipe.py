@@ -69,7 +69,7 @@ class Corpus:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Proposal:
+class RecipeProposal:
     """A recipe, why each value is what it is, and what is expected of it."""
 
     recipe: Recipe
@@ -93,7 +93,7 @@ class Proposal:
     @property
     def gains(self) -> tuple[float, float]:
         """What is gained on the accuracy of the public model that it begins from: where the clients' text is like its,
-        and where it is not; once it was four times the latter (`outlook.FARTHEST`).
+        and where it is not; once it was four times the latter (`noise_forecast.FARTHEST`).
         """
         return _gains(self.shape)
 
@@ -142,12 +142,12 @@ class Proposal:
         return (
             f"Expected: {self.prospect}. {self.loss:.0%} is lost of what these clients would teach without privacy, as",
             f"far as small runs tell: the model learns {self.shape.learnt:.0%} of what there is to learn and keeps "
-            f"{self.shape.kept:.0%} of that.",
+            f"{self.shape.share_kept:.0%} of that.",
         )
 
 
 def _gains(shape: RunShape) -> tuple[float, float]:
-    low, high = (way.learnt(shape.progress) / way.start * shape.kept - 1 for way in (FROM_ALIKE, FROM_UNLIKE))
+    low, high = (way.learnt(shape.progress) / way.start * shape.share_kept - 1 for way in (FROM_ALIKE, FROM_UNLIKE))
     return low, high
 
 
@@ -171,7 +171,7 @@ def propose(
     size: Callable[[ModelSection], int],
     delta: float | None = None,
     first: ModelSection | None = None,
-) -> Proposal:
+) -> RecipeProposal:
     """The recipe for these clients at this epsilon.
 
     size: how many parameters the network of a section has. delta: left out, that of so many clients. first: the section
@@ -199,7 +199,7 @@ def propose(
     recipe = Recipe.model_validate({"name": name, **sections, "model": network.section})
     reasons = {**{key: reason for key, (_, reason) in told.items()}, **network.reasons}
     reasons |= {"data.cache": "as given", "privacy.mechanism.name": best.why(), **_of_mechanism(best)}
-    return Proposal(
+    return RecipeProposal(
         recipe=recipe,
         reasons=reasons,
         epsilon=epsilon,

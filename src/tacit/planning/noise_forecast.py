@@ -7,8 +7,8 @@ The noise is that in one weight of the model, its standard deviation as root mea
 with the rms error of the server's models (`design/losses.py`): what its momentum and cooldown make of the mechanism's
 noise, and what training leaves of that. `reach` is how far a round of clipped updates that agree carries the model; a
 model that noise has moved is pulled back by PULL of that, a round and a unit that it is off, so slow noise is repaired
-and fast noise is not. What a network bears was measured (docs/results/outlook.md): a little less with more parameters
-d, since each word's score sums more of them:
+and fast noise is not. What a network bears was measured (docs/results/noise_forecast.md): a little less with more
+parameters d, since each word's score sums more of them:
 
     ratio = noise / SCALE * (d / 80,000)^SIZE
     share of the accuracy without noise that is kept = exp(-ratio / 5 - ratio^4)
@@ -35,9 +35,9 @@ from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.strategy import Strategy
 
-Verdict = Literal["works", "costly", "cannot work"]
+Judgement = Literal["works", "costly", "cannot work"]
 
-PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/outlook.md, as the curve itself
+PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/noise_forecast.md, as the curve itself
 OF_PUBLIC = 0.3
 OF_SUMS, OF_PUBLIC_SUMS, HOLD = 0.75, 0.5, 0.2  # of the noise of prefix sums; more is borne with longer steps
 STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there
@@ -85,7 +85,7 @@ def errors_of_models(strategy: Strategy, server: Workload, rounds: int, reach: f
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outlook:
+class NoiseForecast:
     """The noise of a run against its signal.
 
     guarantee: of the model updates, whose clip norm and noise multiplier these are. server: what it makes of the means,
@@ -128,7 +128,7 @@ class Outlook:
         return self.noise / scale * math.pow(self.parameters / PARAMETERS, SIZE)
 
     @property
-    def kept(self) -> float:
+    def share_kept(self) -> float:
         """The share of the accuracy without noise that is expected to be kept."""
         return share_kept(self.ratio)
 
@@ -138,11 +138,11 @@ class Outlook:
         return share_kept(self.ratio * FACTOR), share_kept(self.ratio / FACTOR)
 
     @property
-    def verdict(self) -> Verdict:
+    def judgement(self) -> Judgement:
         """Whether the noise leaves a model: only where not even the upper end of the interval does, it cannot work."""
         if self.interval[1] < LEAST:
             return "cannot work"
-        return "works" if self.kept >= self.good else "costly"
+        return "works" if self.share_kept >= self.good else "costly"
 
     @property
     def good(self) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError, ParticipationError
-from tacit.planning.scenario import Plan, Scenario
+from tacit.planning.scenario import AccountedPlan, Scenario
 from tacit.planning.simulated_runs import Simulate, SimulatedRun, counting_on, timers_worth_trying
 from tacit.planning.targets import Goal, Reached, noise_for
 from tacit.privacy.participation import Participation
@@ -35,15 +35,15 @@ class Production:
     scenario: Scenario
     simulated: SimulatedRun
     tried: tuple[SimulatedRun, ...]
-    fed: int | None
+    largest_feasible: int | None
     exhausted: bool
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AccountedPlan:
         """Mechanism, report goal, guarantee."""
         return self.reached.plan
 
-    def others_at_this_noise(self, mechanisms: Sequence[Mechanism]) -> tuple[Plan, ...]:
+    def others_at_this_noise(self, mechanisms: Sequence[Mechanism]) -> tuple[AccountedPlan, ...]:
         """Plans of the other mechanisms among these, with the same participation and the same noise on the mean."""
         goal, noisier = self.plan.report_goal, self.reached.noisier
         quiet = [self.scenario.plan(each, goal) for each in mechanisms if each.name != self.plan.mechanism.name]
@@ -84,15 +84,17 @@ def production_plan(
     if not mechanisms:
         raise InputError("no mechanism to choose from; give one.")
     reachable = scenario.clients.reachable
-    largest = reachable if goal.most is None else min(goal.most, reachable)
+    largest = reachable if goal.max_goal is None else min(goal.max_goal, reachable)
     if largest < 1:
-        raise InputError(f"a report goal of at most {goal.most} is none; give at least 1.")
+        raise InputError(f"a report goal of at most {goal.max_goal} is none; give at least 1.")
     search = _Search(scenario, mechanisms, goal, simulate, timer_hours, progress)
     first, correction = 1, _Correction()
     fed: int | None = None
     for left in reversed(range(CHECKS)):
         found = search.least(first, largest, correction)
-        largest, fed = (largest, fed) if found.fed is None else (found.fed, found.fed)
+        largest, fed = (
+            (largest, fed) if found.largest_feasible is None else (found.largest_feasible, found.largest_feasible)
+        )
         run = found.run
         seen = (check or simulate)(run.report_goal, run.timer_hours)
         if seen is None:  # fewer reports, by a step
@@ -106,7 +108,7 @@ def production_plan(
                 scenario=counted_on,
                 simulated=seen,
                 tried=tuple(search.tried),
-                fed=fed,
+                largest_feasible=fed,
                 exhausted=found.exhausted,
             )
         correction, first = correction.learned(run, seen), grid_above(search.needed(seen, reached))
@@ -155,7 +157,7 @@ class _Found:
     """
 
     run: SimulatedRun
-    fed: int | None
+    largest_feasible: int | None
     exhausted: bool
 
 
@@ -183,7 +185,7 @@ class _Search:
                 self.progress(StageEnded(SEARCHING))
                 return _Found(seen, None, exhausted=report_goal >= largest)
             report_goal = min(grid_above(self.needed(seen, reached)), largest)
-        found = self._largest_fed(report_goal, correction)
+        found = self._largest_feasible(report_goal, correction)
         self.progress(StageEnded(SEARCHING))
         return found
 
@@ -223,7 +225,7 @@ class _Search:
         self.tried.append(correction.of(seen))
         return self.tried[-1]
 
-    def _largest_fed(self, too_many: int, correction: _Correction) -> _Found:
+    def _largest_feasible(self, too_many: int, correction: _Correction) -> _Found:
         """Below `too_many`, which do not end in time, the run that takes the least noise; ParticipationError if none.
 
         Reports that cost separation, and force a shorter timer, are not always worth it.
@@ -240,7 +242,9 @@ class _Search:
         least_noise = min(self.tried, key=lambda each: self.settled(each)[0].noisier)
         return _Found(least_noise, least, exhausted=True)
 
-    def _plan(self, report_goal: int, participation: Participation, speed: float | None) -> tuple[Plan, Scenario]:
+    def _plan(
+        self, report_goal: int, participation: Participation, speed: float | None
+    ) -> tuple[AccountedPlan, Scenario]:
         """Of least zCDP among the mechanisms, all at the same utility."""
         scenario = counting_on(self.scenario, participation, speed)
         plans = (scenario.plan(each, report_goal) for each in self.mechanisms)

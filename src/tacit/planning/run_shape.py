@@ -7,7 +7,7 @@ for four or more participations up to 32 rounds apart; one participation costs 1
 may be many and small, as learning wants them, and what is left to decide is how far the model goes: the further, the
 more it learns and the more noise it takes with it. `progress` is that distance, in clip norms. What is learnt after so
 much progress was measured without noise (docs/results/first-hour.md), and what noise leaves of it as well
-(docs/results/outlook.md); the progress taken is the one with the largest product.
+(docs/results/noise_forecast.md); the progress taken is the one with the largest product.
 """
 
 import math
@@ -59,7 +59,7 @@ class Learning:
         """A share between 0 and 1: start + (1 - start) / (1 + (half / progress)^power)."""
         return self.start + (1 - self.start) / (1 + math.pow(self.half / progress, self.power))
 
-    def kept(self, noise: float, carried: float) -> float:
+    def share_kept(self, noise: float, carried: float) -> float:
         """The share that so much noise in a weight leaves, where a round carries the model so many clip norms."""
         borne = self.scale * math.pow(carried / STEP, self.hold) / math.pow(self.parameters / PARAMETERS, SIZE)
         return share_kept(noise / borne)
@@ -75,7 +75,7 @@ class RunShape:
     progress: float  # in clip norms
     noise: float  # in a weight of the model, estimated with the mechanism "square-root"
     learnt: float  # the share of what there is to learn without noise
-    kept: float  # the share of that which the noise leaves
+    share_kept: float  # the share of that which the noise leaves
     learning: Learning
 
     @property
@@ -86,7 +86,7 @@ class RunShape:
     @property
     def expected(self) -> float:
         """The share of what there is to learn that the model is expected to end with."""
-        return self.learnt * self.kept
+        return self.learnt * self.share_kept
 
     def learning_rate(self, clip_norm: float) -> float:
         """Of the server, to two digits: what makes the progress."""
@@ -138,7 +138,7 @@ def _with_progress(clients: int, rounds: int, goal: int, separation: int, zcdp: 
             progress=float(progress),
             noise=float(noise * progress),
             learnt=learning.learnt(float(progress)),
-            kept=learning.kept(float(noise * progress), float(progress / rounds)),
+            share_kept=learning.share_kept(float(noise * progress), float(progress / rounds)),
             learning=learning,
         )
         for progress in tried

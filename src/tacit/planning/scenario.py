@@ -51,7 +51,7 @@ class Utility:
             raise InputError(f"report_goal={self.report_goal} is below 1; give that of the run that bore the noise.")
 
     @classmethod
-    def of(
+    def from_scenario(
         cls, mechanism: str, *, noise_multiplier: float = 7.0, report_goal: int = 6500, objective: Objective = "rms"
     ) -> "Utility":
         """The utility that a mechanism of the catalogue, by its name, showed."""
@@ -100,7 +100,7 @@ class ParticipationCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class AccountedPlan:
     """A run with everything settled. `noise_of_mean` is in clip norms; `speed` in rounds a day, if known."""
 
     mechanism: Mechanism
@@ -182,7 +182,7 @@ class Scenario:
         """Who may come how often, at this report goal."""
         return self.clients.participation(self.rounds, report_goal)
 
-    def plan(self, mechanism: Mechanism, report_goal: int, *, noise_multiplier: float | None = None) -> Plan:
+    def plan(self, mechanism: Mechanism, report_goal: int, *, noise_multiplier: float | None = None) -> AccountedPlan:
         """The run with this mechanism and report goal, its strategy built for just this participation.
 
         Without `noise_multiplier`, the noise that the utility bears: z = noise of the mean * report goal / error.
@@ -200,7 +200,7 @@ class Scenario:
             noise_multiplier=noise_multiplier,
             clip_inflation=self.clip_inflation,
         )
-        return Plan(
+        return AccountedPlan(
             mechanism=mechanism,
             report_goal=report_goal,
             guarantee=guarantee,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 from tacit.design.mechanism import Mechanism
 from tacit.errors import ParticipationError
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.scenario import Plan, Record, Scenario
+from tacit.planning.scenario import AccountedPlan, Record, Scenario
 from tacit.privacy.participation import Participation
 from tacit.progress import Progress, silent
 
@@ -40,11 +40,11 @@ class SimulatedRun:
     promised: Participation
     realised: Participation
     days: float
-    starved: int = 0
+    underfilled: int = 0
     simulation: "Simulation | None" = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, run: "Simulation", report_goal: int, hours: float) -> "SimulatedRun":
+    def from_simulation(cls, run: "Simulation", report_goal: int, hours: float) -> "SimulatedRun":
         """What a simulation showed, for the report goal that it stands for."""
         return cls(
             report_goal=report_goal,
@@ -52,7 +52,7 @@ class SimulatedRun:
             promised=run.promised,
             realised=run.realised,
             days=run.days,
-            starved=int(run.starved.size),
+            underfilled=int(run.underfilled.size),
         )
 
     @property
@@ -71,7 +71,7 @@ class SimulatedRun:
             "realised_max_participations": self.realised.max_participations,
             "days": self.days,
             "rounds_per_day": self.rounds_per_day,
-            "starved_rounds": self.starved,
+            "starved_rounds": self.underfilled,
         }
 
 
@@ -116,7 +116,7 @@ class TimerOutcome:
 
     hours: int
     run: "Simulation"
-    plan: Plan
+    plan: AccountedPlan
 
     @property
     def promised(self) -> Participation:
@@ -131,7 +131,7 @@ class TimerOutcome:
             **self.plan.to_record(delta),
             "realised_rounds_between": realised.rounds_between,
             "realised_max_participations": realised.max_participations,
-            "starved_rounds": int(self.run.starved.size),
+            "starved_rounds": int(self.run.underfilled.size),
             "wasted_visits_share": self.run.wasted_share,
         }
 
@@ -214,7 +214,7 @@ class DeviceSimulator:
             run = simulate(asked, progress=self.progress, stage=stage)
         except ParticipationError:
             return None
-        return replace(SimulatedRun.of(run, report_goal, hours), simulation=run)
+        return replace(SimulatedRun.from_simulation(run, report_goal, hours), simulation=run)
 
     def too_slow(self, timer: float | None, fed: int | None) -> ParticipationError:
         """Why the first run that did not end in time does not, which rounds starve, and what would fit.
@@ -248,7 +248,7 @@ class DeviceSimulator:
         takes = (
             f"not even {most_days:g} days are enough"
             if slow is None
-            else f"they take {slow.days:.3g}, and {slow.starved} of them starve"
+            else f"they take {slow.days:.3g}, and {slow.underfilled} of them starve"
         )
         return ParticipationError(
             f"{self.settings.rounds} rounds of {report_goal} reports with a timer of {hours:g} hours do not end in "
@@ -266,7 +266,7 @@ class DeviceSimulator:
         if key not in self._seen:
             asked = self.settings.changed(devices=devices, rules=self._rules(goal, hours, days))
             try:
-                self._seen[key] = SimulatedRun.of(simulate(asked), report_goal, hours)
+                self._seen[key] = SimulatedRun.from_simulation(simulate(asked), report_goal, hours)
             except ParticipationError:
                 self._seen[key] = None
         found = self._seen[key]

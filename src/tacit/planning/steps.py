@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.design.mechanism import Mechanism
-from tacit.planning.adaptive_clipping import BITS_PER_REPORT, WITHOUT_KEEPERS, AdaptivePrice
+from tacit.planning.adaptive_clipping import BITS_PER_REPORT, WITHOUT_DECRYPTORS, AdaptiveClippingCost
 from tacit.planning.clients import HOURS_PER_DAY
 from tacit.planning.noise_forecast import STEP, ratio_of_sums, share_kept
-from tacit.planning.scenario import Plan, Record, Scenario
+from tacit.planning.scenario import AccountedPlan, Record, Scenario
 from tacit.planning.targets import Goal, Reached, report_goal_for
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
@@ -60,7 +60,7 @@ class ProductionNotes:
     out: Path
     tuned: "Tuned | None"
     encoding: Encoding | None  # of secure aggregation, where it was asked for
-    others: tuple[Plan, ...]  # further mechanisms at the same noise on the mean and participation
+    others: tuple[AccountedPlan, ...]  # further mechanisms at the same noise on the mean and participation
 
 
 def seven_steps(
@@ -70,7 +70,7 @@ def seven_steps(
 
     Each step is that of the paper; where it leaves a number open, the number is computed here. Nothing is trained.
     """
-    reached = report_goal_for(scenario, mechanism, goal.zcdp, most=goal.most, progress=progress)
+    reached = report_goal_for(scenario, mechanism, goal.zcdp, most=goal.max_goal, progress=progress)
     return reached, PlanSteps(scenario=scenario, reached=reached, goal=goal).steps()
 
 
@@ -94,7 +94,7 @@ class PlanSteps:
     notes: ProductionNotes | None = None
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AccountedPlan:
         """The plan that the steps lead to."""
         return self.reached.plan
 
@@ -118,7 +118,7 @@ class PlanSteps:
             steps.append(PlanStep(number=number, title=title, sentences=tuple(sentences), figures=figures))
         return tuple(steps)
 
-    def _price(self, plan: Plan) -> str:
+    def _cost(self, plan: AccountedPlan) -> str:
         promised = plan.guarantee.epsilon(self.goal.delta)
         return f"zCDP {rounded_up(plan.zcdp, 6)} (epsilon {rounded_up(promised, 6)} at delta {self.goal.delta:g})"
 
@@ -140,8 +140,8 @@ class PlanSteps:
                 else f"Begin from {model}, which production.toml names as model.init."
             )
         said.append(
-            f"Count on {rounds} private rounds: {self._price(self.plan)} in the end. Had public text not saved about "
-            f"{SAVED_BY_PRETRAINING} rounds, as it did in the paper, it would be {self._price(without)} at the same "
+            f"Count on {rounds} private rounds: {self._cost(self.plan)} in the end. Had public text not saved about "
+            f"{SAVED_BY_PRETRAINING} rounds, as it did in the paper, it would be {self._cost(without)} at the same "
             "noise, and more days."
         )
         return said, {
@@ -180,7 +180,7 @@ class PlanSteps:
             if reached.noisier > MAX_RELATIVE_NOISE:
                 said.append("WARNING: do not expect a usable model; ask for less, or reach more devices.")
         said.append(
-            f"It promises {self._price(plan)}, with {plan.mechanism.name}; {plan.participations:,} client visits."
+            f"It promises {self._cost(plan)}, with {plan.mechanism.name}; {plan.participations:,} client visits."
         )
         small, large = (self._kept(parameters) for parameters in NETWORKS)
         said.append(
@@ -197,7 +197,7 @@ class PlanSteps:
             "signal_to_noise": 1 / reached.noisier,
         }
         if self.production is not None:
-            figures["largest_report_goal_that_ends_in_time"] = self.production.fed
+            figures["largest_report_goal_that_ends_in_time"] = self.production.largest_feasible
         if self.notes is not None:
             figures["other_mechanisms"] = [each.to_record(goal.delta) for each in self.notes.others]
             if self.notes.others:
@@ -210,16 +210,17 @@ class PlanSteps:
 
     def _limit(self) -> str:
         """Why no larger report goal was taken."""
-        production, most = self.production, self.goal.most
-        if production is not None and production.fed is not None:
-            return f"rounds of more than {production.fed:,} reports do not end within {self.acceptable_days:g} days"
+        production, most = self.production, self.goal.max_goal
+        if production is not None and production.largest_feasible is not None:
+            largest, days = production.largest_feasible, self.acceptable_days
+            return f"rounds of more than {largest:,} reports do not end within {days:g} days"
         if production is not None and not production.exhausted:
             return "simulations of all devices gave less than small ones, and more reports were not tried"
         if most is None:
             return "the population gives no more"
         return f"{most:,} reports a round are the most the system takes"
 
-    def _beside_others(self, others: tuple[Plan, ...]) -> str:
+    def _beside_others(self, others: tuple[AccountedPlan, ...]) -> str:
         listed = ", ".join(f"{each.mechanism.name} {rounded_up(each.zcdp)} ({_memory(each)})" for each in others)
         return (
             f"In memory it takes {_memory(self.plan)} of the model's size. Others at the same noise on the mean, "
@@ -272,7 +273,7 @@ class PlanSteps:
             f"MinS {realised.rounds_between}, MaxP {realised.max_participations}. Devices / report goal is "
             f"{longest:,}.",
             f"The run takes {run.days:.3g} of {self.acceptable_days:g} acceptable days, at "
-            f"{run.rounds_per_day:.4g} rounds a day; {run.starved:,} rounds starve.",
+            f"{run.rounds_per_day:.4g} rounds a day; {run.underfilled:,} rounds starve.",
         ]
         others = {each.timer_hours: each for each in self.production.other_timers}
         if others:
@@ -287,35 +288,35 @@ class PlanSteps:
         """Step 5, and its price: Theorem 1, and the restarts."""
         plan = self.plan
         zcdp, same = (plan.zcdp, "the same zCDP") if self.production is None else (self.goal.zcdp, "the target")
-        price = AdaptivePrice.of(self.scenario, plan.report_goal, zcdp)
-        updates = price.update_noise_multiplier
+        cost = AdaptiveClippingCost.from_scenario(self.scenario, plan.report_goal, zcdp)
+        updates = cost.update_noise_multiplier
         figures: Record = {
-            "restarts": list(price.restarts),
-            "bit_stddev": price.bit_stddev,
-            "noise_multiplier": price.noise_multiplier,
+            "restarts": list(cost.restarts),
+            "bit_stddev": cost.bit_stddev,
+            "noise_multiplier": cost.noise_multiplier,
             "update_noise_multiplier": updates,
-            "times_the_noise": price.noisier,
+            "times_the_noise": cost.noisier,
         }
-        said = [WITHOUT_KEEPERS] if self.scenario.noises > 1 else []
+        said = [WITHOUT_DECRYPTORS] if self.scenario.noises > 1 else []
         if not isinstance(plan.strategy, Tree):
             said.append(
                 f"The clip norm can change only where the noise starts afresh, and {plan.mechanism.name} never does: "
                 "this step is run with a tree, and the norm that it finds is kept for step 6."
             )
         said.append(
-            f"With the paper's restarts ({', '.join(map(str, price.restarts)) or 'none within these rounds'}) a tree "
-            f"takes noise multiplier {price.noise_multiplier:.6g} for {same}."
+            f"With the paper's restarts ({', '.join(map(str, cost.restarts)) or 'none within these rounds'}) a tree "
+            f"takes noise multiplier {cost.noise_multiplier:.6g} for {same}."
         )
-        if updates is None or price.noisier is None:
+        if updates is None or cost.noisier is None:
             said.append(
-                f"The noise on the count, report goal / {BITS_PER_REPORT} = {price.bit_stddev:g} clients, costs all of "
-                f"it: take more noise on the count than {price.noise_multiplier / 2:.4g}."
+                f"The noise on the count, report goal / {BITS_PER_REPORT} = {cost.bit_stddev:g} clients, costs all of "
+                f"it: take more noise on the count than {cost.noise_multiplier / 2:.4g}."
             )
             return said, figures
         said.append(
-            f"Of that, a count with noise {price.bit_stddev:g} clients (report goal / {BITS_PER_REPORT}) leaves the "
-            f"updates noise multiplier {updates:.6g}, {updates / price.noise_multiplier - 1:.2%} more (Theorem 1): "
-            f"{price.noisier:.3g} times the noise that the model bears, against {self.reached.noisier:.3g} with a "
+            f"Of that, a count with noise {cost.bit_stddev:g} clients (report goal / {BITS_PER_REPORT}) leaves the "
+            f"updates noise multiplier {updates:.6g}, {updates / cost.noise_multiplier - 1:.2%} more (Theorem 1): "
+            f"{cost.noisier:.3g} times the noise that the model bears, against {self.reached.noisier:.3g} with a "
             "fixed clip norm. Watch for a clip norm that runs away at a large report goal."
         )
         return said, figures
@@ -327,7 +328,7 @@ class PlanSteps:
             return [
                 f"Tuned in {tuned.folder}: server learning rate {tuned.server_learning_rate:g}, clip norm "
                 f"{tuned.clip_norm:.4g}; production.toml has both, and the clip norm is fixed.",
-                tuned.price,
+                tuned.cost,
             ], tuned.to_record()
         large = (
             plan.report_goal if self.production is None else -(-plan.report_goal // 2)
@@ -337,7 +338,7 @@ class PlanSteps:
         said = [
             "Tune the quantile and the server's learning rate with a small report goal, read off the clip norm, fix "
             f"it, and run large: report goal {plan.report_goal}, noise multiplier "
-            f"{plan.guarantee.noise_multiplier:.6g}, {self._price(plan)}.",
+            f"{plan.guarantee.noise_multiplier:.6g}, {self._cost(plan)}.",
             f"Each of those runs costs up to {small * self.scenario.rounds:,} client visits at {small} reports a "
             "round. On clients' data they are releases too: account them, or tune on public data.",
         ]
@@ -375,10 +376,11 @@ class PlanSteps:
                 f"and no privacy. No sum of up to {encoding.most_reports:,} reports overflows.",
                 "production.toml has it as [aggregation]: a simulated run encodes every update for real.",
             ]
-            if (keepers := self.scenario.noises) > 1:
+            if (decryptors := self.scenario.noises) > 1:
                 said.append(
-                    f"{keepers} keepers each add the noise that is accounted, so that no server does; the model gets "
-                    f"{math.sqrt(keepers):.3g} times its standard deviation, which all figures here count."
+                    f"{decryptors} decryptors each add the noise that is accounted, so that no server does; the model "
+                    f"gets "
+                    f"{math.sqrt(decryptors):.3g} times its standard deviation, which all figures here count."
                 )
         elif factor > 1:
             said = [f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."]
@@ -395,6 +397,6 @@ class PlanSteps:
         ], figures
 
 
-def _memory(plan: Plan) -> str:
+def _memory(plan: AccountedPlan) -> str:
     """What is kept from round to round, in arrays of the model's size."""
     return "1 array" if plan.memory == 1 else f"{plan.memory} arrays"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError
 from tacit.planning.clients import HOURS_PER_DAY
-from tacit.planning.scenario import Plan, Scenario
+from tacit.planning.scenario import AccountedPlan, Scenario
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import noise_multiplier_for, zcdp_for_epsilon
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -27,7 +27,7 @@ class Goal:
 
     zcdp: float
     delta: float
-    most: int | None = None
+    max_goal: int | None = None
 
     def __post_init__(self) -> None:
         if not self.zcdp > 0:
@@ -36,7 +36,7 @@ class Goal:
             raise InputError(f"delta={self.delta} is not a probability between 0 and 1; give for example 1e-10.")
 
     @classmethod
-    def of(
+    def from_target(
         cls,
         *,
         epsilon: float | None = None,
@@ -57,7 +57,7 @@ class Goal:
             raise InputError(f"epsilon={epsilon} and zcdp={zcdp}: a goal is one of the two; give one.")
         rho = zcdp_for_epsilon(epsilon, delta) if epsilon is not None else zcdp
         assert rho is not None  # one of the two was given
-        return cls(zcdp=rho, delta=delta, most=most)
+        return cls(zcdp=rho, delta=delta, max_goal=most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +68,7 @@ class Reached:
     the plan is that of a model with more noise than it should have.
     """
 
-    plan: Plan
+    plan: AccountedPlan
     noisier: float
 
     @property
@@ -105,7 +105,9 @@ def report_goal_for(
     return _louder(scenario, min(plans, key=lambda plan: plan.zcdp), zcdp)
 
 
-def _least(scenario: Scenario, mechanism: Mechanism, zcdp: float, largest: int, progress: Progress) -> Plan | None:
+def _least(
+    scenario: Scenario, mechanism: Mechanism, zcdp: float, largest: int, progress: Progress
+) -> AccountedPlan | None:
     """The plan of the least report goal up to `largest` that is at most `zcdp`-zCDP; None where none is."""
     stage, report_goal, tried = f"searching with {mechanism.name}", 1, 0
     progress(StageBegan(stage))
@@ -131,7 +133,7 @@ def noise_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: 
     return Reached(plan=plan, noisier=1.0) if plan.zcdp <= zcdp else _louder(scenario, plan, zcdp)
 
 
-def rounds_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> Plan | None:
+def rounds_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> AccountedPlan | None:
     """How long the planned run may go on, its strategy and noise as planned: the most rounds at most `zcdp`-zCDP.
 
     None where not even one round is. Ends at MOST_ROUNDS, or where the strategy says nothing more.
@@ -141,7 +143,7 @@ def rounds_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp:
     fixed = Mechanism.fixed(mechanism.name, planned.strategy, mechanism.says)
     noise = planned.guarantee.noise_multiplier
 
-    def of(rounds: int) -> Plan:
+    def of(rounds: int) -> AccountedPlan:
         return replace(scenario, rounds=rounds).plan(fixed, report_goal, noise_multiplier=noise)
 
     most = planned.strategy.rounds_defined or MOST_ROUNDS
@@ -156,7 +158,7 @@ def rounds_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp:
     return of(met) if met else None
 
 
-def timers(scenario: Scenario, mechanism: Mechanism, report_goal: int) -> Iterator[tuple[int, Plan]]:
+def timers(scenario: Scenario, mechanism: Mechanism, report_goal: int) -> Iterator[tuple[int, AccountedPlan]]:
     """(hours, plan) for timers of one, two, three ... days, up to the first that asks all that the population has."""
     fast = replace(scenario.clients, min_separation=None, timer_hours=None)
     longest = fast.longest_separation(report_goal)
@@ -170,7 +172,9 @@ def timers(scenario: Scenario, mechanism: Mechanism, report_goal: int) -> Iterat
         yield hours, replace(scenario, clients=fast.with_timer(hours)).plan(mechanism, report_goal)
 
 
-def timer_for(scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float) -> tuple[int, Plan] | None:
+def timer_for(
+    scenario: Scenario, mechanism: Mechanism, report_goal: int, zcdp: float
+) -> tuple[int, AccountedPlan] | None:
     """The shortest timer in whole days, in hours, whose plan is at most `zcdp`-zCDP; None where none is."""
     _check_target(zcdp)
     return next(((hours, plan) for hours, plan in timers(scenario, mechanism, report_goal) if plan.zcdp <= zcdp), None)
@@ -184,7 +188,7 @@ def _worth_trying(scenario: Scenario, largest: int) -> list[int]:
     )
 
 
-def _louder(scenario: Scenario, plan: Plan, zcdp: float) -> Reached:
+def _louder(scenario: Scenario, plan: AccountedPlan, zcdp: float) -> Reached:
     """The same run with just the noise for `zcdp`."""
     needed = noise_multiplier_for(zcdp, plan.guarantee.sensitivity)
     while replace(plan.guarantee, noise_multiplier=needed).zcdp > zcdp:  # the last bit

@@ -54,7 +54,7 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
     """What all trials have in common.
 
     A mechanism with one clip norm gives way to a tree that restarts; its noise multiplier is then such that the models
-    have the error that the recipe's mechanism gives. Keepers, beside whom no clip norm adapts, give way to a
+    have the error that the recipe's mechanism gives. Decryptors, beside whom no clip norm adapts, give way to a
     server that adds the noise of all of them. Raises: InputError, AccountingError, RecipeError.
     """
     goal, initial = trial_report_goal(recipe, settings), settings.initial_clip_norm
@@ -84,7 +84,7 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
             }
         ),
         "clipping": clipping,
-        "aggregation": recipe.aggregation and recipe.aggregation.model_copy(update={"keepers": None}),
+        "aggregation": recipe.aggregation and recipe.aggregation.model_copy(update={"decryptors": None}),
     }
     if settings.data is not None:
         changed["data"] = recipe.data.model_copy(update={"cache": settings.data})
@@ -108,10 +108,10 @@ def production_recipe(recipe: Recipe, choice: Choice, report_goal: int) -> Recip
     """The recipe at a large report goal, with the chosen server learning rate and a fixed clip norm.
 
     Mechanism, rounds and participation are the recipe's; restarts that only served an adaptive clip norm, a fixed seed
-    and `stands_in_for` are dropped. Raises: RecipeError, InputError, AccountingError where there can be no such run.
+    and `extrapolate_to` are dropped. Raises: RecipeError, InputError, AccountingError where there can be no such run.
     """
     privacy = recipe.privacy
-    changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "epsilon": None, "stands_in_for": None}
+    changed: dict[str, object] = {"clip_norm": choice.clip_norm, "zcdp": None, "epsilon": None, "extrapolate_to": None}
     if privacy.mechanism is not None:
         changed["noise_multiplier"] = scaled_noise_multiplier(
             _noise_multiplier(recipe), report_goal=recipe.rounds.report_goal, to=report_goal
@@ -157,17 +157,17 @@ def _noise_multiplier(recipe: Recipe) -> float:
 def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySection:
     wanted = recipe.privacy
     if wanted.mechanism is None:
-        return wanted.model_copy(update={"stands_in_for": None})
+        return wanted.model_copy(update={"extrapolate_to": None})
     trees = not wanted.adapts
     update: dict[str, object] = {
         "zcdp": None,
         "epsilon": None,
-        "stands_in_for": None,
+        "extrapolate_to": None,
         "noise_multiplier": scaled_noise_multiplier(
             _noise_multiplier(recipe),
             report_goal=recipe.rounds.report_goal,
             to=report_goal,
-            error_ratio=(_error_over_tree(recipe) if trees else 1.0) * math.sqrt(_keepers(recipe)),
+            error_ratio=(_error_over_tree(recipe) if trees else 1.0) * math.sqrt(_decryptors(recipe)),
         ),
     }
     mechanism = ChosenMechanism(mechanism=TREE, parameters=TreeParameters()) if trees else wanted.mechanism
@@ -178,9 +178,9 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
     return kept.model_copy(update=update)
 
 
-def _keepers(recipe: Recipe) -> int:
+def _decryptors(recipe: Recipe) -> int:
     """How many parties each add the noise of the recipe's multiplier."""
-    return 1 if recipe.aggregation is None else recipe.aggregation.keepers or 1
+    return 1 if recipe.aggregation is None else recipe.aggregation.decryptors or 1
 
 
 def _restarted(mechanism: ChosenMechanism, restarts: tuple[int, ...]) -> ChosenMechanism:

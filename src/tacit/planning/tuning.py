@@ -58,7 +58,7 @@ class TrialName:
         return f"lr{_short(self.setting.server_learning_rate)}-q{_short(self.setting.quantile)}-try{self.number}"
 
     @classmethod
-    def of(cls, folder: str) -> "TrialName | None":
+    def from_folder(cls, folder: str) -> "TrialName | None":
         """The name of a trial's folder; None where it is no trial's."""
         found = NAME.fullmatch(folder)
         try:
@@ -320,7 +320,7 @@ class Tuned:
     clip_norm: float
     report_goal: int
     noise_multiplier: float
-    price: str
+    cost: str
 
     @classmethod
     def read(cls, folder: Path) -> "Tuned":
@@ -343,7 +343,7 @@ class Tuned:
                 clip_norm=_above_zero(record["chosen"]["clip_norm"]),
                 report_goal=int(_above_zero(record["trial_report_goal"])),
                 noise_multiplier=float(record["trial_noise_multiplier"]),
-                price=str(record["privacy_of_tuning"]["words"]),
+                cost=str(record["privacy_of_tuning"]["words"]),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"'{path}' lacks or misnames a value ({error}); use the version that wrote it.") from error
@@ -354,7 +354,7 @@ class Tuned:
             "tuning": str(self.folder),
             "server_learning_rate": self.server_learning_rate,
             "clip_norm": self.clip_norm,
-            "privacy_of_tuning": self.price,
+            "privacy_of_tuning": self.cost,
         }
 
 

@@ -90,7 +90,7 @@ def draw_cohort(
     """
     free = np.flatnonzero((clock.free_at <= round) & (clock.times < participation.max_participations))
     if len(free) < report_goal:
-        raise _starved(clock, participation, round=round, report_goal=report_goal, free=len(free))
+        raise _underfilled(clock, participation, round=round, report_goal=report_goal, free=len(free))
     cohort = generator.choice(free, report_goal, replace=False)
     free_at, times = clock.free_at.copy(), clock.times.copy()
     free_at[cohort] = round + min(participation.min_separation, participation.rounds)
@@ -98,7 +98,7 @@ def draw_cohort(
     return cohort, ParticipationClock(free_at, times)
 
 
-def _starved(
+def _underfilled(
     clock: ParticipationClock, participation: Participation, *, round: int, report_goal: int, free: int
 ) -> ParticipationError:
     """What happened, and what fits whoever is drawn."""

@@ -81,7 +81,7 @@ class Simulation:
         return Participation.from_round_times(self.finished, timer=self.rules.timer, clock=self.rules.clock)
 
     @cached_property
-    def starved(self) -> NDArray[np.int64]:
+    def underfilled(self) -> NDArray[np.int64]:
         """Numbers of the rounds that every device was asked for once, and still too few came to select."""
         period = round(self.rules.check_in_minutes * 60 * SECOND)
         return np.array([i for i, each in enumerate(self.happened) if each.filled - each.opened >= period], np.int64)
@@ -139,8 +139,8 @@ class Simulation:
             "days": self.days,
             "rounds_per_day": self.rounds_per_day,
             "round_minutes": dict(zip(("median", "p99", "max"), minutes, strict=True)),
-            "starved_rounds": int(self.starved.size),
-            "starved": spans(self.starved.tolist()),
+            "starved_rounds": int(self.underfilled.size),
+            "starved": spans(self.underfilled.tolist()),
             "selected": sum(each.selected for each in self.happened),
             "dropped": sum(each.dropped for each in self.happened),
             "late": sum(each.late for each in self.happened),
@@ -152,7 +152,7 @@ class Simulation:
 
     def rows(self) -> Iterator[tuple[int | float, ...]]:
         """One for each round, under COLUMNS; times in seconds since the first round opened."""
-        starved = set(self.starved.tolist())
+        starved = set(self.underfilled.tolist())
         for number, each in enumerate(self.happened):
             yield (
                 number,

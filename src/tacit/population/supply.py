@@ -64,7 +64,7 @@ class Supply:
     devices_margin: float
 
     @classmethod
-    def of(cls, population: Population, rules: RoundRules, seed: int) -> "Supply":
+    def from_population(cls, population: Population, rules: RoundRules, seed: int) -> "Supply":
         """Under these rules, from one schedule per sampled device."""
         small = replace(rules, report_goal=1)  # the report goal says nothing about supply
         settings, size = loop_settings(population, small, seed), min(population.devices, SAMPLE)
@@ -86,7 +86,7 @@ def check_supply(population: Population, rules: RoundRules, rounds: int, seed: i
     The numbers in the complaint are limits: more is impossible, and a run that keeps them may still be slow. Raises
     ParticipationError naming what would fit.
     """
-    supply = Supply.of(population, rules, seed)
+    supply = Supply.from_population(population, rules, seed)
     if supply.reports + supply.reports_margin == 0 or supply.devices == 0:
         raise ParticipationError(
             f"none of {min(population.devices, SAMPLE)} devices ever finishes a visit: they are not available for as "
@@ -114,7 +114,7 @@ def _never_ends(population: Population, rules: RoundRules, rounds: int, supply: 
     ways.append(f"at least {_more_devices(population, needed / supply.reports)} devices")
 
     def enough(hours: float) -> bool:
-        return Supply.of(population, replace(rules, timer_hours=hours), seed).reports >= needed
+        return Supply.from_population(population, replace(rules, timer_hours=hours), seed).reports >= needed
 
     hours = longest_timer(enough, at_most=min(rules.timer_hours, rules.most_days * HOURS_PER_DAY))
     ways += [f"timer_hours <= {hours:g}"] if hours else []

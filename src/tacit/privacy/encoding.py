@@ -14,8 +14,8 @@ RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as
 ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 = 2e-14
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
 SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a billion coordinates ever is
-OVERFLOW = 2.0**-40  # probability that keepers' noise leaves the modulus in any round of a run
-UNSENT = 2.0**-80  # probability that a keeper has noise in any round of a run that is beyond `margin_each`
+OVERFLOW = 2.0**-40  # probability that decryptors' noise leaves the modulus in any round of a run
+UNSENT = 2.0**-80  # probability that a decryptor has noise in any round of a run that is beyond `margin_each`
 WORD = 32  # bits of a coordinate at most
 EXACT = 1 << 24  # whole numbers that float32, in which an update is rotated, has all of
 EXACT_SQUARED = 1 << 62  # a squared norm, and what rounding may add to it before it is measured, in 64 bits with sign
@@ -103,8 +103,8 @@ class Encoding:
     scale: float
     report_goal: int
     sigmas: float = SIGMAS
-    margin: int = 0  # what keepers' noise may add to a coordinate of the sum, either way: see `with_noise`
-    margin_each: int = 0  # and one keeper's alone, where slots of whole numbers have to hold it
+    margin: int = 0  # what decryptors' noise may add to a coordinate of the sum, either way: see `with_noise`
+    margin_each: int = 0  # and one decryptor's alone, where slots of whole numbers have to hold it
 
     def __post_init__(self) -> None:
         clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
@@ -166,18 +166,18 @@ class Encoding:
             )
         return self
 
-    def with_noise(self, deviation: float, *, keepers: int, rounds: int, failure: float = OVERFLOW) -> "Encoding":
-        """The same for sums to which each of so many keepers adds noise: a modulus that holds both.
+    def with_noise(self, deviation: float, *, decryptors: int, rounds: int, failure: float = OVERFLOW) -> "Encoding":
+        """The same for sums to which each of so many decryptors adds noise: a modulus that holds both.
 
-        deviation: of one keeper's noise in a coordinate of its largest round, in the units of updates. In each of
-        `rounds` rounds a coordinate of the keepers' sum is normal with deviation sqrt(keepers) * scale * deviation, and
-        each integer is at most 1/2 beside its number; that any is beyond the margin has probability at most `failure`
-        (a union bound). One keeper's is beyond `margin_each` in any of them, for any keeper, with at most UNSENT: noise
-        that a protocol without a modulus cannot send is so rare that no guarantee need count it. Raises: InputError for
-        numbers that are none, or where words of WORD bits are too short.
+        deviation: of one decryptor's noise in a coordinate of its largest round, in the units of updates. In each of
+        `rounds` rounds a coordinate of the decryptors' sum is normal with deviation sqrt(decryptors) * scale *
+        deviation, and each integer is at most 1/2 beside its number; that any is beyond the margin has probability at
+        most `failure` (a union bound). One decryptor's is beyond `margin_each` in any of them, for any decryptor, with
+        at most UNSENT: noise that a protocol without a modulus cannot send is so rare that no guarantee need count it.
+        Raises: InputError for numbers that are none, or where words of WORD bits are too short.
         """
         _check_real("deviation", deviation)
-        _check_count("keepers", keepers)
+        _check_count("decryptors", decryptors)
         _check_count("rounds", rounds)
         if not 0 < failure < 1:
             raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
@@ -187,7 +187,7 @@ class Encoding:
             deviations = -float(ndtri(often / (2 * self.dimension * rounds)))
             return math.ceil(deviations * math.sqrt(added) * self.scale * deviation + added / 2)
 
-        margin, each = farthest(failure, keepers), farthest(UNSENT / keepers, 1)
+        margin, each = farthest(failure, decryptors), farthest(UNSENT / decryptors, 1)
         return replace(self, margin=margin, margin_each=each).checked()
 
     def at(self, clip_norm: float) -> "Encoding":

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from tacit.errors import InputError
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 # Incomplete beta functions are within 5e-12 of 40-digit sums at 1e8 trials, binomial terms of 1e6 within 1e-9.
 MARGIN = 1e-8
@@ -82,7 +82,7 @@ def absolute_threshold(p: float, q: float, reports: int, k: int, delta: float) -
     return high
 
 
-def _binomial(number: Reals, trials: int, chance: float) -> Reals:
+def _binomial(number: FloatArray, trials: int, chance: float) -> FloatArray:
     """Pr[Bin(trials, chance) = number]."""
     from scipy import special  # loading it takes as long as most accounts, which need none of it
 
@@ -91,7 +91,7 @@ def _binomial(number: Reals, trials: int, chance: float) -> Reals:
     return np.asarray(np.exp(logarithm), np.float64)
 
 
-def _at_least(number: Reals, trials: int, chance: float) -> Reals:
+def _at_least(number: FloatArray, trials: int, chance: float) -> FloatArray:
     """Pr[Bin(trials, chance) >= number]."""
     from scipy import special  # loading it takes as long as most accounts, which need none of it
 

@@ -23,7 +23,7 @@ from tacit.errors import AccountingError, InputError
 from tacit.privacy.local_subset_selection import LARGEST_DOMAIN
 from tacit.privacy.local_supports import SUPPORTS, Supports
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Kind = Literal["subset-selection", "projective-geometry", "k-ary", "unary", "rappor", "any"]
 DeltaAt = Callable[[float], float]
 
@@ -178,7 +178,9 @@ def blanket_delta(supports: Supports, reports: int, delta: float) -> DeltaAt:
     return delta_at
 
 
-def _sum_at_least(E: float, both: float, neither: float, rest: float, terms: Reals, levels: Reals) -> Reals:
+def _sum_at_least(
+    E: float, both: float, neither: float, rest: float, terms: FloatArray, levels: FloatArray
+) -> FloatArray:
     """(levels, blocks) values that a sum of independent terms falls below with at most each probability.
 
     A term is E with probability both/rest, 1 with neither/rest, else 0. For every theta > 0, Pr[S <= s] is at most
@@ -341,7 +343,7 @@ def _kept_weight(ratio: float) -> float:
     return 1 - ratio if ratio < 1 else 0.5
 
 
-def _blocks(trials: int, probability: float) -> tuple[Reals, Reals, Reals]:
+def _blocks(trials: int, probability: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A binomial number in blocks: least and largest number of each, and an upper bound on its probability."""
     mean, deviation = trials * probability, math.sqrt(trials * probability * (1 - probability))
     place = np.linspace(-1, 1, BLOCKS)
@@ -353,7 +355,7 @@ def _blocks(trials: int, probability: float) -> tuple[Reals, Reals, Reals]:
     return edges[:-1], edges[1:] - 1, np.where(edges[1:] <= mean, below, above) * (1 + MARGIN)
 
 
-def _below(number: Reals, trials: int, probability: float) -> Reals:
+def _below(number: FloatArray, trials: int, probability: float) -> FloatArray:
     """Pr[Bin(trials, probability) < number]."""
     from scipy import special  # loading it takes as long as most accounts, which need none of it
 
@@ -362,7 +364,7 @@ def _below(number: Reals, trials: int, probability: float) -> Reals:
     return np.where(number <= 0, 0.0, np.where(number > trials, 1.0, value))
 
 
-def _from(number: Reals, trials: int, probability: float) -> Reals:
+def _from(number: FloatArray, trials: int, probability: float) -> FloatArray:
     """Pr[Bin(trials, probability) >= number]."""
     from scipy import special  # loading it takes as long as most accounts, which need none of it
 
@@ -371,7 +373,7 @@ def _from(number: Reals, trials: int, probability: float) -> Reals:
     return np.where(number <= 0, 1.0, np.where(number > trials, 0.0, value))
 
 
-def _tail(k: Reals, coins: Reals) -> Reals:
+def _tail(k: FloatArray, coins: FloatArray) -> FloatArray:
     """S(k; T) = Pr[Bin(T, 1/2) >= k], relative error below MARGIN."""
     from scipy import special  # loading it takes as long as most accounts, which need none of it
 
@@ -380,5 +382,5 @@ def _tail(k: Reals, coins: Reals) -> Reals:
     return np.where(k <= 0, 1.0, np.where(k > coins, 0.0, value))
 
 
-def _total(mass: Reals, values: Reals) -> float:
+def _total(mass: FloatArray, values: FloatArray) -> float:
     return float(mass @ np.maximum(values, 0))

@@ -94,7 +94,7 @@ class Matrix(Strategy):
         """
 
     @abstractmethod
-    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+    def pattern_squared(self, participations: Sequence[int], rounds: int) -> float:
         """Squared sensitivity to a client who comes in just these of so many rounds: `pattern_sensitivity_squared`."""
 
     def numbers(self) -> Mapping[str, Any]:
@@ -190,9 +190,9 @@ class Banded(Matrix):
         limits = participation.effective
         return min(bands, limits.rounds) > 2 * limits.min_separation and limits.max_participations > 1
 
-    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+    def pattern_squared(self, participations: Sequence[int], rounds: int) -> float:
         """By what overlaps within the bands."""
-        return banded_pattern_squared(self.leading(rounds), came)
+        return banded_pattern_squared(self.leading(rounds), participations)
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest band that is not zero reaches back."""
@@ -258,10 +258,10 @@ class Dense(Matrix):
         """Of several participations."""
         return participation.effective.max_participations > 1
 
-    def pattern_squared(self, came: Sequence[int], rounds: int) -> float:
+    def pattern_squared(self, participations: Sequence[int], rounds: int) -> float:
         """By the columns of these rounds."""
         self.check_rounds(rounds)
-        return pattern_sensitivity_squared(self.matrix[:rounds, list(came)])
+        return pattern_sensitivity_squared(self.matrix[:rounds, list(participations)])
 
     def memory(self, rounds: int) -> int:
         """The noise of each round so far, at most of as many as the lowest diagonal lies below the first."""

@@ -72,11 +72,11 @@ def pattern_sensitivity_squared(columns: Numbers) -> float:
     return float(np.abs(columns.T @ columns).sum())
 
 
-def banded_pattern_squared(columns: Numbers, came: Sequence[int]) -> float:
+def banded_pattern_squared(columns: Numbers, participations: Sequence[int]) -> float:
     """The same of a banded matrix, columns (n, p) as above, for the rounds `came`: O(len(came) p^2), whatever n."""
     rounds, bands = columns.shape
     there = np.zeros(rounds + bands, dtype=bool)
-    there[list(came)] = True
+    there[list(participations)] = True
     squared = float((columns[there[:rounds]] ** 2).sum())
     for lag in range(1, bands):
         early = np.flatnonzero(there[:rounds] & there[lag : rounds + lag])
@@ -168,9 +168,9 @@ class _PairSearch:
             found = max(found, worth)
             serial += 2
             heapq.heapreplace(branches, self._branch(node, rank + 1, serial))
-            if node.came + 1 < self.times and at + self.separation < self.rounds:
+            if node.participations + 1 < self.times and at + self.separation < self.rounds:
                 gains = node.gains + 2 * self.gram[at]
-                child = self._node(node.came + 1, worth, gains, at + self.separation)
+                child = self._node(node.participations + 1, worth, gains, at + self.separation)
                 heapq.heappush(branches, self._branch(child, 0, serial + 1))
         return found, max(found, -branches[0][0])
 
@@ -179,9 +179,9 @@ class _PairSearch:
         bound = float(node.bounds[rank]) if rank < node.bounds.size else 0.0
         return -bound, serial, node, rank
 
-    def _node(self, came: int, worth: float, gains: Numbers, first: int) -> "_Node":
+    def _node(self, participations: int, worth: float, gains: Numbers, first: int) -> "_Node":
         """The pattern's next participations from round `first` on, the one with the largest bound first."""
-        more = self.times - came - 1
+        more = self.times - participations - 1
         bounds = worth + gains[first:] + self.best[more][first:]
         latest = np.maximum.accumulate(gains[::-1])[::-1]  # what the pattern adds at most to a later participation
         for begin in range(
@@ -189,7 +189,7 @@ class _PairSearch:
         ):
             bounds[: self.rounds - begin] += latest[begin:]
         order = np.argsort(-bounds, kind="stable")
-        return _Node(came=came, worth=worth, gains=gains, order=first + order, bounds=bounds[order])
+        return _Node(participations=participations, worth=worth, gains=gains, order=first + order, bounds=bounds[order])
 
     def _chains(self) -> list[Numbers]:
         """For m = 0, 1, ...: (n,) what round i and at most m later ones are worth at most among themselves."""
@@ -210,7 +210,7 @@ class _PairSearch:
 class _Node(NamedTuple):
     """A pattern and how it may go on."""
 
-    came: int  # participations so far
+    participations: int  # participations so far
     worth: float
     gains: Numbers  # (n,): twice the sum of X_ij over i in the pattern, what it adds to a participation in j
     order: NDArray[np.int64]  # the next participation, best bound first

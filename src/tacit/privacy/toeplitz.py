@@ -69,7 +69,7 @@ def reciprocal_series(coefficients: Column, rounds: int) -> Column:
     return series
 
 
-class _Series(Strategy):
+class _ToeplitzStrategy(Strategy):
     """What the Toeplitz strategies have in common: one column says C, and one C^{-1}."""
 
     @abstractmethod
@@ -94,7 +94,7 @@ class _Series(Strategy):
 
 
 @lru_cache(maxsize=1024)
-def _remembered(strategy: _Series, participation: Participation) -> tuple[float, bool]:
+def _remembered(strategy: _ToeplitzStrategy, participation: Participation) -> tuple[float, bool]:
     return strategy.worst_case(participation)
 
 
@@ -104,7 +104,7 @@ def _reach(numbers: ArrayLike) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Toeplitz(_Series):
+class Toeplitz(_ToeplitzStrategy):
     """A lower-triangular Toeplitz matrix by its first column; it defines as many rounds as it has coefficients.
 
     Coefficients left out because they were thought not to matter understate the sensitivity by a factor of about
@@ -149,7 +149,7 @@ class Toeplitz(_Series):
 
 
 @dataclass(frozen=True)
-class _Band(_Series):
+class _Band(_ToeplitzStrategy):
     """What the two strategies of few coefficients have in common."""
 
     coefficients: tuple[float, ...]
@@ -253,7 +253,7 @@ def _falling(column: Column) -> Column:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blt(_Series):
+class Blt(_ToeplitzStrategy):
     """A buffered linear Toeplitz matrix: c_0 = 1, c_t = sum_j omega_j theta_j^(t-1) (arXiv:2408.08868, Section 3).
 
     `theta` (d,) in (0, 1] are the decays of the d buffers, `omega` (d,) > 0 their weights; for any number of rounds.

@@ -1,4 +1,6 @@
-"""Where a server or a keeper listens, and what protects its connections: TLS, unless this machine alone reaches it."""
+"""Where a server or a decryptor listens, and what protects its connections: TLS, unless this machine alone reaches
+it.
+"""
 
 import ipaddress
 import socket

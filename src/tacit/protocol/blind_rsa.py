@@ -82,7 +82,7 @@ class Blinded:
     inverse: int = field(repr=False)
 
     @classmethod
-    def of(cls, key: PublicKey, prepared: bytes, *, draw: Draw = os.urandom) -> "Blinded":
+    def from_prepared(cls, key: PublicKey, prepared: bytes, *, draw: Draw = os.urandom) -> "Blinded":
         """Blind of RFC 9474, section 4.2. Raises: InputError where the key turns out to be none."""
         salt = draw(SALT_BYTES)
         encoded = int.from_bytes(emsa_pss_encode(prepared, key.n.bit_length() - 1, salt), "big")

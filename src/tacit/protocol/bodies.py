@@ -33,7 +33,7 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
 NAMES = {"<f4": "F32", "<u4": "U32", "<f8": "F64"}  # of safetensors
 
 
-class Report(NamedTuple):
+class ReportBody(NamedTuple):
     """What a device reports in a round of sums in the clear or of integers."""
 
     values: NDArray[np.float32] | NDArray[np.uint32]  # update (d,), or words (length,)
@@ -52,7 +52,7 @@ def sha256(body: Buffer) -> str:
     return hashlib.sha256(body).hexdigest()
 
 
-def report_body(report: Report, assignment: str) -> bytes:
+def report_body(report: ReportBody, assignment: str) -> bytes:
     """The report as a device sends it: update (d,) float32, or words (length,) uint32."""
     said = {"assignment": assignment, "usable": _truth(report.usable)}
     if report.short is not None:
@@ -66,13 +66,13 @@ def report_body(report: Report, assignment: str) -> bytes:
 def most_bytes(task: RoundTask) -> int:
     """No report of the task is longer."""
     if task.sealed is not None:
-        from tacit.protocol.sealed_shape import most_sealed_bytes  # reports in the clear need nothing of it
+        from tacit.protocol.one_message_shape import most_sealed_bytes  # reports in the clear need nothing of it
 
         return most_sealed_bytes(task.sealed)
     return LENGTH_BYTES + MOST_HEADER + task.asks.shape().bytes
 
 
-def read_report(body: Buffer, shape: ReportShape, assignment: str) -> Report:
+def read_report(body: Buffer, shape: ReportShape, assignment: str) -> ReportBody:
     """The report, whose values are a view of the body, checked against its task in every respect.
 
     Raises: InputError naming what is wrong with it.
@@ -91,7 +91,7 @@ def read_report(body: Buffer, shape: ReportShape, assignment: str) -> Report:
             raise InputError("the report says that it is not usable, and is not zero.")
     else:
         shape.check(values)
-    return Report(values, usable, short, loss)
+    return ReportBody(values, usable, short, loss)
 
 
 def model_body(model: NDArray[np.float32]) -> bytes:

@@ -36,7 +36,7 @@ class Server:
     url: str
 
     @classmethod
-    def at(cls, url: str) -> "Server":
+    def from_url(cls, url: str) -> "Server":
         """Raises: InputError for what is no address of a server, and for one without TLS that is not this machine."""
         parts = urlsplit(url)
         if (

@@ -13,7 +13,7 @@ MOST_BUCKETS = 1_000
 Cells = Annotated[int, Field(ge=2, le=MOST_CELLS)]
 
 
-class HistogramsAsked(QuestionDocument):
+class HistogramsDocument(QuestionDocument):
     """One unit in one cell of each histogram; the content is the models, one after another."""
 
     cells: Annotated[tuple[Cells, ...], Field(min_length=1, max_length=MOST_HISTOGRAMS)]  # "no report" is one
@@ -23,7 +23,7 @@ class HistogramsAsked(QuestionDocument):
     ]  # of each model
 
     @model_validator(mode="after")
-    def _is_no_more_than_a_report_holds(self) -> "HistogramsAsked":
+    def _is_no_more_than_a_report_holds(self) -> "HistogramsDocument":
         if sum(self.cells) > MOST_CELLS:
             raise ValueError(f"all histograms together have more than {MOST_CELLS:,} cells")
         return self
@@ -38,34 +38,35 @@ class HistogramsAsked(QuestionDocument):
         return ReportLayout(sizes=self.cells, local_epsilon=self.local_epsilon).shape
 
 
-class EvaluateAsked(HistogramsAsked):
+class EvaluateDocument(HistogramsDocument):
     """How well each model predicts the device's text, and what each further one changes against the first."""
 
     kind: Literal["evaluate"]
 
 
-class RuleAsked(Document):
+class RuleDocument(Document):
     """Fine-tune by the strategy of this place, and use the model where the gate of this level accepts it."""
 
     strategy: Annotated[int, Field(ge=0, lt=MOST_HISTOGRAMS)]
     level: Annotated[float, Field(gt=0, le=1)]
 
 
-class PolicyAsked(Document):
+class PolicyDocument(Document):
     """One rule for each bucket of train tokens; null keeps the global model. Fields of `evaluation.gate.Policy`."""
 
     name: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     cuts: Annotated[tuple[Positive, ...], Field(max_length=MOST_BUCKETS)]
-    rules: Annotated[tuple[RuleAsked | None, ...], Field(min_length=1, max_length=MOST_BUCKETS + 1)]
+    rules: Annotated[tuple[RuleDocument | None, ...], Field(min_length=1, max_length=MOST_BUCKETS + 1)]
 
 
-class PersonalizeAsked(HistogramsAsked):
+class PersonalizeDocument(HistogramsDocument):
     """What fine-tuning the model on the device's own text would change, and what each policy would."""
 
     kind: Literal["personalize"]
-    policies: Annotated[tuple[PolicyAsked, ...], Field(max_length=100)] | None  # judge these; null: they are designed
+    # judge these; null: they are designed
+    policies: Annotated[tuple[PolicyDocument, ...], Field(max_length=100)] | None
 
     @property
     def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
-        """See HistogramsAsked."""
+        """See HistogramsDocument."""
         return None if self.policies is None else tuple(each.model_dump() for each in self.policies)

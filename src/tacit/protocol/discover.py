@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tacit.randomizers.local_reports import LocalReportSettings
 
 
-class LocalReportsAsked(Document):
+class LocalReportsDocument(Document):
     """How a device hides its answers: the fields of `discovery.settings.LocalReportSettings`."""
 
     local_epsilon: Annotated[float, Field(gt=0, le=700)]  # of one report
@@ -22,7 +22,7 @@ class LocalReportsAsked(Document):
     randomizer: Annotated[str, StringConstraints(min_length=1, max_length=100)]  # its name
 
 
-class PrefixesAsked(Document):
+class PrefixesDocument(Document):
     """Which prefixes, a character longer, do your unknown words have? Fields of `discovery.question.PrefixQuestion`."""
 
     about: Literal["prefixes"]
@@ -40,7 +40,7 @@ class PrefixesAsked(Document):
         return len(self.prefixes) * Alphabet(self.alphabet).size + 1
 
 
-class ListedWordsAsked(Document):
+class ListedWordsDocument(Document):
     """Which of these words are among your unknown ones? Fields of `discovery.question.WordQuestion`."""
 
     about: Literal["words"]
@@ -53,12 +53,12 @@ class ListedWordsAsked(Document):
         return len(self.words) + 2
 
 
-class WordsAsked(QuestionDocument):
+class DiscoverDocument(QuestionDocument):
     """How many of your randomised reports support each answer; the content is the list of words that are known."""
 
     kind: Literal["discover"]
-    question: Annotated[PrefixesAsked | ListedWordsAsked, Field(discriminator="about")]
-    reports: LocalReportsAsked
+    question: Annotated[PrefixesDocument | ListedWordsDocument, Field(discriminator="about")]
+    reports: LocalReportsDocument
 
     @property
     def settings(self) -> "LocalReportSettings":

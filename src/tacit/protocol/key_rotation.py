@@ -14,17 +14,17 @@ from tacit.protocol.signing import OperatorKey
 PREVIOUS, SUFFIX = ".previous", ".hand-over"  # of files beside the operator's key: the one before it; what that signed
 
 
-class HandOver(Document):
+class KeyRotation(Document):
     """From which key to which."""
 
     old: PublicKey
     new: PublicKey
 
 
-class SignedHandOver(Document):
+class SignedKeyRotation(Document):
     """It as devices receive it; purpose "hand-over"."""
 
-    hand_over: HandOver
+    hand_over: KeyRotation
     by_old: Signature
     by_new: Signature
 
@@ -35,15 +35,15 @@ def previous_key(path: Path) -> OperatorKey | None:
     return OperatorKey.in_file(before) if before.exists() else None
 
 
-def signed_hand_over(old: OperatorKey, new: OperatorKey) -> SignedHandOver:
+def signed_key_rotation(old: OperatorKey, new: OperatorKey) -> SignedKeyRotation:
     """By both: the new one too, so that nobody hands over to a key that is not theirs."""
-    made = HandOver(old=old.public, new=new.public)
-    return SignedHandOver(
+    made = KeyRotation(old=old.public, new=new.public)
+    return SignedKeyRotation(
         hand_over=made, by_old=old.signature("hand-over", made), by_new=new.signature("hand-over", made)
     )
 
 
-def keep(path: Path, signed: SignedHandOver) -> None:
+def keep(path: Path, signed: SignedKeyRotation) -> None:
     """Beside the key in this file, for workers to serve, now and when the old key is gone."""
     write_whole(path.with_suffix(SUFFIX), signed.model_dump_json().encode() + b"\n")
 

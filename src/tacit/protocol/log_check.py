@@ -3,10 +3,10 @@
 from typing import TypeVar
 
 from tacit.errors import ServerError, TaskRefused
-from tacit.protocol.log_entries import hand_over_entry, leaf_of
+from tacit.protocol.log_entries import key_rotation_entry, leaf_of
 from tacit.protocol.merkle import is_consistent, is_included
 from tacit.protocol.messages import TreeHead
-from tacit.protocol.requests import Conversation, hand_over, log_consistency, log_proof
+from tacit.protocol.requests import Conversation, key_rotation, log_consistency, log_proof
 from tacit.protocol.signing import digest, is_signature, is_signed
 
 T = TypeVar("T")
@@ -48,14 +48,14 @@ def followed(pinned: str, *, seen: TreeHead | None) -> Conversation[tuple[str, T
 
     Raises: TaskRefused where it did not, or the log does not show it; ServerError.
     """
-    signed = yield from hand_over()
+    signed = yield from key_rotation()
     said = signed.hand_over
     if said.old != pinned or said.new == pinned:
         raise TaskRefused(f"the operator whose key is pinned ({pinned[:16]}...) handed over to no other key.")
     for key, signature in ((said.old, signed.by_old), (said.new, signed.by_new)):
         if not is_signature("hand-over", said, signature, key):
             raise TaskRefused(f"a hand-over of the operator's key is not signed by {key[:16]}...")
-    return said.new, (yield from logged(hand_over_entry(digest(said)), operator=said.new, seen=seen))
+    return said.new, (yield from logged(key_rotation_entry(digest(said)), operator=said.new, seen=seen))
 
 
 def _asked(asking: Conversation[T], why: str) -> Conversation[T]:

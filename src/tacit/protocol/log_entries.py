@@ -8,7 +8,7 @@ def plan_entry(digest: str) -> str:
     return f"plan {digest}"
 
 
-def hand_over_entry(digest: str) -> str:
+def key_rotation_entry(digest: str) -> str:
     """The line for a change of the operator's key. digest: of the `HandOver`."""
     return f"hand-over {digest}"
 

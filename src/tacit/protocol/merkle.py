@@ -21,7 +21,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return hashlib.sha256(b"\1" + left + right).digest()
 
 
-class Tree:
+class MerkleTree:
     """A tree that grows leaf by leaf; every complete subtree's hash is kept, so that roots and proofs are quick."""
 
     def __init__(self, leaves: Iterable[bytes] = ()) -> None:

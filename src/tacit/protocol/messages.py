@@ -106,14 +106,15 @@ class Separation(Document):
     clock: Literal["start", "finish"]  # of a participation, from which the timer runs
 
 
-class Aggregation(Document):
+class AggregationSettings(Document):
     """How reports are summed, with the public settings that a device checks."""
 
     kind: Literal["plain", "encoded", "sealed"]
     threshold: Several  # no sum of fewer reports is opened
     keepers: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their identities, else none
     boxes: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their keys for boxes, in the same order
-    corrupt: Annotated[int, Field(ge=0, le=100)]  # sealed: so many keepers may work with the server and learn nothing
+    # sealed: so many decryptors may work with the server and learn nothing
+    corrupt: Annotated[int, Field(ge=0, le=100)]
     contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
 
 
@@ -138,7 +139,7 @@ class Plan(Document):
     code: Digest  # of the program that trains: `signing.code_digest`
     privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy, Field(discriminator="kind")]
     separation: Separation
-    aggregation: Aggregation
+    aggregation: AggregationSettings
     vocabulary: Digest
     attestation: Attested
     enrolment: Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task

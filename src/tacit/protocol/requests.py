@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from tacit.errors import ServerError
 from tacit.protocol import messages
-from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.messages import (
     Assignment,
     CheckIn,
@@ -37,7 +37,7 @@ JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
 _PROBLEM = TypeAdapter(Problem)
 _PLAN, _RECEIPT = TypeAdapter(SignedPlan), TypeAdapter(SignedReceipt)
-_HAND_OVER = TypeAdapter(SignedHandOver)
+_KEY_ROTATION = TypeAdapter(SignedKeyRotation)
 _TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
 _INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
@@ -116,10 +116,10 @@ def give_back(assignment: str, secret: str) -> Conversation[None]:
     checked((yield Ask(method="DELETE", path=f"/v1/reports/{assignment}", headers=headers)), 204)
 
 
-def hand_over() -> Conversation[SignedHandOver]:
+def key_rotation() -> Conversation[SignedKeyRotation]:
     """To which key the operator changed last; ServerError also where it never did."""
     return _parsed(
-        _HAND_OVER, (yield Ask(method="GET", path="/v1/key/hand-over")), "the hand-over of the operator's key"
+        _KEY_ROTATION, (yield Ask(method="GET", path="/v1/key/hand-over")), "the hand-over of the operator's key"
     )
 
 

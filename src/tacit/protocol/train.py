@@ -46,7 +46,7 @@ class EncodedSum(Document):
         return Encoding(**{name: getattr(self, name) for name in names})
 
 
-class TrainingAsked(QuestionDocument):
+class TrainDocument(QuestionDocument):
     """An update of the model that the round begins with, clipped; the content is the model."""
 
     kind: Literal["train"]
@@ -58,7 +58,7 @@ class TrainingAsked(QuestionDocument):
     encoded: EncodedSum | None  # null: updates in clear
 
     @model_validator(mode="after")
-    def _consistent(self) -> "TrainingAsked":
+    def _consistent(self) -> "TrainDocument":
         if self.encoded is not None and self.encoded.parameters != self.parameters:
             raise ValueError("the encoding is for another number of parameters than the model has")
         return self

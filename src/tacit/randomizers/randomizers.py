@@ -19,7 +19,7 @@ from tacit.randomizers.device_randomness import random_words
 from tacit.randomizers.subset_sums import MOST_DEVICES, sum_of_subsets
 from tacit.randomizers.subsets import Numbers, count_bits, subsets_as_bitmaps, subsets_as_numbers
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Reports = npt.NDArray[Any]
 
 SIMULATED = 1 << 22  # numbers of reports held at a time where votes are simulated report by report
@@ -74,7 +74,7 @@ class Randomizer(ABC):
     def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
         """The votes of sum(holders) devices, holders[x] of them with value x: a draw from the joint law, (domain,)."""
 
-    def estimate(self, votes: Numbers, reports: int) -> Reals:
+    def estimate(self, votes: Numbers, reports: int) -> FloatArray:
         """(votes - reports * q) / (p - q): unbiased, (domain,). Some are negative; that is what unbiased means."""
         if np.shape(votes) != (self.domain,):
             raise InputError(f"votes of shape {np.shape(votes)} are not one number for each of {self.domain} values.")

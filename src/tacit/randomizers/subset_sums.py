@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 Numbers = npt.NDArray[np.int64]
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 
 MOST_DEVICES = 10**9 - 1  # NumPy's hypergeometric draws stop here
 NEGLIGIBLE = 1e-30  # hypergeometric probabilities below this share of the largest are left out
@@ -109,7 +109,7 @@ def _split(
         right[rows[some], number - highest : number - lowest + 1] += drawn[:, ::-1]
 
 
-def _hypergeometric(a: int, b: int, chosen: int) -> tuple[int, Reals]:
+def _hypergeometric(a: int, b: int, chosen: int) -> tuple[int, FloatArray]:
     """Probabilities that of `chosen` out of a + b places lowest, lowest + 1, ... are among the `a`.
 
     Ratios of neighbours, multiplied outwards from the most likely number: relative error about 1e-16 a step.

@@ -9,33 +9,34 @@ from pydantic import Field, model_validator
 
 from tacit.privacy.separation import DeviceSeparation
 from tacit.recipe.sections import AggregationSection, RoundsSection, Section
-from tacit.secure_aggregation.one_message.messages import MOST_KEEPERS
+from tacit.secure_aggregation.one_message.messages import MOST_DECRYPTORS
 
 HOUR = 3600.0  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")
 
 
-class NamedKeeper(NamedTuple):
-    """One of the parties that together, and never alone, open the sum of a round: `tacit keeper --port`."""
+class NamedDecryptor(NamedTuple):
+    """One of the parties that together, and never alone, open the sum of a round: `tacit decryptor --port`."""
 
     url: str  # where it listens: https://HOST:PORT, or http:// on this machine
     identity: str  # its public keys, 64 hexadecimal digits each, as it shows them
     box: str
 
     @classmethod
-    def of(cls, line: str) -> Self:
+    def from_line(cls, line: str) -> Self:
         """That of `URL IDENTITY BOX`. Raises: ValueError."""
         parts = line.split()
         if len(parts) != 3 or not all(KEY.fullmatch(part) for part in parts[1:]):
             raise ValueError(
-                f"deployment.keepers has {line!r}, which is no keeper; write 'URL IDENTITY BOX', the two keys of 64 "
-                "hexadecimal digits as `tacit keeper` shows them."
+                f"deployment.decryptors has {line!r}, which is no decryptor; write 'URL IDENTITY BOX', the two keys of "
+                f"64 "
+                "hexadecimal digits as `tacit decryptor` shows them."
             )
         url = urlsplit(parts[0])
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:
-            raise ValueError(f"deployment.keepers: {parts[0]!r} is no keeper's address; give https://HOST:PORT.")
+            raise ValueError(f"deployment.decryptors: {parts[0]!r} is no decryptor's address; give https://HOST:PORT.")
         if url.scheme == "http" and not _is_loopback(url.hostname):
-            raise ValueError(f"deployment.keepers: {parts[0]!r} has no TLS, and is not this machine; give https://.")
+            raise ValueError(f"deployment.decryptors: {parts[0]!r} has no TLS, and is not this machine; give https://.")
         return cls(*parts)
 
 
@@ -57,8 +58,8 @@ class DeploymentSection(Section):
     selecting_minutes: float = Field(default=60.0, gt=0)  # how long a round waits for devices, then it is given up
     reporting_minutes: float = Field(default=15.0, gt=0)  # how long a device has, as in the simulator
     pause_minutes: float = Field(default=2.0, ge=0)  # from a round's release to the next one's opening
-    keepers: tuple[str, ...] = Field(default=(), strict=False)  # URL IDENTITY BOX; none: the server sees each report
-    corrupt_keepers: int = Field(default=1, ge=1, le=99)  # so many may work with the server, and learn nothing
+    decryptors: tuple[str, ...] = Field(default=(), strict=False)  # URL IDENTITY BOX; none: the server sees each report
+    corrupt_decryptors: int = Field(default=1, ge=1, le=99)  # so many may work with the server, and learn nothing
 
     @model_validator(mode="after")
     def _is_kept_by_somebody(self) -> Self:
@@ -70,24 +71,27 @@ class DeploymentSection(Section):
         return self
 
     @model_validator(mode="after")
-    def _has_keepers_enough(self) -> Self:
-        count = len(self.keepers)
-        if not count and self.corrupt_keepers != 1:
-            raise ValueError(f"deployment.corrupt_keepers={self.corrupt_keepers} of no keepers; name them, or drop it.")
-        if count and not self.corrupt_keepers < count <= MOST_KEEPERS:
+    def _has_decryptors_enough(self) -> Self:
+        count = len(self.decryptors)
+        if not count and self.corrupt_decryptors != 1:
             raise ValueError(
-                f"deployment.corrupt_keepers={self.corrupt_keepers} of {count} deployment.keepers: fewer than all, and "
-                f"no more than {MOST_KEEPERS} keepers; name more keepers, or fewer."
+                f"deployment.corrupt_decryptors={self.corrupt_decryptors} of no decryptors; name them, or drop it."
             )
-        found = self.named_keepers()
+        if count and not self.corrupt_decryptors < count <= MOST_DECRYPTORS:
+            raise ValueError(
+                f"deployment.corrupt_decryptors={self.corrupt_decryptors} of {count} deployment.decryptors: fewer than "
+                f"all, and "
+                f"no more than {MOST_DECRYPTORS} decryptors; name more decryptors, or fewer."
+            )
+        found = self.named_decryptors()
         for name in ("identity", "box"):
             if len({getattr(each, name) for each in found}) < count:
-                raise ValueError(f"two of deployment.keepers have the same {name}, and one keeper has one share.")
+                raise ValueError(f"two of deployment.decryptors have the same {name}, and one decryptor has one share.")
         return self
 
-    def named_keepers(self) -> tuple[NamedKeeper, ...]:
+    def named_decryptors(self) -> tuple[NamedDecryptor, ...]:
         """Where they are, and their keys. Raises: ValueError for what names none."""
-        return tuple(map(NamedKeeper.of, self.keepers))
+        return tuple(map(NamedDecryptor.from_line, self.decryptors))
 
     def separation(self, rounds: RoundsSection) -> DeviceSeparation:
         """What each device keeps by itself."""
@@ -101,10 +105,10 @@ class DeploymentSection(Section):
         """Raises: ValueError for what devices do not keep, are too few for, or what only a simulation has."""
         if aggregation is not None:
             _refuse_simulations(aggregation)
-        elif self.keepers:
+        elif self.decryptors:
             raise ValueError(
-                "deployment.keepers open sums of integers, and without [aggregation] updates are none; give "
-                "[aggregation] kind = 'secure', or drop deployment.keepers."
+                "deployment.decryptors open sums of integers, and without [aggregation] updates are none; give "
+                "[aggregation] kind = 'secure', or drop deployment.decryptors."
             )
         apart = min(rounds.min_separation, rounds.rounds) if self.round_index else 1
         if rounds.report_goal * apart > self.devices:
@@ -125,11 +129,12 @@ class DeploymentSection(Section):
 
 def _refuse_simulations(aggregation: AggregationSection) -> None:
     """ValueError for what is played in one process, with everybody's keys in it."""
-    for name in ("protocol", "keepers"):
+    for name in ("protocol", "decryptors"):
         value = getattr(aggregation, name)
         if value is not None:
             raise ValueError(
                 f"aggregation.{name}={value!r} is played by a simulation, in which one process has everybody's keys, "
                 f"and [deployment] asks real devices; drop aggregation.{name}: devices then encode their updates as "
-                "integers, which the server sees one by one, unless deployment.keepers names those who open sums alone."
+                "integers, which the server sees one by one, unless deployment.decryptors names those who open sums "
+                "alone."
             )

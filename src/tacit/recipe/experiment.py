@@ -108,33 +108,34 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _can_open_its_sums(self) -> Self:
         if self.aggregation is not None:
-            self.aggregation.settings().least(self.rounds.report_goal)
+            self.aggregation.settings().min_reports(self.rounds.report_goal)
         return self
 
     @model_validator(mode="after")
     def _keeps_every_sum_from_the_server(self) -> Self:
-        """Of keepers who add the noise, no release may be left to a server that adds it."""
-        keepers = None if self.aggregation is None else self.aggregation.keepers
-        if keepers is not None and self.privacy.mechanism is None:
+        """Of decryptors who add the noise, no release may be left to a server that adds it."""
+        decryptors = None if self.aggregation is None else self.aggregation.decryptors
+        if decryptors is not None and self.privacy.mechanism is None:
             raise ValueError(
-                f"aggregation.keepers={keepers} add the noise of the mechanism, and privacy.mechanism='none' has none; "
-                "drop aggregation.keepers, or name a mechanism below [privacy.mechanism]."
+                f"aggregation.decryptors={decryptors} add the noise of the mechanism, and privacy.mechanism='none' has "
+                f"none; "
+                "drop aggregation.decryptors, or name a mechanism below [privacy.mechanism]."
             )
         for name in ("clipping", "training_loss"):
-            if keepers is not None and getattr(self, name) is not None:
+            if decryptors is not None and getattr(self, name) is not None:
                 raise ValueError(
                     f"[{name}] releases sums of its own to which the server adds noise, so that it knows them without, "
-                    f"and aggregation.keepers={keepers} are there that it knows none; drop [{name}] or "
-                    "aggregation.keepers."
+                    f"and aggregation.decryptors={decryptors} are there that it knows none; drop [{name}] or "
+                    "aggregation.decryptors."
                 )
         return self
 
     @model_validator(mode="after")
-    def _stands_in_for_more(self) -> Self:
-        larger, goal = self.privacy.stands_in_for, self.rounds.report_goal
+    def _extrapolate_to_more(self) -> Self:
+        larger, goal = self.privacy.extrapolate_to, self.rounds.report_goal
         if larger is not None and larger <= goal:
             raise ValueError(
-                f"privacy.stands_in_for={larger} is not above rounds.report_goal={goal}, and a cohort stands in for a "
+                f"privacy.extrapolate_to={larger} is not above rounds.report_goal={goal}, and a cohort stands in for a "
                 f"larger one only; give more than {goal}, or drop it."
             )
         return self
@@ -203,7 +204,8 @@ class Recipe(Section):
             )
         try:
             recipe = cls.model_validate(values)
-            if not recipe.privacy.is_wish:  # at the largest of the deltas that a population may have: the least noise
+            # at the largest of the deltas that a population may have: the least noise
+            if not recipe.privacy.needs_design:
                 recipe.at(recipe.privacy.delta or LARGEST).plan().guarantee.checked()
             if recipe.population is not None:
                 recipe.population.rules(recipe.rounds.report_goal)

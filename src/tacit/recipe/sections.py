@@ -167,7 +167,7 @@ class PrivacySection(Section):
     workload: Literal["prefix", "server"] = (
         "prefix"  # whose error that is: prefix sums', as in the papers, or the models'
     )
-    stands_in_for: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
+    extrapolate_to: int | None = Field(default=None, ge=1)  # the production report goal this cohort stands for
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
@@ -215,9 +215,9 @@ class PrivacySection(Section):
         return self.mechanism is None or self.mechanism.mechanism.adapts
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Whether the strategy is still to be designed."""
-        return self.mechanism is not None and self.mechanism.is_wish
+        return self.mechanism is not None and self.mechanism.needs_design
 
     def designed(
         self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX
@@ -310,14 +310,16 @@ class AggregationSection(Section):
     protocol: Protocol | None = None  # left out: integers are added without keys, as fast as can be
     protocol_clients: int | None = Field(default=None, ge=FEWEST)  # of a round; left out: 8
     protocol_dropout: float = Field(default=0.0, ge=0, le=MOST_DROPOUT)  # the chance of each of them to vanish
-    keepers: int | None = Field(default=None, ge=2)  # one would know all noise, as a server does; left out: the server
+    # one would know all noise, as a server does; left out: the server
+    decryptors: int | None = Field(default=None, ge=2)
 
     @model_validator(mode="after")
-    def _asks_keepers_once(self) -> Self:
-        if self.keepers is not None and self.protocol_dropout:
+    def _asks_decryptors_once(self) -> Self:
+        if self.decryptors is not None and self.protocol_dropout:
             raise ValueError(
                 f"aggregation.protocol_dropout={self.protocol_dropout:g} may abort a round's protocol, which then is "
-                f"begun again with another cohort, and aggregation.keepers={self.keepers} give a round's noise once; "
+                f"begun again with another cohort, and aggregation.decryptors={self.decryptors} give a round's noise "
+                f"once; "
                 "drop one of the two keys."
             )
         return self
@@ -343,7 +345,7 @@ class AggregationSection(Section):
             threshold=self.threshold,
             played=self._played(),
             dropout=self.protocol_dropout,
-            keepers=self.keepers or 0,
+            decryptors=self.decryptors or 0,
         )
 
     def _played(self) -> SimulatedProtocol | None:

@@ -18,11 +18,11 @@ from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
+from tacit.reports.judgement import TOP3, failures, points
 from tacit.reports.page import Page, to_html_fragment
 from tacit.reports.summary import RunSummary
 from tacit.reports.text import to_text
 from tacit.reports.train_published import setting_text
-from tacit.reports.verdict import TOP3, failures, points
 from tacit.statements.statement import Label
 
 if TYPE_CHECKING:  # Numba and SciPy would come with it
@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # Numba and SciPy would come with it
 EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
 MOST = len(ascii_uppercase)  # runs: each has a letter
 NATS = "cross_entropy"
-PRICE = ("zcdp", "epsilon", "rounds_between", "max_participations")
+COST = ("zcdp", "epsilon", "rounds_between", "max_participations")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Compared:
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        price = {which: None if of is None else {key: of[key] for key in PRICE} for which, of in self._prices}
+        cost = {which: None if of is None else {key: of[key] for key in COST} for which, of in self._costs}
         return {
             "name": self.name,
             "path": self.path,
@@ -62,16 +62,16 @@ class Compared:
             "test_interval": self.interval,
             "gain_over_first": self.gain,
             "validation": {str(rounds): value for rounds, value in self.validation.items()},
-            **price,
+            **cost,
         }
 
     @property
-    def _prices(self) -> tuple[tuple[str, Mapping[str, Any] | None], ...]:
+    def _costs(self) -> tuple[tuple[str, Mapping[str, Any] | None], ...]:
         return (("planned", self.planned), ("realised", self.realised))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class RunComparison:
     """Runs beside the first. Equal settings are left out; `warnings` say what makes the rest incomparable."""
 
     runs: tuple[Compared, ...]
@@ -82,7 +82,7 @@ class Comparison:
     figure: Figure
     drawn: Path | None = None  # where the figure is
 
-    def drawn_at(self, path: Path) -> "Comparison":
+    def drawn_at(self, path: Path) -> "RunComparison":
         """The same, with its figure in a file."""
         return replace(self, drawn=path)
 
@@ -104,7 +104,7 @@ class Comparison:
         blocks: list[Block] = [Labels(tuple(Label("NOTE", warning) for warning in self.warnings))] * bool(self.warnings)
         blocks.append(Table(tuple((each.letter, f"{each.name}, in {each.path}") for each in self.runs)))
         blocks += self._accuracy()
-        blocks += self._price()
+        blocks += self._cost()
         blocks += _differences("Settings that differ", self.settings)
         blocks += _differences("Data and programs that differ", self.origins)
         return blocks if self.drawn is None else [*blocks, Paragraph(f"figure: {self.drawn}", soft=True)]
@@ -148,14 +148,14 @@ class Comparison:
             found.append(Table(tuple(over), ("rounds", *(f"{at:,}" for at in rounds))))
         return found
 
-    def _price(self) -> list[Block]:
+    def _cost(self) -> list[Block]:
         head = ("", "epsilon", "zCDP", "MinS", "MaxP", "rounds", "planned epsilon", "clients/s")
         rows = [
             (
                 each.letter,
-                *_prices(each.realised, "epsilon", "zcdp", "rounds_between", "max_participations"),
+                *_costs(each.realised, "epsilon", "zcdp", "rounds_between", "max_participations"),
                 f"{each.rounds:,}",
-                *_prices(each.planned, "epsilon"),
+                *_costs(each.planned, "epsilon"),
                 "–" if each.clients_per_second is None else f"{each.clients_per_second:,.1f}",
             )
             for each in self.runs
@@ -163,10 +163,10 @@ class Comparison:
         return [Heading(f"Price, realised; every epsilon at delta {self.delta:g}"), Table(tuple(rows), head)]
 
 
-def comparison(summaries: Sequence[RunSummary]) -> Comparison:
+def comparison(summaries: Sequence[RunSummary]) -> RunComparison:
     """The runs in their order, the first one to compare with."""
     delta = min(each.delta for each in summaries)
-    return Comparison(
+    return RunComparison(
         runs=tuple(_compared(letter, each, summaries, delta) for letter, each in _lettered(summaries)),
         delta=delta,
         warnings=tuple(_warnings(summaries, delta)),
@@ -307,7 +307,7 @@ def _differences(title: str, differing: Mapping[str, tuple[Any, ...]]) -> list[B
     return [Heading(title), Table(tuple(rows))]
 
 
-def _prices(figures: Mapping[str, Any] | None, *names: str) -> tuple[str, ...]:
+def _costs(figures: Mapping[str, Any] | None, *names: str) -> tuple[str, ...]:
     """Rounded up where they promise something; a dash where nothing is released."""
     if figures is None:
         return ("–",) * len(names)

@@ -48,8 +48,8 @@ def of_demo(
     """
     figures = statement.figures
     realised = figures.get("in_all", figures)["realised"]
-    price = f"{rounded_up(realised['epsilon'])} at delta {figures['delta']:g}"
-    costs = {"public": "0: no client's text was used", "private": price, "without noise": "none: it protects nobody"}
+    cost = f"{rounded_up(realised['epsilon'])} at delta {figures['delta']:g}"
+    costs = {"public": "0: no client's text was used", "private": cost, "without noise": "none: it protects nobody"}
     says = {
         "public": "public text alone: the start",
         "private": "trained on clients, privately",

@@ -15,9 +15,9 @@ from tacit.reports.figure import (
     Figure,
     Line,
     Mark,
+    Numbers,
     Panel,
     Points,
-    Reals,
     Rule,
     Steps,
 )
@@ -184,7 +184,7 @@ def _error_bars(axes: "Axes", mark: ErrorBars, colour: str, name: str) -> None:
     )
 
 
-def _distances(values: Reals, low: Reals, high: Reals) -> list[list[float]]:
+def _distances(values: Numbers, low: Numbers, high: Numbers) -> list[list[float]]:
     """How far the ends are away; 0 where a value lies beyond one, as an estimate below the least possible does."""
     below = [max(value - end, 0.0) for value, end in zip(values, low, strict=True)]
     above = [max(end - value, 0.0) for value, end in zip(values, high, strict=True)]

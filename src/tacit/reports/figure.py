@@ -22,15 +22,15 @@ HUES = 5  # that tell curves apart; red is for what failed, ink for what is no c
 HEIGHT = 3.6  # inches of a panel
 MARKS = "os^Dv*"  # that tell points apart
 
-Reals: TypeAlias = Sequence[float] | NDArray[Any]
+Numbers: TypeAlias = Sequence[float] | NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Series:
+class _FigureSeries:
     """Points (x, y), of one hue; a label stands in the legend, where none is given nothing does."""
 
-    x: Reals
-    y: Reals
+    x: Numbers
+    y: Numbers
     label: str = ""
     hue: int = BLUE
 
@@ -41,7 +41,7 @@ class _Series:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line(_Series):
+class Line(_FigureSeries):
     """A line through the points, with a dot at each where they are few."""
 
     stroke: int = 0  # 0 to 3: whole, dashed, dotted, both
@@ -51,12 +51,12 @@ class Line(_Series):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps(_Series):
+class Steps(_FigureSeries):
     """A line that is level around each point."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Points(_Series):
+class Points(_FigureSeries):
     """A mark at each point. At the foot: `y` does not count, the marks stand on the lower end of the panel."""
 
     mark: str = "o"
@@ -66,13 +66,13 @@ class Points(_Series):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErrorBars(_Series):
+class ErrorBars(_FigureSeries):
     """Intervals from `low` to `high` around the points, upright; `x_low`, `x_high` also across."""
 
-    low: Reals
-    high: Reals
-    x_low: Reals = ()
-    x_high: Reals = ()
+    low: Numbers
+    high: Numbers
+    x_low: Numbers = ()
+    x_high: Numbers = ()
     mark: str = ""
     size: float = 4
     joined: bool = False  # by a line
@@ -80,7 +80,7 @@ class ErrorBars(_Series):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bars(_Series):
+class Bars(_FigureSeries):
     """A bar from zero to each point; `width` 1 leaves nothing between bars at whole numbers."""
 
     width: float = 1.0
@@ -166,6 +166,6 @@ class Figure:
         return text.getvalue()
 
 
-def traced(label: str, xs: Reals, of: Callable[[float], float], *, hue: int = BLUE, stroke: int = 0) -> Line:
+def traced(label: str, xs: Numbers, of: Callable[[float], float], *, hue: int = BLUE, stroke: int = 0) -> Line:
     """The line of a function at `xs`."""
     return Line(label=label, x=xs, y=tuple(of(x) for x in xs), hue=hue, stroke=stroke)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
-from tacit.planning.scenario import ParticipationCost, Plan, Scenario
+from tacit.planning.scenario import AccountedPlan, ParticipationCost, Scenario
 from tacit.planning.simulated_runs import TimerOutcome
 from tacit.planning.steps import PlanStep
 from tacit.planning.targets import MOST_ROUNDS, Goal, Reached
@@ -21,7 +21,7 @@ SIMULATED = (
 )
 NO_TIMER = "No timer reaches the target: the population has no more to give; raise the report goal or z."
 
-Timer: TypeAlias = tuple[float, Plan]  # hours, and the plan behind it
+Timer: TypeAlias = tuple[float, AccountedPlan]  # hours, and the plan behind it
 
 
 # -- what stands in a text ---------------------------------------------------------------------------------------------
@@ -35,7 +35,9 @@ def step_blocks(steps: Sequence[PlanStep], *, simulated: bool = False) -> list[B
     return [*blocks, Paragraph(SIMULATED if simulated else HYPOTHESIS, soft=True)]
 
 
-def forwards_blocks(scenario: Scenario, plans: Sequence[Plan], cost: ParticipationCost, delta: float) -> list[Block]:
+def forwards_blocks(
+    scenario: Scenario, plans: Sequence[AccountedPlan], cost: ParticipationCost, delta: float
+) -> list[Block]:
     """One configuration, a row for each mechanism."""
     plan = plans[0]
     participation = plan.guarantee.participation
@@ -157,7 +159,7 @@ def simulated_timer_blocks(
                 str(each.promised.max_participations),
                 f"{each.run.rounds_per_day:.4g}",
                 f"{each.run.days:.3g}",
-                str(each.run.starved.size),
+                str(each.run.underfilled.size),
                 f"{each.run.wasted_share:.0%}",
                 rounded_up(each.plan.zcdp),
                 rounded_up(each.plan.guarantee.epsilon(delta)),
@@ -181,7 +183,7 @@ def simulated_timer_blocks(
 
 
 def rounds_blocks(
-    scenario: Scenario, report_goal: int, answers: Mapping[str, Plan | None], delta: float, target: float
+    scenario: Scenario, report_goal: int, answers: Mapping[str, AccountedPlan | None], delta: float, target: float
 ) -> list[Block]:
     """How many rounds a budget affords, a row for each mechanism."""
     rows = [
@@ -213,7 +215,7 @@ def _legend(delta: float) -> str:
 # -- figures -----------------------------------------------------------------------------------------------------------
 
 
-def goals_figure(plans: Sequence[Plan], reached: Reached, goal: Goal) -> Figure:
+def goals_figure(plans: Sequence[AccountedPlan], reached: Reached, goal: Goal) -> Figure:
     """zCDP over the report goal at this utility; the target, and the plan."""
     plan = reached.plan
     name = plan.mechanism.name

@@ -39,7 +39,7 @@ def blocks(run: Simulation, record: Mapping[str, Any], out: Path | None = None) 
     if listed:
         more = f" and {len(listed) - LISTED} stretches more" if len(listed) > LISTED else ""
         said.append(
-            f"{run.starved.size} rounds starved (every device was asked once, and too few could come): "
+            f"{run.underfilled.size} rounds starved (every device was asked once, and too few could come): "
             f"{', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
         )
     said.append("A model of devices, not a measurement of any: see docs/populations.md for what it assumes.")

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.evaluation.comparison_models import START, Contenders
+from tacit.evaluation.comparison_models import START, ComparisonModels
 from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
@@ -28,7 +28,8 @@ from tacit.statements.statement import PLANNED, Label, statement
 from tacit.statements.train import training_facts
 
 Series = dict[int, float]  # by the number of rounds done
-CONTENDERS, SUGGESTIONS = "contenders", "suggestions"  # notes that `jobs.baselines` writes at the end of a run
+# notes that `jobs.baselines` writes at the end of a run
+COMPARISON_MODELS, SUGGESTIONS = "comparison_models", "suggestions"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +107,9 @@ class RunSummary:
     failed: tuple[Label, ...] = ()
     curves: Mapping[str, Series] = field(default_factory=dict)  # of the validation clients, by metric
     test: Mapping[str, float] = field(default_factory=dict)  # of the test clients; empty before the end
-    tested: Contenders | None = None  # the same client by client, and what it is held against; None before the end
-    validated: Contenders | None = None  # what it is held against, on validation clients
+    # the same client by client, and what it is held against; None before the end
+    tested: ComparisonModels | None = None
+    validated: ComparisonModels | None = None  # what it is held against, on validation clients
     trigram: bool = False  # whether a trigram of public text is among them
     public_text: str = ""  # which that is, or why there is none
 
@@ -136,8 +138,8 @@ class RunSummary:
 
     def by_zcdp(self, metric: str) -> list[tuple[float, float]]:
         """The metric over the zCDP that was spent when it was measured."""
-        price: dict[float, float] = {each.rounds: each.zcdp for each in self.spent}
-        return [(price[rounds], value) for rounds, value in self.by_rounds(metric) if rounds in price]
+        cost: dict[float, float] = {each.rounds: each.zcdp for each in self.spent}
+        return [(cost[rounds], value) for rounds, value in self.by_rounds(metric) if rounds in cost]
 
 
 def summarise(run: Run) -> RunSummary:
@@ -185,10 +187,10 @@ def _summarise(run: Run) -> RunSummary:
 
 def _notes(run: Run) -> dict[str, Any]:
     """What was noted at the end of the run; of one that is not at its end, or of an older one, nothing."""
-    noted, suggested = run.notes.get(CONTENDERS, {}), run.notes.get(SUGGESTIONS, [])
+    noted, suggested = run.notes.get(COMPARISON_MODELS, {}), run.notes.get(SUGGESTIONS, [])
     where = f"what '{run.path}' notes of its baselines"
     found = {
-        split: from_plain(Contenders, noted[split], error=RunError, where=where) if split in noted else None
+        split: from_plain(ComparisonModels, noted[split], error=RunError, where=where) if split in noted else None
         for split in ("test", "validation")
     }
     return {

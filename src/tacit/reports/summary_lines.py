@@ -12,8 +12,8 @@ from tacit.networks.metrics import ALL_TOKENS, METRICS
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Labels, Paragraph, Table
+from tacit.reports.judgement import counted_how, failures, points, summary_lines
 from tacit.reports.release import Interval, said
-from tacit.reports.verdict import counted_how, failures, in_brief, points
 from tacit.statements.statement import SURPRISING
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
     """Accuracy and price, with what is surprising about it."""
     blocks: list[Block] = [Paragraph(_accuracy(summary, test, rounds))]
     if test:
-        others = in_brief(summary)
+        others = summary_lines(summary)
         blocks += [Paragraph(f"beside it: {others}")] if others else []
         blocks.append(Paragraph(counted_how(summary, test["clients"])))
     blocks.append(Labels(failures(summary)))
@@ -41,11 +41,11 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
     figures = stated.figures
     at = f"at delta {figures['delta']:g}, per client, under what happened in {rounds} rounds"
     blocks += [
-        Paragraph(f"privacy: {_price(figures)} {at}"),
+        Paragraph(f"privacy: {_cost(figures)} {at}"),
         Labels(tuple(label for label in stated.labels if label.name in SURPRISING)),
     ]
     if further := figures.get("extrapolated"):
-        text = f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {_price(further)}"
+        text = f"EXTRAPOLATED to {further['report_goal']:,} reports a round, a run that was not made: {_cost(further)}"
         blocks.append(Paragraph(text))
     return blocks
 
@@ -61,7 +61,7 @@ def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> 
     )
 
 
-def _price(of: Mapping[str, Any]) -> str:
+def _cost(of: Mapping[str, Any]) -> str:
     realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
     return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
 
@@ -90,8 +90,8 @@ def of_promise(promise: Mapping[str, Any]) -> list[Block]:
     """One line of what an evaluation released; a second where the noise can be taken away."""
     if promise["kind"] == "nothing":
         return [Paragraph("NOTHING WAS RELEASED")]
-    price = f"epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}"
-    blocks: list[Block] = [Paragraph(f"RELEASED ({promise['kind']}): {price}, per client")]
+    cost = f"epsilon {rounded_up(promise['epsilon'])} at delta {promise['delta']:g}"
+    blocks: list[Block] = [Paragraph(f"RELEASED ({promise['kind']}): {cost}, per client")]
     if promise["key_source"] != OPERATING_SYSTEM:
         seeded = f"randomness came from {promise['key_source']}; who knows it can take the noise away"
         blocks.append(Paragraph(f"FIXED SEED: {seeded}"))
@@ -273,17 +273,17 @@ def _of_trained(figures: Mapping[str, Any]) -> list[Block]:
     if not figures["private"]:
         blocks.append(Paragraph("NON-PRIVATE: no noise was added, so nothing is promised."))
     if larger := figures["extrapolated"]:
-        price = " ".join(f"{name} {_shown(key, larger['realised'][key])}," for name, key in PRICES.items())
+        cost = " ".join(f"{name} {_shown(key, larger['realised'][key])}," for name, key in COSTS.items())
         goal = f"with {larger['report_goal']} reports a round"
-        blocks.append(Paragraph(f"EXTRAPOLATED, not a guarantee of this run: {goal}, realised {price.rstrip(',')}."))
+        blocks.append(Paragraph(f"EXTRAPOLATED, not a guarantee of this run: {goal}, realised {cost.rstrip(',')}."))
     return blocks
 
 
-PRICES = {"zCDP": "zcdp", "epsilon": "epsilon"}
+COSTS = {"zCDP": "zcdp", "epsilon": "epsilon"}
 
 
 def _shown(name: str, value: float) -> str:
-    if name in PRICES.values():
+    if name in COSTS.values():
         return rounded_up(value, 6)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 

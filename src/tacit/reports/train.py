@@ -16,10 +16,10 @@ from tacit.records import to_plain
 from tacit.reports import train_published, train_record
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Rule
+from tacit.reports.judgement import beside, beside_record, counted_how, failures, opening
 from tacit.reports.page import Page, ReportFiles
 from tacit.reports.record_files import write_run
 from tacit.reports.summary import RunSummary
-from tacit.reports.verdict import beside, beside_record, counted_how, failures, opening
 from tacit.runs import Run
 from tacit.statements.statement import Label
 
@@ -77,7 +77,7 @@ def page(record: Mapping[str, Any]) -> Page:
         blocks=(
             Labels(labels(summary)),
             Paragraph(opening(summary)),
-            *train_published.foreseen(summary),
+            *train_published.noise_forecast(summary),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             *beside(summary),

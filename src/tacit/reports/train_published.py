@@ -18,11 +18,11 @@ from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Line, Mark, Panel, Points, Steps
+from tacit.reports.judgement import cost
 from tacit.reports.page import Page
+from tacit.reports.promise_terms import promise_terms
 from tacit.reports.suggestions import suggestion_table
 from tacit.reports.summary import RunSummary
-from tacit.reports.terms import terms
-from tacit.reports.verdict import price
 from tacit.runs.metadata import SecureSumUsed, TrainingMetadata
 
 KIND = "report of a training run"
@@ -55,7 +55,7 @@ ASKED = (
     "delta",
     "parameters",
     "first_model",
-    "stands_in_for",
+    "extrapolate_to",
     "simulated",
     "evaluation",
     "hooks",
@@ -86,8 +86,8 @@ def page(summary: RunSummary) -> Page:
         when=when(summary),
         blocks=(
             *([Labels(summary.labels)] if summary.labels else []),
-            Paragraph(price(summary)),
-            *foreseen(summary),
+            Paragraph(cost(summary)),
+            *noise_forecast(summary),
             Tiles(tuple(tiles(summary).items())),
             *map(FigureOf, shown),
             Paragraph((PUBLISHABLE if summary.private else BARE) + ELSEWHERE),
@@ -148,7 +148,7 @@ def record(summary: RunSummary, shown: tuple[Figure, ...]) -> dict[str, Any]:
             **({} if rounds.private_loss is None else {"private_loss": rounds.private_loss.tolist()}),
         },
         "warnings": [{"name": label.name, "meaning": label.meaning} for label in summary.labels],
-        "opening": price(summary),
+        "opening": cost(summary),
         **({"suggestions": suggestions_record(summary)} if may_suggest(summary) else {}),
         "statement": summary.statement.to_record() if summary.statement else None,
         "figures": [f"{figure.name}.png" for figure in shown],
@@ -171,10 +171,15 @@ def promised(summary: RunSummary) -> list[Block]:
             title = f"{FIGURES[name]}, {share['what']} alone"
             rows.append((title, figure_text(name, share[name]), figure_text(name, happened.get(name))))
     stated: list[Block] = [StatementOf(summary.statement)] if summary.statement else [*NOTHING_STATED]
-    return [Heading("Planned and realised"), Table(tuple(rows), ("", "planned", "realised")), *terms(summary), *stated]
+    return [
+        Heading("Planned and realised"),
+        Table(tuple(rows), ("", "planned", "realised")),
+        *promise_terms(summary),
+        *stated,
+    ]
 
 
-def foreseen(summary: RunSummary) -> list[Block]:
+def noise_forecast(summary: RunSummary) -> list[Block]:
     """What was expected of the run before its first round, by its plan alone."""
     said = summary.metadata.foreseen
     return [] if said is None else [Paragraph(f"Foreseen before the first round: {said}.", soft=True)]
@@ -303,11 +308,11 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
         f"factor of at most {rounded_up(secure.inflation, 6)}; no sum of fewer than {secure.threshold:,} reports is "
         f"decoded, and {protocol}"
     )
-    if not secure.keepers:
+    if not secure.decryptors:
         return (("sums of updates", said),)
     noise = (
-        f"{secure.keepers:,} keepers, simulated; each adds the noise that is accounted, and the model has that of all, "
-        f"{secure.keepers**0.5:.3g} times the standard deviation"
+        f"{secure.decryptors:,} decryptors, simulated; each adds the noise that is accounted, and the model has that "
+        f"of all, {secure.decryptors**0.5:.3g} times the standard deviation"
     )
     return (("sums of updates", said), ("noise added by", noise))
 

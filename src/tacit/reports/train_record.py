@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
-from tacit.evaluation.comparison_models import Contenders
+from tacit.evaluation.comparison_models import ComparisonModels
 from tacit.records import from_plain, to_plain
 from tacit.reports.record_files import Records, statement_from
 from tacit.reports.release import number_from
@@ -82,8 +82,8 @@ def summary_from(record: Mapping[str, Any]) -> RunSummary:
             "failed": _labels(record["failed"]),
             "curves": {name: _series(points) for name, points in record["curves"].items()},
             "test": {name: number_from(value) for name, value in record["test"].items()},
-            "tested": _contenders(record["tested"]),
-            "validated": _contenders(record["validated"]),
+            "tested": _comparison_models(record["tested"]),
+            "validated": _comparison_models(record["validated"]),
             "trigram": record["trigram"],
             "public_text": record["public_text"],
         }
@@ -92,8 +92,8 @@ def summary_from(record: Mapping[str, Any]) -> RunSummary:
     return RunSummary(
         **{name: record[name] for name in names},
         metadata=from_plain(TrainingMetadata, metadata, error=RunError, where="the metadata of the record"),
-        planned=_prices(record["planned"]),
-        realised=None if record["realised"] is None else _prices(record["realised"]),
+        planned=_costs(record["planned"]),
+        realised=None if record["realised"] is None else _costs(record["realised"]),
         statement=statement_from(record["statement"]),
         labels=_labels(record["labels"]),
         spent=tuple(from_plain(Spent, each, error=RunError, where="what is spent") for each in record["spent"]),
@@ -103,10 +103,10 @@ def summary_from(record: Mapping[str, Any]) -> RunSummary:
     )
 
 
-def _prices(figures: Mapping[str, Any]) -> dict[str, Any]:
+def _costs(figures: Mapping[str, Any]) -> dict[str, Any]:
     """Figures of a promise, of which some may be infinite; those of its sequences have a name, too."""
     found: dict[str, Any] = {name: math.inf if value == "inf" else value for name, value in figures.items()}
-    return found if "sequences" not in found else {**found, "sequences": list(map(_prices, found["sequences"]))}
+    return found if "sequences" not in found else {**found, "sequences": list(map(_costs, found["sequences"]))}
 
 
 def _rounds(record: Mapping[str, Any]) -> Rounds:
@@ -127,5 +127,9 @@ def _labels(record: Sequence[Mapping[str, str]]) -> tuple[Label, ...]:
     return tuple(Label(each["name"], each["meaning"]) for each in record)
 
 
-def _contenders(record: Mapping[str, Any] | None) -> Contenders | None:
-    return None if record is None else from_plain(Contenders, record, error=RunError, where="what it is held against")
+def _comparison_models(record: Mapping[str, Any] | None) -> ComparisonModels | None:
+    return (
+        None
+        if record is None
+        else from_plain(ComparisonModels, record, error=RunError, where="what it is held against")
+    )

@@ -43,12 +43,12 @@ def page(record: Mapping[str, Any]) -> Page:
     blocks = [
         *_public(record),
         *simulation_blocks(exact["what"]),
-        Tiles((("B against A", decision["verdict"]), *_tiles(exact["measures"]))),
+        Tiles((("B against A", decision["judgement"]), *_tiles(exact["measures"]))),
         *_exact(record, exact),
         FigureOf(figure_of_changes(exact["measures"])),
         *_sensitivity(exact["sensitivity"]),
     ]
-    headline = {"verdict": decision["verdict"]}
+    headline = {"judgement": decision["judgement"]}
     said = content_of(record, *BESIDE)
     return Page(kind="report of typing", title=TITLE, blocks=tuple(blocks), record=said, headline=headline)
 
@@ -74,7 +74,7 @@ def _public(record: Mapping[str, Any]) -> list[Block]:
     return blocks if record["released"] is None else [*blocks, *_released(record["released"])]
 
 
-def in_brief(record: Mapping[str, Any]) -> list[Block]:
+def summary_lines(record: Mapping[str, Any]) -> list[Block]:
     """What the command prints: what was released, then the exact part."""
     released, exact = record["released"], record["simulation_only"]
     blocks: list[Block] = [Paragraph(f"{_models(record)} {_users(record)} typed."), *of_promise(record["promise"])]
@@ -153,8 +153,8 @@ def _released(released: Mapping[str, Any], *, whole: bool = True) -> list[Block]
     return [
         Table(rows, ("B - A, mean over users", "95%, with the noise")),
         Paragraph(
-            f"{_verdict(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of its "
-            "histogram counts as if it were there."
+            f"{_judgement(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of "
+            "its histogram counts as if it were there."
         ),
         *([rule] if whole else []),
     ]
@@ -173,7 +173,7 @@ def _exact(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
     return [
         Table((papers_row(measures),), tuple(ROW)),
         Table(tuple(rows), ("all users together", "A", "B", "B against A (95%)")),
-        Paragraph(_verdict(exact["decision"])),
+        Paragraph(_judgement(exact["decision"])),
         Paragraph(f"The rule: {exact['decision']['rule']}.", soft=True),
         Paragraph(_counted(record, exact["typed"]), soft=True),
     ]
@@ -188,11 +188,11 @@ def papers_row(measures: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _verdict(decision: Mapping[str, Any]) -> str:
+def _judgement(decision: Mapping[str, Any]) -> str:
     named = [f"{', '.join(decision[which])} {which}" for which in ("better", "worse") if decision[which]]
     reasons = f" ({'; '.join(named)})" if named else ""
     unknown = f" Nothing is known of {', '.join(decision['unknown'])}." if decision["unknown"] else ""
-    return f"Launch rule: {decision['verdict'].upper()}{reasons}.{unknown}"
+    return f"Launch rule: {decision['judgement'].upper()}{reasons}.{unknown}"
 
 
 def _counted(record: Mapping[str, Any], typed: Mapping[str, Any]) -> str:
@@ -269,26 +269,28 @@ def _sensitivity(found: Mapping[str, Any] | None) -> list[Block]:
         Heading("If the typist were another"),
         Paragraph(_stability(found)),
         FigureOf(figure_of_sensitivity(found)),
-        Table(_other_verdicts(found), ("parameter", "times", "verdict")) if _other_verdicts(found) else Paragraph(""),
+        Table(_other_judgements(found), ("parameter", "times", "judgement"))
+        if _other_judgements(found)
+        else Paragraph(""),
     ]
 
 
 def _stability(found: Mapping[str, Any]) -> str:
-    others, verdict, changes = _other_verdicts(found), found["as_it_is"]["verdict"], len(found["variants"])
+    others, judgement, changes = _other_judgements(found), found["as_it_is"]["judgement"], len(found["variants"])
     said = f"under all {changes} changes it says the same"
     if others:
         said = f"under {len(others)} of {changes} changes it says something else"
     return (
         f"{found['users']:,} of the users typed again with every parameter of the typist halved and doubled, one at a "
-        f"time. Of them alone the launch rule says {verdict.upper()} with the typist as it is; {said}."
+        f"time. Of them alone the launch rule says {judgement.upper()} with the typist as it is; {said}."
     )
 
 
-def _other_verdicts(found: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+def _other_judgements(found: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     return tuple(
-        (each["parameter"], f"{each['factor']:g}", each["verdict"])
+        (each["parameter"], f"{each['factor']:g}", each["judgement"])
         for each in found["variants"]
-        if each["verdict"] != found["as_it_is"]["verdict"]
+        if each["judgement"] != found["as_it_is"]["judgement"]
     )
 
 

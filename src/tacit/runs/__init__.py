@@ -1,7 +1,7 @@
 """The run folder: the only format in which a run is written, and all that those who look at it may read."""
 
-from tacit.runs.entries import Metric, Step
+from tacit.runs.entries import MetricEntry, StepEntry
 from tacit.runs.folder import Run
 from tacit.runs.metadata import Metadata, TrainingMetadata
 
-__all__ = ["Metadata", "Metric", "Run", "Step", "TrainingMetadata"]
+__all__ = ["Metadata", "MetricEntry", "Run", "StepEntry", "TrainingMetadata"]

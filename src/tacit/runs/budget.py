@@ -26,7 +26,19 @@ from typing import Any
 from tacit.errors import BudgetError, RunError
 from tacit.files import folder_beside, sync_folder
 from tacit.records import from_plain, strict_json, to_plain
-from tacit.runs.budget_book import FORMAT, KINDS, Allowed, Begun, Book, Cost, Entered, Line, Settled, Taken, Withdrawn
+from tacit.runs.budget_book import (
+    FORMAT,
+    KINDS,
+    Allowed,
+    Book,
+    Committed,
+    Cost,
+    Line,
+    Reservation,
+    Reserved,
+    RunBegun,
+    Withdrawn,
+)
 from tacit.runs.journal import RESTORE, START
 
 ENTRIES, HEAD, LOCK = "entries.jsonl", "head", "lock"
@@ -123,7 +135,7 @@ class PopulationBudget:
         return allowed
 
     @contextmanager
-    def entering(self, *, kind: str, run: Path, clients: int, planned: Cost) -> Iterator[tuple[str, Book]]:
+    def reserving(self, *, kind: str, run: Path, clients: int, planned: Cost) -> Iterator[tuple[str, Book]]:
         """Enter a run whose folder is made in the body: its name here, and the budget with it.
 
         Nobody else enters meanwhile. What the body raises withdraws the entry. Raises: BudgetError where the budget
@@ -135,7 +147,7 @@ class PopulationBudget:
                 if not (run / "run.db").is_file():  # its process was killed between this and the folder
                     book = self._append(book, Withdrawn(name=each.entered.name))
             self._check(book, planned)
-            entered = Entered(
+            entered = Reserved(
                 name=secrets.token_hex(8), kind=kind, run=place, clients=clients, planned=planned, time=time.time()
             )
             book = self._append(book, entered)
@@ -144,29 +156,29 @@ class PopulationBudget:
             except BaseException:
                 self._append(book, Withdrawn(name=entered.name))
                 raise
-            self._append(book, Begun(name=entered.name))
+            self._append(book, RunBegun(name=entered.name))
 
     def check(self, planned: Cost) -> None:
         """BudgetError unless there is enough left for so much; nothing is entered."""
         self._check(self.read(), planned)
 
-    def confirm(self, name: str, run: Path) -> None:
+    def recheck(self, name: str, run: Path) -> None:
         """That a run may release: before its first round, and whenever it goes on. Raises: RunError where it may not,
         because it was never entered here, or was withdrawn.
         """
         with self._alone() as book:
             taken = self._taken(book, name, run)
             if taken.state == "entered":  # its process was killed between its folder and this
-                self._append(book, Begun(name=name))
+                self._append(book, RunBegun(name=name))
 
-    def settle(self, name: str, spent: Cost, *, run: Path, seal: str) -> Book:
+    def commit(self, name: str, spent: Cost, *, run: Path, seal: str) -> Book:
         """What a run took, when nothing more can be released from it; the budget after it. Settling twice is once."""
         with self._alone() as book:
             if self._taken(book, name, run).state == "settled":
                 return book
-            return self._append(book, Settled(name=name, spent=spent, of=seal))
+            return self._append(book, Committed(name=name, spent=spent, of=seal))
 
-    def _taken(self, book: Book, name: str, run: Path) -> Taken:
+    def _taken(self, book: Book, name: str, run: Path) -> Reservation:
         taken = book.runs.get(name)
         if taken is None or taken.state == "withdrawn":
             raise RunError(

@@ -56,7 +56,7 @@ class Allowed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entered:
+class Reserved:
     """A run that is about to be begun, and what it may cost."""
 
     what: ClassVar[str] = "entered"
@@ -69,7 +69,7 @@ class Entered:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
+class RunBegun:
     """The folder of an entered run exists: from now on it counts."""
 
     what: ClassVar[str] = "begun"
@@ -85,7 +85,7 @@ class Withdrawn:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settled:
+class Committed:
     """Nothing more can be released from a run: what it took, by its ledger and log."""
 
     what: ClassVar[str] = "settled"
@@ -94,15 +94,15 @@ class Settled:
     of: str  # the seal of its journal, from which that follows
 
 
-Line = Allowed | Entered | Begun | Withdrawn | Settled
-KINDS: Mapping[str, type[Line]] = {each.what: each for each in (Allowed, Entered, Begun, Withdrawn, Settled)}
+Line = Allowed | Reserved | RunBegun | Withdrawn | Committed
+KINDS: Mapping[str, type[Line]] = {each.what: each for each in (Allowed, Reserved, RunBegun, Withdrawn, Committed)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Taken:
+class Reservation:
     """One run of a population as it stands now."""
 
-    entered: Entered
+    entered: Reserved
     state: State = "entered"
     spent: Cost | None = None  # of a settled one
 
@@ -119,11 +119,11 @@ class Book:
     """All entries of a budget so far, and what they say together."""
 
     allowed: Allowed | None = None
-    runs: dict[str, Taken] = field(default_factory=dict)
+    runs: dict[str, Reservation] = field(default_factory=dict)
     seals: list[str] = field(default_factory=list)
 
     @property
-    def counted(self) -> list[Taken]:
+    def counted(self) -> list[Reservation]:
         """The runs that cost something, or may."""
         return [each for each in self.runs.values() if each.state != "withdrawn"]
 
@@ -140,19 +140,19 @@ class Book:
         if isinstance(line, Allowed):
             fits = self.allowed is None
             self.allowed = line
-        elif isinstance(line, Entered):
+        elif isinstance(line, Reserved):
             fits = self.allowed is not None and line.name not in self.runs
-            self.runs[line.name] = Taken(entered=line)
+            self.runs[line.name] = Reservation(entered=line)
         else:
             before = self.runs.get(line.name)
             follows: dict[type, tuple[State, ...]] = {
-                Begun: ("entered",),
+                RunBegun: ("entered",),
                 Withdrawn: ("entered",),
-                Settled: ("begun",),
+                Committed: ("begun",),
             }
             fits = before is not None and before.state in follows[type(line)]
             if before is not None:
-                spent = line.spent if isinstance(line, Settled) else None
+                spent = line.spent if isinstance(line, Committed) else None
                 self.runs[line.name] = replace(before, state=line.what, spent=spent)  # type: ignore[arg-type]
         if not fits:
             raise RunError(

@@ -100,12 +100,12 @@ class Worse:
     loss: float  # nats a word, of validation clients
     start: float  # the same before the first round
     knows_nothing: float  # the loss of equal chances for all words
-    drowned: bool
+    diverged: bool
 
     @property
     def name(self) -> str:
         """As a label has it, in lower case."""
-        return "drowned" if self.drowned else "worse than its start"
+        return "noise dominates" if self.diverged else "worse than its start"
 
     @property
     def meaning(self) -> str:
@@ -114,7 +114,7 @@ class Worse:
             f"after {self.rounds:,} rounds the model loses {self.loss:.3g} nats a word on validation clients, "
             f"{self.start:.3g} before the first"
         )
-        if not self.drowned:
+        if not self.diverged:
             return f"{seen}; a pre-trained model may need a hundred rounds to be as good again, others should not."
         return (
             f"{seen}, and one that knows nothing {self.knows_nothing:.3g}: noise has drowned it, or it diverges; stop "
@@ -133,4 +133,4 @@ def worse_than_start(losses: Mapping[int, float], vocabulary: int) -> Worse | No
     if losses[rounds] <= start * (1 + MARGIN):
         return None
     drowned = losses[rounds] > max(start, nothing) * (1 + MARGIN)
-    return Worse(rounds=rounds, loss=losses[rounds], start=start, knows_nothing=nothing, drowned=drowned)
+    return Worse(rounds=rounds, loss=losses[rounds], start=start, knows_nothing=nothing, diverged=drowned)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tacit.files import sync_folder
 from tacit.records import to_plain
-from tacit.runs.entries import Begun
+from tacit.runs.entries import RunBegunEntry
 from tacit.runs.journal import Journal
 from tacit.runs.metadata import Metadata
 
@@ -33,7 +33,7 @@ def write_draft(draft: Path, settings: str, metadata: Metadata, key: bytes, stra
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-    begun = Begun(
+    begun = RunBegunEntry(
         metadata=to_plain(metadata),
         settings=settings,
         strategy=None if strategy is None else hashlib.sha256(strategy.encode()).hexdigest(),

@@ -13,7 +13,7 @@ from tacit.records import from_plain, to_plain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class StepEntry:
     """One finished step: the file after it, what was released (the ledger entries), and what was measured."""
 
     step: int
@@ -24,7 +24,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Metric:
+class MetricEntry:
     """One number of an evaluation after so many steps (0: the initial model)."""
 
     step: int
@@ -34,7 +34,7 @@ class Metric:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Begun:
+class RunBegunEntry:
     """The first entry: what never changes."""
 
     entry: ClassVar[str] = "begun"
@@ -50,7 +50,7 @@ class Done:
     """A step that was done: its row of the ledger, by whom, and when."""
 
     entry: ClassVar[str] = "step"
-    step: Step
+    step: StepEntry
     clients: int  # how many took part
     participants: str | None  # SHA-256 of their numbers, as `participants` keeps them; None: they have none
     finished: float  # Unix seconds
@@ -62,11 +62,11 @@ class Measured:
     """An evaluation."""
 
     entry: ClassVar[str] = "metrics"
-    metrics: tuple[Metric, ...]
+    metrics: tuple[MetricEntry, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Noted:
+class NoteEntry:
     """What was learnt after the run began."""
 
     entry: ClassVar[str] = "note"
@@ -114,24 +114,24 @@ class _Seals:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Times:
+class _TimesNote:
     value: tuple[_Spent, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _AskedClients:
     prompt: str
     words: tuple[tuple[str, float], ...]  # with their probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Suggestions:
-    value: tuple[_Asked, ...]
+    value: tuple[_AskedClients, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Counted:
-    """Sums over the clients of a split: `evaluation.contenders` says what they mean."""
+    """Sums over the clients of a split: `evaluation.comparison models` says what they mean."""
 
     predicted: tuple[float, ...]
     sums: Mapping[str, Mapping[str, tuple[float, ...]]]
@@ -148,7 +148,7 @@ class _HeldAgainst:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Contenders:
+class _ComparisonModels:
     value: _HeldAgainst
 
 
@@ -157,8 +157,8 @@ NOTES: Mapping[str, type] = {
     **dict.fromkeys(("finished", "noise key destroyed"), _Flag),
     **dict.fromkeys(("precision", "diverged", "recipe"), _Text),
     "trials": _Seals,
-    "profile": _Times,
-    "contenders": _Contenders,
+    "profile": _TimesNote,
+    "comparison_models": _ComparisonModels,
     "suggestions": _Suggestions,
 }
 
@@ -172,8 +172,8 @@ class Kept:
     files: Mapping[str, str]  # SHA-256 by path from the run folder
 
 
-Entry = Begun | Done | Measured | Noted | Kept
-KINDS: Mapping[str, type[Entry]] = {each.entry: each for each in (Begun, Done, Measured, Noted, Kept)}
+Entry = RunBegunEntry | Done | Measured | NoteEntry | Kept
+KINDS: Mapping[str, type[Entry]] = {each.entry: each for each in (RunBegunEntry, Done, Measured, NoteEntry, Kept)}
 
 
 def content_of(entry: Entry) -> str:
@@ -196,9 +196,9 @@ class Written:
     """All entries of a run so far, by what they are of."""
 
     def __init__(self) -> None:
-        self.begun: Begun | None = None
+        self.begun: RunBegunEntry | None = None
         self.done: list[Done] = []
-        self.metrics: dict[tuple[str, str, int], Metric] = {}
+        self.metrics: dict[tuple[str, str, int], MetricEntry] = {}
         self.notes: dict[str, Any] = {}
         self.files: dict[str, str] = {}
         self.seals: list[str] = []  # after each entry
@@ -206,10 +206,10 @@ class Written:
 
     def take(self, entry: Entry, seal: str, where: str) -> None:
         """One more. Raises: RunError where it cannot follow those before it."""
-        if isinstance(entry, Begun) != (not self.seals):
+        if isinstance(entry, RunBegunEntry) != (not self.seals):
             raise RunError(f"{where} is no entry that may stand there; restore the folder from a copy.")
         match entry:
-            case Begun():
+            case RunBegunEntry():
                 self.begun = entry
             case Done():
                 if entry.step.step != len(self.done):
@@ -220,7 +220,7 @@ class Written:
                 self.done.append(entry)
             case Measured():
                 self.metrics |= {(each.split, each.name, each.step): each for each in entry.metrics}
-            case Noted():
+            case NoteEntry():
                 if entry.name in NOTES:
                     from_plain(
                         NOTES[entry.name], {"value": entry.value}, error=RunError, where=f"'{entry.name}' of {where}"
@@ -230,7 +230,7 @@ class Written:
                 before = {name: sha for name, sha in self.files.items() if not is_below(name, entry.of)}
                 self.files = {**before, **entry.files}
         self.seals.append(seal)
-        if isinstance(entry, Begun | Done):
+        if isinstance(entry, RunBegunEntry | Done):
             self.step_seals.append(seal)
 
 

@@ -39,7 +39,7 @@ from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, folder_beside, sync_folder, write_over
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
-from tacit.runs.entries import Begun, Kept, Measured, Metric, Noted, Step, check_clock, is_below
+from tacit.runs.entries import Kept, Measured, MetricEntry, NoteEntry, RunBegunEntry, StepEntry, check_clock, is_below
 from tacit.runs.journal import RESTORE, Journal, done_by, writing
 from tacit.runs.metadata import Metadata, metadata_class
 
@@ -149,7 +149,7 @@ class Run:
 
     def commit(
         self,
-        step: Step,
+        step: StepEntry,
         *,
         clients: NDArray[np.int64] | int = NOBODY,
         finished: float | None = None,
@@ -176,7 +176,7 @@ class Run:
             self._journal.append(done)
             self._journal.put_participants(step.step, numbers)
 
-    def record_metrics(self, metrics: list[Metric]) -> None:
+    def record_metrics(self, metrics: list[MetricEntry]) -> None:
         """Write an evaluation; measuring the same model twice replaces the same numbers by themselves."""
         with self._journal.writing():
             self._journal.append(Measured(metrics=tuple(metrics)))
@@ -184,7 +184,7 @@ class Run:
     def note(self, name: str, value: Any) -> None:
         """Keep what was learnt after the run began: JSON under a name, in place of what was there."""
         with self._journal.writing():
-            self._journal.append(Noted(name=name, value=value))
+            self._journal.append(NoteEntry(name=name, value=value))
 
     def keep_files(self, *places: str) -> None:
         """Record what was written for others to read: the SHA-256 of each file at or below `places`, in the folder."""
@@ -352,7 +352,7 @@ class Run:
     def steps_done(self) -> int:
         return len(self._journal.read().done)
 
-    def steps(self) -> list[Step]:
+    def steps(self) -> list[StepEntry]:
         return [each.step for each in self._journal.read().done]
 
     def participations(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -370,7 +370,7 @@ class Run:
         """(steps,) how many took part in each step, whether or not it is known who."""
         return np.array([each.clients for each in self._journal.read().done], np.int64)
 
-    def metrics(self) -> list[Metric]:
+    def metrics(self) -> list[MetricEntry]:
         found = self._journal.read().metrics
         return [found[at] for at in sorted(found)]
 
@@ -385,7 +385,7 @@ class Run:
         return self.path / STEPS / done[-1].step.file if done else None
 
     @property
-    def _begun(self) -> Begun:
+    def _begun(self) -> RunBegunEntry:
         begun = self._journal.read().begun
         assert begun is not None  # `Journal.open` refuses one without
         return begun

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.files import transaction
-from tacit.runs.entries import Begun, Done, Entry, Step, Written, content_of, entry_of
+from tacit.runs.entries import Done, Entry, RunBegunEntry, StepEntry, Written, content_of, entry_of
 
 FORMAT = "tacit run 3"
 DATABASE, HEAD = "run.db", "head"
@@ -48,7 +48,9 @@ def numbers_of(clients: NDArray[np.int64]) -> bytes:
     return np.sort(clients).astype("<i8").tobytes()
 
 
-def done_by(clients: NDArray[np.int64] | int, *, step: Step, finished: float, seconds: float) -> tuple[Done, bytes]:
+def done_by(
+    clients: NDArray[np.int64] | int, *, step: StepEntry, finished: float, seconds: float
+) -> tuple[Done, bytes]:
     """The entry of a step that different clients, or so many, took part in, and what `participants` keeps of it."""
     if isinstance(clients, int):
         return Done(step=step, clients=clients, participants=None, finished=finished, seconds=seconds), b""
@@ -67,7 +69,7 @@ class Journal:
         self._written = Written()
 
     @classmethod
-    def create(cls, folder: Path, begun: Begun) -> "Journal":
+    def create(cls, folder: Path, begun: RunBegunEntry) -> "Journal":
         """In a folder that has none, with its first entry; on disk when this returns."""
         database = _connected(folder / DATABASE, writable=True)
         _make_durable(database)

@@ -74,7 +74,7 @@ class SecureSumUsed:
     protocol: str | None = None  # that some clients of each round play; None: none
     protocol_clients: int = 0  # how many
     protocol_dropout: float = 0.0  # with which chance each of them vanished
-    keepers: int = 0  # parties that each added the noise that is accounted, in the server's place; 0: it added it
+    decryptors: int = 0  # parties that each added the noise that is accounted, in the server's place; 0: it added it
 
     @classmethod
     def from_encoding(cls, encoding: Any, secure: Any) -> "SecureSumUsed":
@@ -94,7 +94,7 @@ class SecureSumUsed:
             protocol=None if played is None else played.protocol,
             protocol_clients=0 if played is None else played.devices,
             protocol_dropout=secure.dropout,
-            keepers=secure.keepers,
+            decryptors=secure.decryptors,
         )
 
 
@@ -107,8 +107,8 @@ class DeploymentUsed:
     rounds: int | None  # each takes part in none that comes fewer rounds after its last; None: it counts none
     timer_seconds: float | None  # each stays away for so long; None: it has no timer
     most: int | None = None  # each takes part in so many rounds at most; None: as many as the rest allows
-    keepers: int = 0  # parties that open a round's sum together, and no report; 0: the server sees each report
-    corrupt_keepers: int = 0  # so many of them may work with the server and learn nothing else
+    decryptors: int = 0  # parties that open a round's sum together, and no report; 0: the server sees each report
+    corrupt_decryptors: int = 0  # so many of them may work with the server and learn nothing else
 
     @classmethod
     def from_section(
@@ -121,8 +121,8 @@ class DeploymentUsed:
             rounds=rounds,
             timer_seconds=timer_seconds,
             most=most,
-            keepers=len(section.keepers),
-            corrupt_keepers=section.corrupt_keepers if section.keepers else 0,
+            decryptors=len(section.decryptors),
+            corrupt_decryptors=section.corrupt_decryptors if section.decryptors else 0,
         )
 
 
@@ -144,7 +144,7 @@ class TrainingMetadata(Metadata):
     delta: float
     parameters: int  # of the model
     first_model: FirstModelUsed | None
-    stands_in_for: int | None  # the report goal of the larger cohort whose signal-to-noise it has
+    extrapolate_to: int | None  # the report goal of the larger cohort whose signal-to-noise it has
     simulated: Mapping[str, Any] | None  # the simulated population
     deployment: DeploymentUsed | None = None  # real devices; None: clients of the cache, or of one's own collector
     evaluation: Mapping[str, Any]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.runs.draft import STEPS
-from tacit.runs.entries import Step
+from tacit.runs.entries import StepEntry
 from tacit.runs.folder import Run
 from tacit.runs.journal import RESTORE
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, SecureSumUsed, TrainingMetadata
@@ -26,7 +26,7 @@ def reconciled(run: Run) -> Run:
     """The run, if what it says of itself agrees; a run that is under way may be given.
 
     Each step has as many participants as clients were summed or dropped in each of its releases, whose round it is;
-    its sums have the keepers, the encoding and the least reports that the run says of all;
+    its sums have the decryptors, the encoding and the least reports that the run says of all;
     they are clients that there are, no more than there are, and none more often or sooner than the draw allows, where
     the draw is ours; where devices have no identities none is named, and the rounds finished one after another; a file
     of a step that is still there is the one that the step names, and at most one is there that no step names (a process
@@ -46,7 +46,7 @@ def reconciled(run: Run) -> Run:
     return run
 
 
-def _check_steps(run: Run, steps: list[Step], counts: NDArray[np.int64]) -> None:
+def _check_steps(run: Run, steps: list[StepEntry], counts: NDArray[np.int64]) -> None:
     """counts: (steps,) how many took part in each. Raises: RunError for the first step that cannot be."""
     for step, count in zip(steps, counts.tolist(), strict=True):
         if complaint := _of_step(run, step, count):
@@ -60,7 +60,7 @@ def _refusal(run: Run, where: str, complaint: str) -> RunError:
 # -- a step ------------------------------------------------------------------------------------------------------------
 
 
-def _of_step(run: Run, step: Step, participants: int) -> str | None:
+def _of_step(run: Run, step: StepEntry, participants: int) -> str | None:
     """What of one step cannot be, given how many took part in it."""
     sums = [each for each in step.releases if each.get("kind") == "noised sum"]
     for each in sums:
@@ -90,9 +90,9 @@ def _of_sum(release: Mapping[str, Any], participants: int, *, own_log: bool) -> 
 
 def _of_secure_sum(release: Mapping[str, Any], secure: SecureSumUsed | None) -> str | None:
     """What a run says of its sums of integers must be so of each, since its statement says it of all."""
-    keepers = 0 if secure is None else secure.keepers
-    if _whole(release, "keepers") != keepers and ("keepers" in release or keepers):
-        return f"released a sum without the noise of just {keepers:,} keepers"
+    decryptors = 0 if secure is None else secure.decryptors
+    if _whole(release, "decryptors") != decryptors and ("decryptors" in release or decryptors):
+        return f"released a sum without the noise of just {decryptors:,} decryptors"
     if secure is None:
         return None
     if _whole(release, "reports") < secure.threshold:
@@ -185,7 +185,7 @@ def _check_limits(
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def _check_files(run: Run, steps: list[Step]) -> None:
+def _check_files(run: Run, steps: list[StepEntry]) -> None:
     """Raises: RunError for a file in `steps/` that is not the one of its step, or where steps are missing to files."""
     digests = {step.file: step for step in steps}
     unknown = []

@@ -4,8 +4,8 @@
 takes. `wire` is how a message becomes bytes, `secrets` the cryptography that others wrote, `shares` Shamir's secret
 sharing. In the masked protocol (`masked_client`, `masked_server`; `graph` says who masks with whom) masks of pairs
 cancel in the sum; `simulate` runs it in memory, with whatever goes wrong on the way. Sums of one message from each
-client (`sealed_client`, `sealed_server`), opened by keepers (`keeper`), rest on `lattice`: `ring` is its arithmetic,
-`slots` puts coordinates into coefficients; `sealed_simulation` runs them in memory.
+client (`sealed_client`, `sealed_server`), opened by decryptors (`decryptor`), rest on `lattice`: `ring` is its
+arithmetic, `slots` puts coordinates into coefficients; `sealed_simulation` runs them in memory.
 """
 
 from tacit.secure_aggregation.encoding import decode, encode

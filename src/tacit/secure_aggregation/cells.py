@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import BinaryIO
 
 
-class Cells:
+class CellStore:
     """Values of at most `longest` bytes by row and column; a cell that was not written is empty."""
 
     def __init__(self, file: BinaryIO | None, columns: int, longest: int, *, start: int = 0) -> None:
@@ -22,7 +22,7 @@ class Cells:
     @classmethod
     def side_by_side(
         cls, file: BinaryIO | None, rows: int, columns: int, longest: Sequence[int]
-    ) -> "tuple[Cells, ...]":
+    ) -> "tuple[CellStore, ...]":
         """Tables of so many rows, one behind the other in a file."""
         sizes = [rows * columns * (1 + each) for each in longest]
         starts = [0, *accumulate(sizes)] if file else [0] * len(sizes)

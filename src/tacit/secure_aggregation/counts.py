@@ -20,14 +20,14 @@ from tacit.privacy.encoding import WORD
 from tacit.secure_aggregation.masked.messages import MaskedVector
 from tacit.secure_aggregation.masked.server import STEPS
 from tacit.secure_aggregation.noise import contribution
-from tacit.secure_aggregation.one_message.simulation import SealedParties, run_sealed_round
+from tacit.secure_aggregation.one_message.simulation import OneMessageParties, run_one_message_round
 from tacit.secure_aggregation.simulate import run_masked_round
 from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol, SimulatedProtocol
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 Words = NDArray[np.uint32]
 
-KEEPERS = 4  # of one message, of whom one may work with the server
+DECRYPTORS = 4  # of one message, of whom one may work with the server
 SENDS_VECTOR = STEPS.index(MaskedVector)  # messages of the masked protocol that a device sends before its vector
 
 
@@ -57,7 +57,7 @@ class CountEncoding:
         """The least b with 2^b above `most`."""
         return self.most.bit_length()
 
-    def encode(self, counts: Whole) -> Words:
+    def encode(self, counts: IntArray) -> Words:
         """One device's counts, or the sum of some, (cells,) as words. Raises: InputError for what no sum may hold."""
         whole = np.asarray(counts)
         if whole.shape != (self.cells,) or not np.issubdtype(whole.dtype, np.integer):
@@ -66,7 +66,7 @@ class CountEncoding:
             raise InputError(f"counts from {whole.min()} to {whole.max()} do not lie in 0 to {self.most}.")
         return whole.astype(np.uint32)
 
-    def decode(self, total: Words) -> Whole:
+    def decode(self, total: Words) -> IntArray:
         """The sum of what was encoded, (cells,). Raises: InputError for a sum that nobody's counts can be."""
         if total.shape != (self.cells,) or total.dtype != np.uint32:
             raise InputError(f"a total of shape {total.shape} in {total.dtype} is not {self.cells} words of 32 bits.")
@@ -83,8 +83,8 @@ class CountEncoding:
 
 
 def secure_total(
-    secure: SimulatedProtocol, devices: Sequence[Whole], others: Whole, *, most: int, each: int = 1
-) -> Whole:
+    secure: SimulatedProtocol, devices: Sequence[IntArray], others: IntArray, *, most: int, each: int = 1
+) -> IntArray:
     """The sum of the devices' counts, each (cells,), by the whole protocol, and of the others' summed counts (cells,).
 
     most: the largest that a cell of the sum can hold; each: that of one device. Equal to the plain sum, bit by bit.
@@ -121,7 +121,7 @@ def play(
     vanishing: Mapping[int, int] | None = None,
     dropout: float = 0.1,
 ) -> Played:
-    """The sum modulo 2^bits of devices' words and of keepers' noise by the whole protocol, from keys to the sum.
+    """The sum modulo 2^bits of devices' words and of decryptors' noise by the whole protocol, from keys to the sum.
 
     words: of each device (cells,), whole numbers from 0 to `each`, no residues. noise: of each contributor (cells,)
     modulo 2^bits, as `NoiseKeeper.noise` gives it; no sum without all of it is opened. margin: the largest magnitude of
@@ -160,21 +160,21 @@ def _masks(
 def _one_message(
     words: Sequence[Words], noise: Sequence[Words], bits: int, each: int, margin: int, leaves: Mapping[int, int]
 ) -> Played:
-    """With KEEPERS keepers of shares of the devices' keys, whose own are made for it and thrown away."""
+    """With KEEPERS decryptors of shares of the devices' keys, whose own are made for it and thrown away."""
     with tempfile.TemporaryDirectory() as folder:
-        parties = SealedParties.of(
+        parties = OneMessageParties.from_settings(
             len(words),
             Path(folder),
             dimension=words[0].size,
             largest=each,
             report_goal=FEWEST,
-            keepers=KEEPERS,
+            decryptors=DECRYPTORS,
             seed=int.from_bytes(os.urandom(16)),
             contributors=len(noise),
             margin=margin if noise else 0,
         )
         silent = [place for place, sent in leaves.items() if sent <= SENDS_VECTOR]
-        played = run_sealed_round(parties, [*words, *noise], leaving=silent)
+        played = run_one_message_round(parties, [*words, *noise], leaving=silent)
     if played.total is None:
         raise played.aborted or RoundAborted("the round ended without a sum.")
     included = tuple(place for place in played.included if place < len(words))

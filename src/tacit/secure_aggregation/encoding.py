@@ -24,7 +24,7 @@ BELOW = 1 - 1e-9  # of the clip norm, for what is rounded toward zero: more than
 
 Vector = NDArray[np.float32] | NDArray[np.float64]
 Residues = NDArray[np.uint32]
-Turn = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+SessionOutcome = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def encode(update: NDArray[np.float32], encoding: Encoding, *, signs: bytes, rounding: bytes) -> Residues:
@@ -82,7 +82,7 @@ def decode(total: Residues, encoding: Encoding, *, signs: bytes, reports: int) -
     return vector[: encoding.parameters].astype(np.float32)
 
 
-def basis(encoding: Encoding, signs: bytes) -> tuple[Turn, Turn]:
+def basis(encoding: Encoding, signs: bytes) -> tuple[SessionOutcome, SessionOutcome]:
     """How a round turns vectors (dimension,) float64, and turns them back, in copies: orthogonal, and public."""
     bits = _sign_bits(signs, encoding)
 

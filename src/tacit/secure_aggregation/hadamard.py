@@ -1,7 +1,7 @@
 """Hadamard matrices of orders h * 2^j, and how a vector is multiplied by one without writing it down.
 
 A Hadamard matrix has entries +1 and -1 and orthogonal rows. Here it is H_h (x) S_j: Paley's matrix of order h (1: no
-Paley matrix) times Sylvester's of order 2^j. `hadamard_matrix` writes it down, the slow twin of `rotate`.
+Paley matrix) times Sylvester's of order 2^j. `hadamard_matrix` writes it down, the slow reference of `rotate`.
 """
 
 import math

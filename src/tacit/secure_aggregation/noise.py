@@ -1,9 +1,9 @@
-"""Noise that no server knows: each of K keepers adds its own stream to the secure sum, and nobody sees it alone.
+"""Noise that no server knows: each of K decryptors adds its own stream to the secure sum, and nobody sees it alone.
 
-A keeper takes part in a round as a client does, with the integers of its stream's round in place of an encoded update.
-What they are is up to `mechanisms` (`whole.KeeperStream`); here is when they are given: a round has one name, which is
-on disk before its noise is drawn, and no round's noise is given under two names. docs/secure-aggregation.md proves what
-follows if one keeper is honest.
+A decryptor takes part in a round as a client does, with the integers of its stream's round in place of an encoded
+update. What they are is up to `mechanisms` (`whole.KeeperStream`); here is when they are given: a round has one name,
+which is on disk before its noise is drawn, and no round's noise is given under two names. docs/secure-aggregation.md
+proves what follows if one decryptor is honest.
 """
 
 import io
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import check_folder, held, sweep_drafts, write_whole
 from tacit.privacy.encoding import Encoding
-from tacit.secure_aggregation.encoding import SEED_BYTES, Turn, basis
+from tacit.secure_aggregation.encoding import SEED_BYTES, SessionOutcome, basis
 from tacit.secure_aggregation.wire import ROUND_BYTES
 
 Arrays = Mapping[str, NDArray[Any]]
 
 ROUNDS = "rounds.json"
-LOST = "this keeper's noise cannot go on, and with it the run; end it, and begin another with new keepers."
+LOST = "this decryptor's noise cannot go on, and with it the run; end it, and begin another with new decryptors."
 
 
 class Stream(Protocol):
@@ -35,7 +35,9 @@ class Stream(Protocol):
         """The state before round 0, with a key of its own."""
         ...
 
-    def draw(self, carried: Arrays, about: bytes, turn: Turn, back: Turn) -> tuple[NDArray[np.int64], Arrays]:
+    def draw(
+        self, carried: Arrays, about: bytes, turn: SessionOutcome, back: SessionOutcome
+    ) -> tuple[NDArray[np.int64], Arrays]:
         """The round's integers (dimension,), and the state after it; `carried` stays as it is."""
         ...
 
@@ -60,8 +62,8 @@ def contribution(words: NDArray[np.uint32], *, bits: int, margin: int) -> NDArra
     return found
 
 
-class NoiseKeeper:
-    """One keeper's noise in a folder of its own: asked for a round, it gives that round's integers modulo 2^bits.
+class NoiseDecryptor:
+    """One decryptor's noise in a folder of its own: asked for a round, it gives that round's integers modulo 2^bits.
 
     Rounds are asked for in their order, 0, 1, 2, ...; the last one again gives the same integers, so that an answer
     that was lost can be sent again. What was given is on disk before it is given, whenever the process is killed.
@@ -77,7 +79,8 @@ class NoiseKeeper:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if folder.stat().st_mode & 0o077:
             raise InputError(
-                f"others may look into '{folder}', and who reads a keeper's key takes its noise away: allow it to its "
+                f"others may look into '{folder}', and who reads a decryptor's key takes its noise away: allow it to "
+                f"its "
                 "owner alone (chmod 700), or name a folder that is not there yet."
             )
 
@@ -87,7 +90,8 @@ class NoiseKeeper:
         return self._last()[0]
 
     def noise(self, round: int, *, name: bytes, signs: bytes) -> NDArray[np.uint32]:
-        """The words (dimension,) that this keeper adds in `round` (from 0), called `name`, 32 bytes, with these signs.
+        """The words (dimension,) that this decryptor adds in `round` (from 0), called `name`, 32 bytes, with these
+        signs.
 
         Raises: ProtocolError for any round but the next and the last one, and for the last one under another name or
         with other signs; RunError where another process holds the folder, or a file of it is damaged or gone.
@@ -115,7 +119,7 @@ class NoiseKeeper:
         if round not in (given - 1, given):
             raise ProtocolError(
                 f"the noise of round {round} is asked for and that of round {given} is next: rounds are asked for one "
-                "after the other, each of all keepers, or what one adds the next cannot take back."
+                "after the other, each of all decryptors, or what one adds the next cannot take back."
             )
         if round == given:
             if given == 0 and not self._state(0).exists():

@@ -21,7 +21,7 @@ Lie = Callable[[type[Message], dict[int, bytes]], dict[int, bytes]]  # step clos
 
 
 @dataclass(frozen=True, kw_only=True)
-class Faults:
+class MessageFaults:
     """Chances of what may happen to each message on its way, in both directions, and to each device in each step."""
 
     vanishes: float = 0.0  # the device, for good
@@ -37,7 +37,7 @@ class Faults:
 class Post:
     """Carries messages and does to them what `faults` allows; what arrives, arrives in any order."""
 
-    faults: Faults
+    faults: MessageFaults
     chance: random.Random
     seen: list[bytes] = field(default_factory=list)
     late: dict[object, list[bytes]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ def run_masked_round(
     dropout: float = 0.1,
     corruption: float = 0.1,
     always: Collection[int] = (),
-    faults: Faults | None = None,
+    faults: MessageFaults | None = None,
     leaving: Sequence[tuple[int, type[Message]]] = (),
     lie: Lie | None = None,
 ) -> MaskedRound:
@@ -118,7 +118,7 @@ def run_masked_round(
     draw = secrets.seeded(chance.randbytes(32))
     identities = [Identity(draw(32)) for _ in vectors]
     private = draw(32)
-    settings = RoundSettings.of(
+    settings = RoundSettings.from_cohort(
         [each.public for each in identities],
         dimension=len(vectors[0]),
         bits=bits,
@@ -138,7 +138,7 @@ def run_masked_round(
         for identity, vector in zip(identities, vectors, strict=True)
     ]
     round_ = MaskedRound(settings, server, clients)
-    _run(round_, Post(faults or Faults(), chance), set(leaving), lie)
+    _run(round_, Post(faults or MessageFaults(), chance), set(leaving), lie)
     return round_
 
 

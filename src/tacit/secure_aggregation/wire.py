@@ -95,7 +95,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Blobs:
+class BytesTuple:
     """A tuple of bytes of any number, each behind its length."""
 
     def to_bytes(self, value: Sequence[bytes]) -> bytes:
@@ -105,14 +105,14 @@ class Blobs:
         return tuple(bytes(part) for part in _parts(data))
 
 
-Field = Number | Fixed | Blob | View | Rows | Blobs
+Field = Number | Fixed | Blob | View | Rows | BytesTuple
 
 Digest = Annotated[bytes, Fixed(DIGEST_BYTES)]
 Index = Annotated[int, Number(4)]  # of a party
 Count = Annotated[int, Number(8)]
 Indices = Annotated[tuple[int, ...], Rows(Number(4))]
 Bytes = Annotated[bytes, Blob()]
-ManyBytes = Annotated[tuple[bytes, ...], Blobs()]
+ManyBytes = Annotated[tuple[bytes, ...], BytesTuple()]
 
 
 @cache

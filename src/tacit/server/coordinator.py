@@ -18,13 +18,13 @@ from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.server.jobs import job_of
 from tacit.server.log.logged_run import keep_logged
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
-from tacit.server.rounds.keepers import HttpKeeper
+from tacit.server.rounds.decryptors import HttpDecryptor
+from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import RoundTimes
-from tacit.server.rounds.sealed_rounds import KeeperTransport
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
 from tacit.statements.accounts import matrix_of
@@ -52,13 +52,13 @@ class CoordinatorSettings:
 def coordinate(settings: CoordinatorSettings) -> None:
     """Until the run is finished. Raises: what its job does; StoreError; LeaseLost."""
     job = job_of(settings.job, where=f"what is served at '{settings.out}'")
-    store, blobs, key = Store.open(settings.store), Blobs.open(settings.blobs), OperatorKey.in_file(settings.key)
-    times, asked = round_times(job.deployment), keepers(job.deployment, key)
-    collector = job.collector(store, blobs, key, times=times, keepers=asked)
+    store, blobs, key = Store.open(settings.store), BlobStore.open(settings.blobs), OperatorKey.in_file(settings.key)
+    times, asked = round_times(job.deployment), decryptors(job.deployment, key)
+    collector = job.collector(store, blobs, key, times=times, decryptors=asked)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with job.begun(settings.out, collector, _told) as run:
         plan = plan_of(run, "tokens" if settings.enrolment else "none")
-        announce(run, plan, store, blobs, key, Log.beside(store, key, settings.key))
+        announce(run, plan, store, blobs, key, TransparencyLog.beside(store, key, settings.key))
     with _leased(store, plan.run, settings.owner) as lease:
         collector.serve(plan, lease)
         job.run(settings.out, collector, _told)
@@ -66,7 +66,7 @@ def coordinate(settings: CoordinatorSettings) -> None:
     store.close()
 
 
-def announce(run: Run, plan: Plan, store: Store, blobs: Blobs, key: OperatorKey, log: Log) -> None:
+def announce(run: Run, plan: Plan, store: Store, blobs: BlobStore, key: OperatorKey, log: TransparencyLog) -> None:
     """Whatever a device has to see of a run's plan before the first round is there when this returns: the file of its
     matrix, the signed plan, its entry in the log. Once or again. Raises: StoreError; InputError.
     """
@@ -79,9 +79,9 @@ def announce(run: Run, plan: Plan, store: Store, blobs: Blobs, key: OperatorKey,
     keep_logged(run, signed, log.append(plan_entry(name)), key)
 
 
-def keepers(section: DeploymentSection, key: OperatorKey) -> list[KeeperTransport]:
+def decryptors(section: DeploymentSection, key: OperatorKey) -> list[DecryptorTransport]:
     """Those that its file names, in its order."""
-    return [HttpKeeper(each.url, bytes.fromhex(each.identity), key) for each in section.named_keepers()]
+    return [HttpDecryptor(each.url, bytes.fromhex(each.identity), key) for each in section.named_decryptors()]
 
 
 def round_times(section: DeploymentSection) -> RoundTimes:

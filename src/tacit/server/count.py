@@ -8,38 +8,38 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.device_part import ModelsAsked, StrategiesAsked
-from tacit.evaluation.personalize.gate import Policy
+from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
+from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.networks.language_model import parameter_count
 from tacit.protocol.bodies import model_body
-from tacit.protocol.count import EvaluateAsked, HistogramsAsked, PersonalizeAsked, PolicyAsked, RuleAsked
+from tacit.protocol.count import EvaluateDocument, HistogramsDocument, PersonalizeDocument, PolicyDocument, RuleDocument
 
 
-def document(question: CountQuestion) -> tuple[HistogramsAsked, bytes]:
+def document(question: CountQuestion) -> tuple[HistogramsDocument, bytes]:
     """The question as devices get it, and the models. Raises: InputError for what only a simulation is asked."""
     if question.asks is None:
         raise InputError("this is asked in a simulation alone; devices are asked about models and personalization.")
     return _document(question, question.asks), model_body(content_of(question.asks))
 
 
-def _document(question: CountQuestion, asks: ModelsAsked | StrategiesAsked) -> HistogramsAsked:
+def _document(question: CountQuestion, asks: ModelsQuestion | StrategiesQuestion) -> HistogramsDocument:
     """The task as its devices get it."""
     common: dict[str, Any] = {
         "cells": question.layout.sizes,
         "local_epsilon": question.local_epsilon,
         "parameters": tuple(parameter_count(each.network) for each in asks.networks),
     }
-    if isinstance(asks, ModelsAsked):
-        return EvaluateAsked(kind="evaluate", **common)
+    if isinstance(asks, ModelsQuestion):
+        return EvaluateDocument(kind="evaluate", **common)
     policies = None if asks.policies is None else tuple(map(_policy, asks.policies))
-    return PersonalizeAsked(kind="personalize", policies=policies, **common)
+    return PersonalizeDocument(kind="personalize", policies=policies, **common)
 
 
-def content_of(asks: ModelsAsked | StrategiesAsked) -> NDArray[np.float32]:
+def content_of(asks: ModelsQuestion | StrategiesQuestion) -> NDArray[np.float32]:
     """The parameters of all models, one after another (d,)."""
     return np.concatenate([np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in asks.networks])
 
 
-def _policy(policy: Policy) -> PolicyAsked:
-    rules = (None if rule is None else RuleAsked(strategy=rule.strategy, level=rule.level) for rule in policy.rules)
-    return PolicyAsked(name=policy.name, cuts=policy.buckets.cuts, rules=tuple(rules))
+def _policy(policy: GatePolicy) -> PolicyDocument:
+    rules = (None if rule is None else RuleDocument(strategy=rule.strategy, level=rule.level) for rule in policy.rules)
+    return PolicyDocument(name=policy.name, cuts=policy.buckets.cuts, rules=tuple(rules))

@@ -11,7 +11,7 @@ import tomli_w
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.evaluate import run as evaluation_run
 from tacit.jobs.evaluate.job import evaluate
@@ -19,7 +19,7 @@ from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import personalize
 from tacit.networks.model_files import read_files
 from tacit.progress import Progress
-from tacit.protocol.count import HistogramsAsked
+from tacit.protocol.count import HistogramsDocument
 from tacit.protocol.messages import Plan
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
@@ -34,7 +34,7 @@ class _AboutModels(AskedOnce):
     """What both kinds of files have: a name, [deployment], models, and the price [release]."""
 
     models: tuple[Path, ...]
-    release: ReleasePrice
+    release: ReleaseCost
 
     def placed(self, data: Path | None) -> Self:
         """See ServedJob; it reads no cache: devices have the text."""
@@ -45,7 +45,7 @@ class _AboutModels(AskedOnce):
     def _common(self, kind: str) -> dict[str, Any]:
         return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
 
-    def document(self, question: CountQuestion) -> tuple[HistogramsAsked, bytes]:
+    def document(self, question: CountQuestion) -> tuple[HistogramsDocument, bytes]:
         """See ServedJob."""
         return document(question)
 
@@ -156,8 +156,8 @@ def _read(text: str, models: str, where: str) -> tuple[dict[str, Any], dict[str,
     if not isinstance(paths, list) or not paths or not all(isinstance(each, str) for each in paths):
         raise InputError(f"{where} names no {models}; give the folder of a finished run, or of a model.")
     common = {
-        "devices": RealDevices.of(table, where=where),
+        "devices": RealDevices.from_table(table, where=where),
         "models": tuple(map(Path, paths)),
-        "release": from_plain(ReleasePrice, table["release"], where=f"[release] of {where}"),
+        "release": from_plain(ReleaseCost, table["release"], where=f"[release] of {where}"),
     }
     return common, {name: value for name, value in table.items() if name not in ("kind", "release", models, *KEYS)}

@@ -10,7 +10,7 @@ import tomli_w
 from tacit.errors import InputError
 from tacit.evaluation.counts.release import guarantee_for
 from tacit.evaluation.fairness import histograms_about
-from tacit.jobs.count_steps import price_of
+from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.personalize.job import settings_of
 from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation
@@ -25,10 +25,10 @@ ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "releas
 def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
     """The plan of a run of `evaluate` or `personalize` for real devices. Raises: InputError for one that asks none."""
     asked, settings = run.of_kind(AskingMetadata, "give one that asks about models"), tomllib.loads(run.settings)
-    price = price_of(settings)
-    if price is None or asked.deployment is None:
+    cost = cost_of_release(settings)
+    if cost is None or asked.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
-    devices = RealDevices.of(settings, where=f"the settings of '{run.path}'")
+    devices = RealDevices.from_table(settings, where=f"the settings of '{run.path}'")
     if "models" in settings:
         sizes: tuple[int, ...] = (len(histograms_about(len(settings["models"]))),)
     else:
@@ -36,13 +36,13 @@ def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
     steps = len(sizes)
     goal = asked.asked // steps  # the fewest of a step
     common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
-    if price.local_epsilon is not None:
-        zcdp = price.local_epsilon**2 / 2  # arXiv:1605.02065, Proposition 1.4
+    if cost.local_epsilon is not None:
+        zcdp = cost.local_epsilon**2 / 2  # arXiv:1605.02065, Proposition 1.4
         privacy: HistogramPrivacy | LocalPrivacy = LocalPrivacy(
-            kind="local", zcdp=zcdp, local_epsilon=price.local_epsilon, **common
+            kind="local", zcdp=zcdp, local_epsilon=cost.local_epsilon, **common
         )
     else:
-        guarantee = guarantee_for(sizes[0], zcdp=price.rho, steps=steps)
+        guarantee = guarantee_for(sizes[0], zcdp=cost.rho, steps=steps)
         privacy = HistogramPrivacy(
             kind="histograms",
             zcdp=guarantee.zcdp,

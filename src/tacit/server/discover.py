@@ -16,7 +16,7 @@ from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.discover.job import begun, devices_of, discover, vocabulary_digest
 from tacit.jobs.discover.job import settings_of as discovery_of
 from tacit.progress import Progress
-from tacit.protocol.discover import ListedWordsAsked, LocalReportsAsked, PrefixesAsked, WordsAsked
+from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument, PrefixesDocument
 from tacit.protocol.messages import UNATTESTED, LocalPrivacy, Plan, Separation
 from tacit.protocol.signing import code_digest
 from tacit.records import from_plain, to_plain
@@ -52,7 +52,7 @@ class ServedWords(AskedOnce):
             )
         rest = {name: value for name, value in table.items() if name not in OWN}
         return cls(
-            devices=RealDevices.of(table, where=where),
+            devices=RealDevices.from_table(table, where=where),
             vocabulary=Path(vocabulary),
             settings=from_plain(DiscoverySettings, rest, where=where),
             delta=table.get("delta"),
@@ -77,12 +77,12 @@ class ServedWords(AskedOnce):
         """See ServedJob."""
         discover(None, self.vocabulary, out, self.settings, delta=self.delta, collector=collector, progress=progress)
 
-    def document(self, question: DiscoverQuestion) -> tuple[WordsAsked, bytes]:
+    def document(self, question: DiscoverQuestion) -> tuple[DiscoverDocument, bytes]:
         """See ServedJob; the content is the words that devices are not to report."""
         said = question.question.to_plain()
-        about = PrefixesAsked if said["about"] == "prefixes" else ListedWordsAsked
-        reports = LocalReportsAsked(**dataclasses.asdict(question.settings))
-        return WordsAsked(kind="discover", question=about(**said), reports=reports), self._known
+        about = PrefixesDocument if said["about"] == "prefixes" else ListedWordsDocument
+        reports = LocalReportsDocument(**dataclasses.asdict(question.settings))
+        return DiscoverDocument(kind="discover", question=about(**said), reports=reports), self._known
 
     @cached_property
     def _known(self) -> bytes:

@@ -19,16 +19,16 @@ from typing import Any
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
 from tacit.protocol.address import Address
-from tacit.protocol.key_rotation import keep, previous_key, signed_hand_over
-from tacit.protocol.log_entries import hand_over_entry
+from tacit.protocol.key_rotation import keep, previous_key, signed_key_rotation
+from tacit.protocol.log_entries import key_rotation_entry
 from tacit.protocol.signing import OperatorKey, digest
 from tacit.recipe import Recipe
 from tacit.records import to_plain
 from tacit.server.jobs import jobs_of
 from tacit.server.log.pinned_key import check_key
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.metrics import SHARED
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import enrol
 from tacit.server.supervisor import Role, Supervisor
@@ -77,7 +77,7 @@ class ServeResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class SharedResources:
     """What all processes of a server share."""
 
     store: str
@@ -93,12 +93,12 @@ class Shared:
         opened = Store.open(self.store, upgrade=upgrade)
         try:
             check_key(self.key, opened, runs)
-            Blobs.open(self.blobs)
+            BlobStore.open(self.blobs)
             key = OperatorKey.in_file(self.key)
             if (before := previous_key(self.key)) is not None:
-                signed = signed_hand_over(before, key)
+                signed = signed_key_rotation(before, key)
                 keep(self.key, signed)
-                Log.beside(opened, key, self.key).append(hand_over_entry(digest(signed.hand_over)))
+                TransparencyLog.beside(opened, key, self.key).append(key_rotation_entry(digest(signed.hand_over)))
             if self.enrolment:
                 enrol(opened, codes)
         finally:
@@ -149,7 +149,7 @@ def serve(
             "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
             "elsewhere, whose rounds workers here are to answer for."
         )
-    shared = Shared(
+    shared = SharedResources(
         store=store or f"sqlite:///{folder / 'store.db'}",
         blobs=blobs or f"file://{folder / 'blobs'}",
         key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),

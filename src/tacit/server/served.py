@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias
 from tacit.jobs.devices import RealDevices
 from tacit.progress import Progress
 from tacit.protocol.fields import QuestionDocument
-from tacit.protocol.messages import Aggregation, Plan
+from tacit.protocol.messages import AggregationSettings, Plan
 from tacit.protocol.signing import OperatorKey
 from tacit.runs import Run
+from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import ServedRounds
-from tacit.server.rounds.sealed_rounds import KeeperTransport
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 
 if TYPE_CHECKING:
@@ -71,11 +71,17 @@ class ServedJob(ABC):
         """The plan of such a run. Raises: InputError for one that asks no devices."""
 
     def collector(
-        self, store: Store, blobs: Blobs, key: OperatorKey, *, keepers: Sequence[KeeperTransport] = (), **how: Any
+        self,
+        store: Store,
+        blobs: BlobStore,
+        key: OperatorKey,
+        *,
+        decryptors: Sequence[DecryptorTransport] = (),
+        **how: Any,
     ) -> ServedRounds:
         """Asks its devices. how: as `ServedRounds`."""
         asked = getattr(self, "devices", None)
-        return ServedRounds(store, blobs, key, document=self.document, devices=asked, keepers=keepers, **how)
+        return ServedRounds(store, blobs, key, document=self.document, devices=asked, decryptors=decryptors, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,14 +101,16 @@ class AskedOnce(ServedJob):
         return self.devices.deployment
 
 
-def aggregation_of(section: "DeploymentSection", kind: Literal["plain", "encoded"], *, threshold: int) -> Aggregation:
-    """How reports are summed; where there are keepers they open sums. kind: without them."""
-    keepers = section.named_keepers()
-    return Aggregation(
-        kind="sealed" if keepers else kind,
+def aggregation_of(
+    section: "DeploymentSection", kind: Literal["plain", "encoded"], *, threshold: int
+) -> AggregationSettings:
+    """How reports are summed; where there are decryptors they open sums. kind: without them."""
+    decryptors = section.named_decryptors()
+    return AggregationSettings(
+        kind="sealed" if decryptors else kind,
         threshold=threshold,
-        keepers=tuple(each.identity for each in keepers),
-        boxes=tuple(each.box for each in keepers),
-        corrupt=section.corrupt_keepers if keepers else 0,
+        keepers=tuple(each.identity for each in decryptors),
+        boxes=tuple(each.box for each in decryptors),
+        corrupt=section.corrupt_decryptors if decryptors else 0,
         contributors=(),
     )

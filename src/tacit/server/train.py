@@ -19,7 +19,7 @@ from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import check_affordable, matrix_file
 from tacit.protocol.messages import UNATTESTED, Plan, Separation, TrainingPrivacy
 from tacit.protocol.signing import code_digest
-from tacit.protocol.train import EncodedSum, Training, TrainingAsked, trained_words
+from tacit.protocol.train import EncodedSum, TrainDocument, Training, trained_words
 from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
@@ -80,7 +80,7 @@ class ServedTraining(ServedJob):
         """See ServedJob."""
         train(self.recipe, out, collector=collector, progress=progress)
 
-    def document(self, question: TrainQuestion) -> tuple[TrainingAsked, bytes]:
+    def document(self, question: TrainQuestion) -> tuple[TrainDocument, bytes]:
         """See ServedJob; the content is the model."""
         return document(question)
 
@@ -127,14 +127,14 @@ class ServedTraining(ServedJob):
         )
 
 
-def document(question: TrainQuestion) -> tuple[TrainingAsked, bytes]:
+def document(question: TrainQuestion) -> tuple[TrainDocument, bytes]:
     """The question as devices get it, and the model. Raises: TrainingError for what they cannot be asked."""
     if question.noise:
-        raise TrainingError("keepers of a simulation add no noise to the sums of real devices; drop them.")
+        raise TrainingError("decryptors of a simulation add no noise to the sums of real devices; drop them.")
     if question.separation is None:
         raise TrainingError("real devices have no identities; the recipe's [deployment] says what each keeps.")
     least = max(question.goal, question.min_reports)
-    asked = TrainingAsked(
+    asked = TrainDocument(
         kind="train",
         parameters=len(question.model),
         client=Training(**dataclasses.asdict(question.client)),

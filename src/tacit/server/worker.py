@@ -17,7 +17,7 @@ from tacit.server.http.application import application
 from tacit.server.http.connections import LISTENER
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Issuer
 from tacit.server.sums.partial_sums import PartialSums
@@ -40,7 +40,7 @@ class WorkerSettings:
     tls_key: Path | None = None
 
 
-class Server(uvicorn.Server):
+class WorkerServer(uvicorn.Server):
     """uvicorn's, that says when it serves."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
@@ -58,7 +58,7 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
     """Until SIGTERM. ready: called when it serves. Raises: InputError or StoreError where it cannot begin."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection is a file
-    store, blobs = Store.open(settings.store), Blobs.open(settings.blobs)
+    store, blobs = Store.open(settings.store), BlobStore.open(settings.blobs)
     name, key = secrets.token_hex(16), OperatorKey.in_file(settings.key)
     services = Services(
         store=store,
@@ -66,7 +66,7 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         key=key,
         worker=name,
         snapshot=Snapshot(store),
-        sums=PartialSums(store, blobs, name, buried=end_this_process),
+        sums=PartialSums(store, blobs, name, evicted=end_this_process),
         admin_token=settings.admin_token,
         hand_over=kept(settings.key),
         issuer=Issuer(store, key, settings.key) if settings.enrolment else None,
@@ -82,7 +82,7 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         ssl_keyfile=settings.tls_key,
         **LISTENER,
     )
-    Server(config, ready).run(sockets=[socket.socket(fileno=settings.socket)])
+    WorkerServer(config, ready).run(sockets=[socket.socket(fileno=settings.socket)])
     store.close()
 
 

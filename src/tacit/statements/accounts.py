@@ -205,9 +205,9 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
     the last always stays.
     """
     released = accounts.released
-    prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
+    costs = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
     if accounts.realised is None:
-        return prices
+        return costs
     chosen = range(1, released + 1) if rounds is None else rounds
     wanted = sorted({each for each in chosen if 0 < each <= released} | {released})
     most = MATRIX_CURVE_POINTS if isinstance(accounts.strategy, Dense) else CURVE_POINTS
@@ -216,14 +216,14 @@ def spent(accounts: Accounts, rounds: Iterable[int] | None = None) -> list[Spent
         wanted = [wanted[at] for at in kept]
     for first in wanted:
         promised = accounts.realised.with_participation(accounts.log.prefix(first))
-        price = Spent(rounds=first, zcdp=promised.zcdp, epsilon=promised.epsilon(accounts.delta))
-        prices.append(price)
-    return prices
+        cost = Spent(rounds=first, zcdp=promised.zcdp, epsilon=promised.epsilon(accounts.delta))
+        costs.append(cost)
+    return costs
 
 
 def extrapolation_of(run: Run, planned: Composition) -> Extrapolation | None:
     """The larger cohort that the run stands in for; None where it stands for itself, or adds no noise."""
-    larger, report_goal = trained(run).stands_in_for, trained(run).report_goal
+    larger, report_goal = trained(run).extrapolate_to, trained(run).report_goal
     if larger is None or larger <= report_goal or not planned.private:
         return None
     return Extrapolation.scaled(planned.sequences[0].guarantee, report_goal=report_goal, to=larger)
@@ -271,9 +271,9 @@ def participation_of(run: Run, steps: int) -> Participation:
 
 def spent_by_step(run: Run, delta: float) -> list[Spent]:
     """The price after each step of a run that adds noise, from none (free) on; few steps: each is accounted anew."""
-    prices = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
+    costs = [Spent(rounds=0, zcdp=0.0, epsilon=0.0)]
     sums = ledger_of(run).noised_sums
     for steps in range(1, run.steps_done + 1):
         promised = Ledger(tuple(each for each in sums if each.round < steps)).composition(participation_of(run, steps))
-        prices.append(Spent(rounds=steps, zcdp=promised.zcdp, epsilon=promised.epsilon(delta)))
-    return prices
+        costs.append(Spent(rounds=steps, zcdp=promised.zcdp, epsilon=promised.epsilon(delta)))
+    return costs

@@ -17,10 +17,10 @@ LARGEST = 2**53  # whole numbers that every program reads alike
 ASK = "ask for the statement as its run wrote it"
 
 
-def check_count(name: str, value: object, *, least: int) -> None:
+def check_count(name: str, value: object, *, minimum: int) -> None:
     """InputError unless `value` is a whole number of at least `least` that JSON can carry."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST:
-        raise InputError(f"{name}={str(value)[:40]} is no whole number from {least} to 2^53; {ASK}.")
+    if isinstance(value, bool) or not isinstance(value, int) or not minimum <= value <= LARGEST:
+        raise InputError(f"{name}={str(value)[:40]} is no whole number from {minimum} to 2^53; {ASK}.")
 
 
 def check_seal(seal: str | None) -> None:
@@ -32,18 +32,18 @@ def check_seal(seal: str | None) -> None:
 def check_limits(limits: Participation) -> None:
     """InputError unless the limits are numbers that JSON can carry; they may allow more than can happen."""
     for name in ("rounds", "min_separation", "max_participations"):
-        check_count(name, getattr(limits, name), least=1)
+        check_count(name, getattr(limits, name), minimum=1)
 
 
-def check_came(came: Participation, participations: int, population: int) -> None:
+def check_came(realised: Participation, participations: int, population: int) -> None:
     """InputError where no log of `participations` rows over `population` clients has this participation.
 
     came: measured from the log, so that somebody did come `max_participations` times, and `min_separation` is the
     number of rounds where nobody came twice. A client is in a round once, and each round has a participant.
     """
-    check_count("population", population, least=1)
-    _check_pattern(came, participations)
-    most = came.max_participations
+    check_count("population", population, minimum=1)
+    _check_pattern(realised, participations)
+    most = realised.max_participations
     if participations > population * most:
         raise InputError(
             f"{participations:,} participations of {population:,} clients are more than {most} of some client, the "
@@ -51,18 +51,18 @@ def check_came(came: Participation, participations: int, population: int) -> Non
         )
 
 
-def check_kept(came: Participation, participations: int, kept: DeviceSeparation) -> None:
+def check_kept(realised: Participation, participations: int, kept: DeviceSeparation) -> None:
     """InputError where devices that keep this separation cannot have come so in a run of `participations` rows.
 
     How many devices there are is the operator's guess, so nothing follows from it.
     """
-    _check_pattern(came, participations)
+    _check_pattern(realised, participations)
     if kept.rounds is None:
         return
-    most = kept.by_index(came.rounds)
-    sooner = came.min_separation < most.min_separation or came.max_participations > most.max_participations
-    if sooner or (kept.timer_seconds is None and came != most):
-        raise InputError(f"devices that keep {kept} came with {came}; {ASK}.")
+    most = kept.by_index(realised.rounds)
+    sooner = realised.min_separation < most.min_separation or realised.max_participations > most.max_participations
+    if sooner or (kept.timer_seconds is None and realised != most):
+        raise InputError(f"devices that keep {kept} came with {realised}; {ASK}.")
 
 
 def check_planned(limits: Participation, kept: DeviceSeparation) -> None:
@@ -74,11 +74,11 @@ def check_planned(limits: Participation, kept: DeviceSeparation) -> None:
         raise InputError(f"devices keep {kept}, and what was planned is {limits}; {ASK}.")
 
 
-def _check_pattern(came: Participation, participations: int) -> None:
+def _check_pattern(realised: Participation, participations: int) -> None:
     """InputError where no client can have come so in these rounds, each of which has a participant."""
-    rounds, most, apart = came.rounds, came.max_participations, came.min_separation
-    check_count("rounds", rounds, least=1)
-    check_count("participations", participations, least=rounds)
+    rounds, most, apart = realised.rounds, realised.max_participations, realised.min_separation
+    check_count("rounds", rounds, minimum=1)
+    check_count("participations", participations, minimum=rounds)
     if (most - 1) * apart >= rounds:
         raise InputError(f"nobody comes {most} times in {rounds} rounds, {apart} rounds apart; {ASK}.")
     if most == 1 and apart != rounds:
@@ -87,8 +87,8 @@ def _check_pattern(came: Participation, participations: int) -> None:
 
 def check_cohort(goal: int, population: int, rounds: int, planned: Participation | None) -> None:
     """InputError where so many reports a round cannot be had; planned: the limits that are to hold, of a plan."""
-    check_count("population", population, least=1)
-    check_count("report_goal", goal, least=1)
+    check_count("population", population, minimum=1)
+    check_count("report_goal", goal, minimum=1)
     if goal > population:
         raise InputError(f"report_goal={goal:,} is above the population of {population:,}; {ASK}.")
     if planned is not None and goal * rounds > population * planned.effective.max_participations:
@@ -98,16 +98,17 @@ def check_cohort(goal: int, population: int, rounds: int, planned: Participation
         )
 
 
-def check_keepers(keepers: int, planned: Guarantee, *, beside: int) -> None:
-    """InputError for keepers of noise that there is not, or that was added to what nobody encoded; beside: how many
+def check_decryptors(decryptors: int, planned: Guarantee, *, beside: int) -> None:
+    """InputError for decryptors of noise that there is not, or that was added to what nobody encoded; beside: how many
     sequences were released beside the model updates.
     """
-    if keepers == 0:
+    if decryptors == 0:
         return
-    check_count("keepers", keepers, least=2)
+    check_count("decryptors", decryptors, minimum=2)
     if not planned.private or planned.clip_inflation <= 1 or beside:
         raise InputError(
-            f"{keepers} keepers add noise to encoded model updates, and here is no noise, no encoding, or a sequence "
+            f"{decryptors} decryptors add noise to encoded model updates, and here is no noise, no encoding, or a "
+            f"sequence "
             f"beside the updates, whose noise is nobody's but the server's; {ASK}."
         )
 

@@ -71,7 +71,7 @@ class DiscoveryFacts:
         check_seal(self.seal)
         choose("sampler", self.sampler, tuple(SAMPLERS))
         check_probability("central_delta", self.central_delta)
-        check_count("population", self.population, least=1)
+        check_count("population", self.population, minimum=1)
         check_prefix_layers(self.releases)
         assert self.guarantee  # refuses releases that have none
         if self.budget:
@@ -154,7 +154,7 @@ class EvaluationFacts:
         choose("unit", self.unit, tuple(UNITS))
         check_key_source(self.key_source)
         check_seal(self.seal)
-        check_count("asked", self.asked, least=1)
+        check_count("asked", self.asked, minimum=1)
         local = isinstance(self.guarantee, LocalGuarantee)  # refuses releases that have no guarantee
         if local and self.delta != 0:
             raise InputError(f"delta={self.delta:g}: local reports are promised an epsilon at delta 0; give that.")
@@ -171,8 +171,8 @@ class EvaluationFacts:
         check_histogram_numbers(each for each in self.releases if isinstance(each, LocalReports))
         for each in self.releases:
             if isinstance(each, NoisedSum):
-                check_count("reports", each.reports, least=0)
-                check_count("dropped", each.dropped, least=0)
+                check_count("reports", each.reports, minimum=0)
+                check_count("dropped", each.dropped, minimum=0)
                 check_histograms(each.clip_norm)
             reports[_step(each)] = reports.get(_step(each), 0) + _reports(each)
         check_steps(reports, self.participation.rounds)

@@ -72,7 +72,7 @@ def counted(collector: str, used: DeploymentUsed, *, local: bool) -> str:
     )
     liar = (
         "moves each count by one, no more"
-        if not used.keepers
+        if not used.decryptors
         else ("moves counts as far as it likes, since nobody sees its report")
     )
     return (
@@ -108,7 +108,7 @@ def voted(collector: str, used: DeploymentUsed) -> str:
         )
     liar = (
         "votes once for as many answers as an honest one does, and for whichever it likes"
-        if not used.keepers
+        if not used.decryptors
         else "moves votes as far as it likes, since nobody sees its report"
     )
     return (
@@ -121,24 +121,26 @@ def voted(collector: str, used: DeploymentUsed) -> str:
 
 def _seen_by_the_server(used: DeploymentUsed, *, noised: bool = True) -> str:
     """noised: whether the server adds noise to a sum."""
-    if used.keepers:
-        return _sealed(used, noised=noised)
+    if used.decryptors:
+        return _one_message(used, noised=noised)
     return (
         "The server sees each report as it comes and keeps sums of several only; nothing but the connection keeps a "
         "report from others"
     )
 
 
-def _sealed(used: DeploymentUsed, *, noised: bool = True) -> str:
+def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
     """Who opens sums, and who could open more."""
-    count, corrupt = used.keepers, used.corrupt_keepers
+    count, corrupt = used.decryptors, used.corrupt_decryptors
     then = ", before it adds noise" if noised else ""
     quorum = (count + corrupt) // 2 + 1  # SealedRound.quorum
     return (
         f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "
-        f"{count:,} keepers together can recover; they give the sum of the keys of one set of devices a round, and the "
-        f"server opens that sum alone{then}. {corrupt:,} keepers that work with the server learn no "
-        f"more; that the keepers belong to different people this software cannot know, nor that the server made up no "
+        f"{count:,} decryptors together can recover; they give the sum of the keys of one set of devices a round, and "
+        f"the "
+        f"server opens that sum alone{then}. {corrupt:,} decryptors that work with the server learn no "
+        f"more; that the decryptors belong to different people this software cannot know, nor that the server made up "
+        f"no "
         "devices"
     )
 

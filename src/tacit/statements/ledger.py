@@ -26,7 +26,7 @@ CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimat
 TRAINING_LOSS = "training loss"  # the sum of bounded losses, each minus half the bound
 GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
 MAY_LACK = (
-    "keepers",
+    "decryptors",
 )  # of ledgers before there were any: what is promised does not depend on it. No other gap is filled
 EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE, TRAINING_LOSS)
 CENTRAL_DELTA = 1e-10  # where nobody says at which delta local reports are to be accounted centrally
@@ -41,7 +41,7 @@ class NoisedSum:
     part without being in the sum: they sent nothing usable, vanished, or were of a cohort that was given up. Each
     client's summand has norm at most `clip_norm`, or `clip_inflation` times that where summands were encoded; the
     noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
-    one row of C^{-1} for each release of the sequence in turn. `keepers`
+    one row of C^{-1} for each release of the sequence in turn. `decryptors`
     parties each added such noise before anybody saw the sum; 0: whoever summed added it, once.
     """
 
@@ -55,7 +55,7 @@ class NoisedSum:
     reports: int
     dropped: int
     clip_inflation: float = 1.0
-    keepers: int = 0
+    decryptors: int = 0
 
 
 Release = NoisedSum | LocalReports
@@ -216,7 +216,7 @@ def _account(
                 f"{release.clip_inflation}, and a bound is above 0, times 1 or more; look at who wrote the ledger."
             )
     for release in releases[1:]:
-        for name in ("strategy_record", "noise_multiplier", "keepers"):
+        for name in ("strategy_record", "noise_multiplier", "decryptors"):
             if getattr(release, name) != getattr(first, name):
                 raise _changed(name, release, first)
     guarantee = Guarantee(

@@ -37,7 +37,7 @@ class PopulationSpent:
     settled: bool
 
     @classmethod
-    def of(cls, name: str, book: Book, *, settled: bool) -> "PopulationSpent":
+    def from_book(cls, name: str, book: Book, *, settled: bool) -> "PopulationSpent":
         """Of a budget as it stands."""
         assert book.allowed is not None  # or the budget would not have been read
         total = book.total
@@ -55,7 +55,7 @@ class PopulationSpent:
         )
 
     def __post_init__(self) -> None:
-        check_count("runs", self.runs, least=1)
+        check_count("runs", self.runs, minimum=1)
         check_seal(self.seal)
         for what, spent, allowed in self._pots:
             if not 0 <= spent < math.inf or (allowed is not None and not 0 < allowed < math.inf):

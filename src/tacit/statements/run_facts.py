@@ -23,7 +23,7 @@ PUBLIC_DATA = {  # by the vocabulary's kind
 }
 
 IN_THE_CLEAR = "simulated in the clear"
-PROTOCOLS = {"masks": "pairwise masks", "one-message": "one encrypted message of each and keepers"}
+PROTOCOLS = {"masks": "pairwise masks", "one-message": "one encrypted message of each and decryptors"}
 BUDGET = "budget"  # a note: the state of the population's after the run was settled
 EXACT_FIGURES = "the exact figures under 'simulation' in the folder and in its report, counted in the clients' own text"
 SEEN_ALL_THE_SAME = (  # by whom, in a simulation and in what it simulates

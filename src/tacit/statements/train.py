@@ -224,7 +224,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         participations=accounts.log.participations if happened else None,
         seal=run.seals[accounts.released] if happened else None,
         budget=budget_of(run),
-        keepers=0 if training.secure is None else training.secure.keepers,
+        decryptors=0 if training.secure is None else training.secure.decryptors,
     )
 
 
@@ -271,16 +271,17 @@ def _summed_by(run: Run) -> str:
     return (
         f"simulated; every update was {_encoded(secure)}; the integers were added modulo 2^{secure.bits}, and only "
         f"sums were decoded, none of fewer than {secure.threshold:,} reports{_kept(secure)}. {_played(secure)}; the "
-        f"randomness of rounding follows from the run's key{'' if secure.keepers else f'; {SEEN_ALL_THE_SAME}'}"
+        f"randomness of rounding follows from the run's key{'' if secure.decryptors else f'; {SEEN_ALL_THE_SAME}'}"
     )
 
 
 def _kept(secure: SecureSumUsed) -> str:
-    """Who the keepers of a simulation were."""
-    if not secure.keepers:
+    """Who the decryptors of a simulation were."""
+    if not secure.decryptors:
         return ""
     return (
-        f" and none without the noise of all {secure.keepers:,} keepers, which were simulated: they and the server "
+        f" and none without the noise of all {secure.decryptors:,} decryptors, which were simulated: they and the "
+        f"server "
         "were one process, with keys that follow from the run's, so that whoever ran it could know everything"
     )
 
@@ -288,7 +289,7 @@ def _kept(secure: SecureSumUsed) -> str:
 def _played(secure: SecureSumUsed) -> str:
     if secure.protocol is None:
         return "The protocol that would keep the summands from the server was not run"
-    beside = " beside the keepers, without whose noise no device helps to open a sum" if secure.keepers else ""
+    beside = " beside the decryptors, without whose noise no device helps to open a sum" if secure.decryptors else ""
     return (
         f"Of each round {secure.protocol_clients:,} clients played the whole protocol that keeps the summands from the "
         f"server, {PROTOCOLS[secure.protocol]}, with fresh keys{beside}{_vanished(secure)}; the integers of the others "
@@ -350,8 +351,8 @@ def _looked_at(run: Run) -> tuple[str, ...]:
 
 def setting(facts: TrainingFacts) -> str:
     """Item 1."""
-    if facts.keepers:
-        kind = trusted_keepers(facts.keepers)
+    if facts.decryptors:
+        kind = trusted_decryptors(facts.decryptors)
     elif facts.planned.private:
         kind = "A central guarantee: the server is trusted to run the mechanism as described."
     else:
@@ -359,14 +360,15 @@ def setting(facts: TrainingFacts) -> str:
     return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
 
 
-def trusted_keepers(keepers: int) -> str:
-    """Whom a guarantee trusts whose noise so many keepers add."""
+def trusted_decryptors(decryptors: int) -> str:
+    """Whom a guarantee trusts whose noise so many decryptors add."""
     return (
-        f"A central guarantee that needs no trusted server: {keepers:,} keepers each add the whole noise of the "
-        "mechanism to every sum before anybody opens it, and one keeper's noise is what is accounted. It holds against "
-        "the server and all keepers but one, if one keeper is honest and no sum is opened without it; whoever "
+        f"A central guarantee that needs no trusted server: {decryptors:,} decryptors each add the whole noise of the "
+        "mechanism to every sum before anybody opens it, and one decryptor's noise is what is accounted. It holds "
+        "against "
+        "the server and all decryptors but one, if one decryptor is honest and no sum is opened without it; whoever "
         "simulates a run is all of them, and could know everything. The model has the noise of all, "
-        f"{keepers**0.5:.3g} times the standard deviation that is accounted."
+        f"{decryptors**0.5:.3g} times the standard deviation that is accounted."
     )
 
 
@@ -437,7 +439,7 @@ def assumptions(facts: TrainingFacts) -> str:
         else ""
     )
     norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
-    each = f", of each of {facts.keepers:,} keepers" if facts.keepers else ""
+    each = f", of each of {facts.decryptors:,} decryptors" if facts.decryptors else ""
     noise = (
         f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}{each}, with "
         f"keys from {facts.key_source}; {FLOATING_POINT}"

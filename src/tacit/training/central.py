@@ -79,7 +79,7 @@ class Pool:
     starts: NDArray[np.int64]  # (sentences + 1,)
 
     @classmethod
-    def of(cls, cache: Cache, clients: NDArray[np.int64]) -> Self:
+    def from_cache(cls, cache: Cache, clients: NDArray[np.int64]) -> Self:
         """Raises: InputError when the clients have no sentence."""
         parts = [cache.sentences(int(client)) for client in clients]
         if not sum(len(lengths) for _, lengths in parts):
@@ -118,7 +118,7 @@ def central_states(
 
     Raises: InputError when there is nothing to train on; TrainingError when the loss is not finite.
     """
-    pool = Pool.of(cache, clients)
+    pool = Pool.from_cache(cache, clients)
     block = _block(loss, settings, -(-sentences // settings.batch_size))
     seen, _, model, optimizer = begin
     for chosen in _blocks(len(pool.starts) - 1, sentences, settings.batch_size, key, begin=seen):

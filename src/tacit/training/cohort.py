@@ -27,7 +27,7 @@ SHARDS, LARGEST_SHARD = 32, 64
 class CohortSum(NamedTuple):
     """What the server receives of a cohort, and what a simulation may look at besides."""
 
-    total: Array  # (d,) float32: the sum of the clipped updates, and of keepers' noise
+    total: Array  # (d,) float32: the sum of the clipped updates, and of decryptors' noise
     norms: NDArray[np.float32]  # (clients,) before clipping
     counted: NDArray[np.bool_]  # (clients,): False are not in the sum: not finite, or vanished before they reported
     losses: NDArray[np.float32]  # (clients,) mean training loss over the client's batches
@@ -83,7 +83,7 @@ def train_cohort(
     model: flat (d,) float32. clients: numbers in the cache. seed: of the clients' own randomness in this round.
     secure: how each report is encoded before any is added; the sum is opened at the end. None: in the clear. Where it
     says so, the reports of the first clients are added by the protocol that they play, and some of them vanish.
-    noise: the words of each keeper for a sum of encoded updates.
+    noise: the words of each decryptor for a sum of encoded updates.
     Raises: RoundAborted where the protocol is, and where fewer reports came than the threshold.
     """
     sums: Aggregation[Any, NDArray[Any], Any] = FloatSum(len(model)) if secure is None else secure.sums
@@ -127,7 +127,7 @@ def opened_sum(
     which is spent.
 
     The first play their protocol, where any do. finite: (clients,); who has nothing to report sends no message, and is
-    missed as one that vanished. noise: each keeper's words, in the protocol where one is played; no sum is opened
+    missed as one that vanished. noise: each decryptor's words, in the protocol where one is played; no sum is opened
     without. seed: of the round; who else vanishes follows from it. Raises: RoundAborted.
     """
     if not finite.any():

@@ -42,7 +42,7 @@ class TrainQuestion:
     loss_bound: float | None = None  # each sends its training loss, clipped to [0, this]; None: not asked
     secure: RoundEncoding | None = None  # each encodes its update so, for a sum modulo 2^b; None: updates in the clear
     separation: DeviceSeparation | None = None  # what each keeps by itself; None: the collector says who took part
-    noise: tuple[Residues, ...] = ()  # of a simulation's keepers: what each sends, of which no sum is without
+    noise: tuple[Residues, ...] = ()  # of a simulation's decryptors: what each sends, of which no sum is without
 
     @property
     def goal(self) -> int:
@@ -218,8 +218,8 @@ def from_cohorts(
     """What the round's cohort answers, and the cohorts' state after it.
 
     Where clients play a protocol, it may be aborted: nothing was released then, and another cohort is asked, up to
-    ATTEMPTS in a round, but not where keepers gave their noise, which is for one cohort. Whoever trained took part, and
-    may not come again before its time: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
+    ATTEMPTS in a round, but not where decryptors gave their noise, which is for one cohort. Whoever trained took part,
+    and may not come again before its time: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
     ParticipationError when too few clients are free; TrainingError, with the cause, when no sum was opened.
     """
     played = question.secure is not None and question.secure.played is not None

@@ -8,7 +8,7 @@ from tacit.statements.accounts import trained
 LOSS, SPLIT = "cross_entropy", "validation"
 
 
-class Drowning:
+class DivergenceWatch:
     """A listener that tells all that it hears, and warns once of each way in which the model got worse.
 
     `stops` is true from the evaluation on at which the model did worse than one that knows nothing, where `ends`.
@@ -32,7 +32,7 @@ class Drowning:
         found = worse_than_start(self._losses, self._vocabulary)
         if found is None:
             return
-        self.stops = self.stops or (found.drowned and self._ends)
+        self.stops = self.stops or (found.diverged and self._ends)
         if found.name not in self._warned:
             self._warned.add(found.name)
             self._progress(Warned(found.name, found.meaning))

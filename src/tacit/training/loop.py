@@ -22,11 +22,11 @@ from tacit.errors import TrainingError
 from tacit.federation.collector import Collector, broadcasts, participants, released
 from tacit.progress import Advanced, Evaluated, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import to_plain
-from tacit.runs import Metric, Run, Step
+from tacit.runs import MetricEntry, Run, StepEntry
 from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import save_checkpoint
-from tacit.training.price import PriceSoFar
-from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_again, run_round
+from tacit.training.cost import CostSoFar
+from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_replayed, run_round
 from tacit.training.states import KEPT, States
 
 STAGE = "training"
@@ -89,7 +89,7 @@ def record_evaluation(run: Run, rounds: int, split: str, metrics: Mapping[str, f
             f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
             "with a lower server.learning_rate or client.learning_rate."
         )
-    run.record_metrics([Metric(step=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
+    run.record_metrics([MetricEntry(step=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
     progress(Evaluated(rounds, split, metrics))
 
 
@@ -100,7 +100,7 @@ def run_rounds(
     collector: Collector,
     *,
     evaluation: PeriodicEvaluation,
-    price: PriceSoFar | None = None,
+    cost: CostSoFar | None = None,
     until: int | None = None,
     stops: Callable[[], bool] = lambda: False,
     opening: str = "",
@@ -116,8 +116,8 @@ def run_rounds(
     price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
     """
     key, done = run.noise_key, run.steps_done
-    watching = _Watching(run, plan.rounds, progress, price, opening)
-    states = States(run, noise_again(plan, len(np.asarray(start)), key))
+    watching = _Watching(run, plan.rounds, progress, cost, opening)
+    states = States(run, noise_replayed(plan, len(np.asarray(start)), key))
     state = _found(run, states, start, plan, collector, evaluation)
     with ThreadPoolExecutor(1, thread_name_prefix="disk") as disk:
         pending: _Pending | None = None
@@ -184,7 +184,7 @@ class _Pending:
     ) -> "_Pending":
         name = f"round-{outcome.round:06d}.safetensors"
         with phase("checkpoint"):
-            taken = states.taken(state, outcome.round)  # here, because the next round writes over the noise buffers
+            taken = states.snapshot(state, outcome.round)  # here, because the next round writes over the noise buffers
 
         def write() -> str:
             with beside(WRITING):
@@ -203,7 +203,7 @@ class _Pending:
         """
         with phase("checkpoint"):
             digest = self.written.result()
-        row = Step(
+        row = StepEntry(
             step=self.outcome.round,
             file=self.checkpoint,
             digest=digest,
@@ -219,8 +219,8 @@ class _Pending:
 class _Watching:
     """Says of each computed round how far training is, how fast, at what price so far, and what goes wrong."""
 
-    def __init__(self, run: Run, rounds: int, progress: Progress, price: PriceSoFar | None, opening: str) -> None:
-        self._progress, self._price = progress, None if progress is silent else price
+    def __init__(self, run: Run, rounds: int, progress: Progress, cost: CostSoFar | None, opening: str) -> None:
+        self._progress, self._cost = progress, None if progress is silent else cost
         self._measures = [row.measures for row in run.steps()]
         self._seconds, self._trained = 0.0, 0
         self._warned: set[str] = set()
@@ -232,8 +232,8 @@ class _Watching:
         self._measures.append(outcome.measures)
         figures = {"clients_per_second": self._trained / self._seconds}
         figures |= {_CALLED.get(name, name): value for name, value in outcome.measures.items()}
-        if self._price is not None:
-            figures |= self._price.after(outcome.round, outcome.clients)
+        if self._cost is not None:
+            figures |= self._cost.after(outcome.round, outcome.clients)
         self._progress(Advanced(STAGE, outcome.round + 1, figures))
         failure = clipping_failure(self._measures)
         if failure is not None and failure.name not in self._warned:  # once of each way in which it fails

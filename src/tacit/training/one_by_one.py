@@ -1,6 +1,6 @@
 """Devices asked one by one: what each of them computes by itself (`device_part.report_of`), and the plain sum.
 
-`OneByOne` is the slow twin of `SimulatedCollector`: the same clients, the same reports within rounding (a compiler
+`OneByOne` is the slow reference of `SimulatedCollector`: the same clients, the same reports within rounding (a compiler
 orders the additions of one client otherwise than those of many, and a sum of shards otherwise than a sum of clients).
 """
 
@@ -20,7 +20,7 @@ from tacit.training.sampling import Cohorts
 from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
 
 
-class OneByOne:
+class DevicesOneByOne:
     """The population of a `SimulatedCollector`, each device asked by itself: memory of one, time of all."""
 
     def __init__(self, learner: Learner, cohorts: Cohorts) -> None:

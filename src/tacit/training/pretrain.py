@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.training.central import CentralState, CentralTraining, central_start, central_states
 from tacit.training.checkpoint import forget_old_checkpoints, leaves, load_checkpoint, save_checkpoint
 from tacit.training.client import Loss, Model
@@ -141,7 +141,7 @@ def _keep(run: Run, kept: _Kept, found: tuple[HeldOutEvaluation, ...]) -> None:
     number = len(found) - 1
     name = f"evaluation-{number:06d}.safetensors"
     digest = save_checkpoint(run.path / "steps" / name, leaves(kept))
-    run.commit(Step(step=number, file=name, digest=digest, measures=found[-1].measures))
+    run.commit(StepEntry(step=number, file=name, digest=digest, measures=found[-1].measures))
     forget_old_checkpoints(run.path / "steps", keep=1)
 
 

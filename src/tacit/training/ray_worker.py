@@ -39,7 +39,7 @@ class NodeInfo(NamedTuple):
     processor: str
 
 
-class Worker:
+class RayWorker:
     """A process of the cluster: one device, and the cache that it opened itself."""
 
     def __init__(self, kind: str, hardware: Hardware, xla_flags: str) -> None:

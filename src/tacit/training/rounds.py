@@ -28,13 +28,13 @@ from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.client import ClientTraining
 from tacit.training.collect import TrainQuestion
-from tacit.training.keepers import first_states, noise_words, state_again, with_noise_of
+from tacit.training.decryptors import first_states, noise_words, state_replayed, with_noise_of
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
 from tacit.training.secure_updates import Residues, RoundEncoding, SecureUpdates, round_signs
 from tacit.training.server import ServerOptimizer, server_step
 
-Again = Callable[[NoiseState, NDArray[np.uint8]], NoiseState]  # as `NoiseStream.again`
+Replay = Callable[[NoiseState, NDArray[np.uint8]], NoiseState]  # as `NoiseStream.again`
 OwnOptimizer = Callable[[int], optax.GradientTransformation]  # of a run of so many rounds
 
 
@@ -80,12 +80,12 @@ class RoundPlan:
         if self.secure is None:
             return None
         encoding = self.secure.encoding(parameters, self.updates, self.report_goal)
-        return with_noise_of(self.keepers, encoding, self.updates) if self.keepers else encoding
+        return with_noise_of(self.decryptors, encoding, self.updates) if self.decryptors else encoding
 
     @property
-    def keepers(self) -> int:
+    def decryptors(self) -> int:
         """How many parties each add the noise that is accounted, in the server's place; 0: the server adds it."""
-        return 0 if self.secure is None else self.secure.keepers
+        return 0 if self.secure is None else self.secure.decryptors
 
     @property
     def beside(self) -> dict[str, Guarantee]:
@@ -112,7 +112,8 @@ class TrainingState(NamedTuple):
     clock: Any  # the collector's: who may take part when
     clip: ClipState | None = None  # None: the clip norm is fixed
     loss: NoiseState | None = None  # of the losses' noise; None: none are released, or the run is not private
-    keepers: tuple[NoiseState, ...] = ()  # of each keeper's noise, where there are keepers; `noise` is None then
+    # of each decryptor's noise, where there are decryptors; `noise` is None then
+    decryptors: tuple[NoiseState, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +149,7 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
     """
     model = jnp.asarray(start)
     encoding, strategy = plan.encoding(len(model)), plan.guarantee.strategy
-    kept = first_states(plan.keepers, strategy, encoding.dimension) if strategy and encoding else ()
+    kept = first_states(plan.decryptors, strategy, encoding.dimension) if strategy and encoding else ()
     return TrainingState(
         model=model,
         optimizer=plan.transformation().init(model),
@@ -156,21 +157,21 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
         clock=collector.init(),
         clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
         loss=None if plan.losses is None else first_noise(plan.losses),
-        keepers=kept,
+        decryptors=kept,
     )
 
 
-def noise_again(plan: RoundPlan, parameters: int, key: bytes) -> Again | None:
+def noise_replayed(plan: RoundPlan, parameters: int, key: bytes) -> Replay | None:
     """How rounds of the model updates' noise are played again from their keys; None: there is no noise.
 
-    key: the run's, from which the bases of rounds follow, in which keepers draw.
+    key: the run's, from which the bases of rounds follow, in which decryptors draw.
     """
     strategy, encoding = plan.updates.strategy, plan.encoding(parameters)
     if strategy is None:
         return None
-    if not plan.keepers or encoding is None:
-        return stream_for(strategy).again
-    return lambda state, keys: state_again(strategy, encoding, state, keys, key=key)
+    if not plan.decryptors or encoding is None:
+        return stream_for(strategy).replayed
+    return lambda state, keys: state_replayed(strategy, encoding, state, keys, key=key)
 
 
 def run_round(
@@ -184,7 +185,7 @@ def run_round(
     updates, clip = _active_clip(plan, state.clip, round)
     secure = _round_encoding(plan, state, updates, clip, key, round)
     with phase("noise"):
-        words, kept = _noise_of_keepers(state, updates, secure, key)
+        words, kept = _noise_of_decryptors(state, updates, secure, key)
     question = TrainQuestion(
         round=round,
         model=state.model,
@@ -207,7 +208,7 @@ def run_round(
         model, optimizer = server_step(plan.transformation(), state.model, state.optimizer, total / plan.report_goal)
         jax.block_until_ready(model)  # type: ignore[no-untyped-call]
     outcome = replace(
-        _outcome(round, received, updates, plan.keepers, clip, time.perf_counter() - began),
+        _outcome(round, received, updates, plan.decryptors, clip, time.perf_counter() - began),
         also=(*counted, *summed),
         private_loss=private_loss,
     )
@@ -234,19 +235,19 @@ def _round_encoding(
         signs=round_signs(key, round),
         clip_estimate=None if clip is None else float(clip.estimate),
         loss_bound=None if plan.loss is None else plan.loss.bound,
-        threshold=plan.secure.least(plan.report_goal),
+        threshold=plan.secure.min_reports(plan.report_goal),
         played=plan.secure.played,
         dropout=plan.secure.dropout,
     )
 
 
-def _noise_of_keepers(
+def _noise_of_decryptors(
     state: TrainingState, updates: Guarantee, secure: RoundEncoding | None, key: bytes
 ) -> tuple[tuple[Residues, ...], tuple[NoiseState, ...]]:
-    """(what each keeper adds to the round's sum, before anybody decodes it; what it carries then)."""
-    if secure is None or not state.keepers:
+    """(what each decryptor adds to the round's sum, before anybody decodes it; what it carries then)."""
+    if secure is None or not state.decryptors:
         return (), ()
-    return noise_words(state.keepers, updates, secure, model=state.model, key=key)
+    return noise_words(state.decryptors, updates, secure, model=state.model, key=key)
 
 
 def _follow(
@@ -304,7 +305,7 @@ def _outcome(
     round: int,
     received: Answered,
     updates: Guarantee,
-    keepers: int,
+    decryptors: int,
     clip: ClipState | None,
     seconds: float,
 ) -> RoundOutcome:
@@ -317,7 +318,7 @@ def _outcome(
         reports=received.reports,
         dropped=received.dropped,
         clip_inflation=updates.clip_inflation,
-        keepers=keepers,
+        decryptors=decryptors,
     )
     seen = received.diagnostics
     return RoundOutcome(

@@ -40,9 +40,9 @@ class SecureUpdates:
     threshold: int | None = None  # no sum of fewer reports is opened; None: half the report goal, at least 2
     played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
     dropout: float = 0.0  # the chance that one of them vanishes before the protocol ends
-    keepers: int = 0  # parties that each add noise to every sum, in the server's place; 0: the server adds it
+    decryptors: int = 0  # parties that each add noise to every sum, in the server's place; 0: the server adds it
 
-    def least(self, report_goal: int) -> int:
+    def min_reports(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""
         found = max(2, -(-report_goal // 2)) if self.threshold is None else self.threshold
         if not 2 <= found <= report_goal:
@@ -59,11 +59,11 @@ class SecureUpdates:
 
     def encoding(self, parameters: int, updates: Guarantee, report_goal: int) -> Encoding:
         """That of the updates, for the clip norm of their guarantee and the inflation that it counts; without room for
-        keepers' noise.
+        decryptors' noise.
 
         Raises: InputError for a guarantee that counts none, and a report goal beyond the modulus.
         """
-        self.least(report_goal)
+        self.min_reports(report_goal)
         return Encoding.within(
             parameters, updates.clip_norm, report_goal, inflation=updates.clip_inflation, sigmas=self.sigmas
         )
@@ -91,7 +91,9 @@ class RoundEncoding(ReportEncoding):
     dropout: float = 0.0  # and with which chance each of them vanishes before its end
 
     def noise(self, words: Residues) -> Residues:
-        """A keeper's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise is."""
+        """A decryptor's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise
+        is.
+        """
         return np.concatenate([words, np.zeros(self.length - self.encoding.dimension, np.uint32)])
 
     def vanishing(self, seed: bytes) -> dict[int, int]:
@@ -109,8 +111,8 @@ class RoundEncoding(ReportEncoding):
     ) -> tuple[Residues, NDArray[np.bool_]]:
         """(sum modulo 2^bits of these clients' reports, who of them is in it), as the whole protocol gives it.
 
-        noise: what each keeper sends (length,); they take part as the clients do, and nobody opens a sum without them.
-        Raises: RoundAborted, naming the cause, where too few are left.
+        noise: what each decryptor sends (length,); they take part as the clients do, and nobody opens a sum without
+        them. Raises: RoundAborted, naming the cause, where too few are left.
         """
         assert self.played is not None  # nobody plays else
         found = play(

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.mechanisms import NoiseState
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.training.checkpoint import Arrays, as_state, forget_old_checkpoints, leaves, read_checkpoint
-from tacit.training.rounds import Again, TrainingState
+from tacit.training.rounds import Replay, TrainingState
 
 KEPT = 2  # checkpoints: the last, and the one before, whose model may still be under evaluation
 EVERY = 8  # rounds to a whole checkpoint: drawing again at most 7 rounds' seeds takes less time than one round trains
@@ -42,15 +42,15 @@ class States:
     so that a run that was killed has the files of one that was not.
     """
 
-    def __init__(self, run: Run, again: Again | None) -> None:
-        """again: plays rounds of the model updates' noise from their keys, be it the server's or a keeper's; None:
+    def __init__(self, run: Run, replay: Replay | None) -> None:
+        """again: plays rounds of the model updates' noise from their keys, be it the server's or a decryptor's; None:
         there is no noise.
         """
-        self._run, self._again = run, again
-        self._whole: Step | None = None  # the last with all buffers
+        self._run, self._replay = run, replay
+        self._whole: StepEntry | None = None  # the last with all buffers
         self._keys: list[list[bytes]] = []  # of each noise: of the rounds since, the last first
 
-    def taken(self, state: TrainingState, round: int) -> Arrays:
+    def snapshot(self, state: TrainingState, round: int) -> Arrays:
         """What is to be written of the state after a round, as it is now. The round before has been `committed`."""
         noises = _noises(state)
         if self._whole is None or round % EVERY == 0 or not any(noise.buffers.size for noise in noises):
@@ -70,24 +70,24 @@ class States:
         ]
         return leaves(_with_noises(state, shorts))
 
-    def committed(self, row: Step) -> None:
+    def committed(self, row: StepEntry) -> None:
         """The step of the state taken last is in the journal; what nobody needs any more goes."""
         if self._whole is None:
             self._whole = row
         forget_old_checkpoints(self._run.path / "steps", keep=KEPT, also=[self._whole.file])
 
-    def model(self, row: Step) -> Array:
+    def model(self, row: StepEntry) -> Array:
         """The flat model after a step, (d,). Raises: RunError as `read_checkpoint` does."""
         return jnp.asarray(read_checkpoint(self._run.path / "steps" / row.file, row.digest)[".model"])
 
-    def last(self, row: Step, like: TrainingState) -> TrainingState:
+    def last(self, row: StepEntry, like: TrainingState) -> TrainingState:
         """The state after the last step. Raises: RunError as `load_checkpoint` does, also for the whole checkpoint
         that a short one goes on from; or where the buffers came out otherwise than they were.
         """
         path = self._run.path / "steps" / row.file
         arrays, noises = read_checkpoint(path, row.digest), _noises(like)
         shortened = _with_noises(like, [LIKE] * len(noises))
-        if self._again is None or not noises or set(arrays) != set(leaves(shortened)):
+        if self._replay is None or not noises or set(arrays) != set(leaves(shortened)):
             self._whole, self._keys = row, [[] for _ in noises]
             found: TrainingState = as_state(arrays, like, path)
             return found
@@ -97,7 +97,7 @@ class States:
         self._keys = [[bytes(key) for key in short.keys] for short in shorts]
         whole = self._run.path / "steps" / self._whole.file
         then = _noises(as_state(read_checkpoint(whole, self._whole.digest), like, whole))
-        again = [self._again(noise, short.keys) for noise, short in zip(then, shorts, strict=True)]
+        again = [self._replay(noise, short.keys) for noise, short in zip(then, shorts, strict=True)]
         for noise, short in zip(again, shorts, strict=True):
             if noise.round != short.round or bytes(_first(noise)) != bytes(short.first):
                 raise RunError(
@@ -107,7 +107,7 @@ class States:
                 )
         return cast(TrainingState, _with_noises(found, again))
 
-    def _before(self, short: Short, path: Path) -> Step:
+    def _before(self, short: Short, path: Path) -> StepEntry:
         digest = bytes(short.whole).hex()
         for row in self._run.steps():
             if row.digest == digest:
@@ -116,13 +116,13 @@ class States:
 
 
 def _noises(state: TrainingState) -> Sequence[NoiseState]:
-    """The states of the model updates' noise: the server's one, or each keeper's, or none."""
-    return state.keepers if state.noise is None else [state.noise]
+    """The states of the model updates' noise: the server's one, or each decryptor's, or none."""
+    return state.decryptors if state.noise is None else [state.noise]
 
 
 def _with_noises(state: TrainingState, noises: Sequence[Any]) -> Any:
     """The state with as many others in their places."""
-    return state._replace(keepers=tuple(noises)) if state.noise is None else state._replace(noise=noises[0])
+    return state._replace(decryptors=tuple(noises)) if state.noise is None else state._replace(noise=noises[0])
 
 
 def _first(noise: NoiseState) -> NDArray[np.uint8]:

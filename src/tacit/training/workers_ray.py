@@ -30,7 +30,7 @@ from tacit.errors import InputError, TrainingError
 from tacit.extras import of_extra
 from tacit.progress import Progress, Warned, silent
 from tacit.training.client import ClientWork, ShardSum
-from tacit.training.ray_worker import NodeInfo, Worker, job_of, versions
+from tacit.training.ray_worker import NodeInfo, RayWorker, job_of, versions
 from tacit.training.secure_updates import RoundEncoding
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
@@ -146,7 +146,7 @@ class RayWorkers:
         """Ask for as many workers as the cluster has places."""
         has = self._ray.cluster_resources()
         kind = "GPU" if has.get("GPU") else "CPU"
-        one = self._ray.remote(num_cpus=1, num_gpus=int(kind == "GPU"), max_restarts=0)(Worker)
+        one = self._ray.remote(num_cpus=1, num_gpus=int(kind == "GPU"), max_restarts=0)(RayWorker)
         for _ in range(int(has.get(kind, 0)) - len(self._crew)):
             actor = one.remote(kind, self._hardware, os.environ.get("XLA_FLAGS", ""))
             self._crew.append(_Member(actor=actor, starts=actor.start.remote(job)))

@@ -8,8 +8,8 @@ from hypothesis import strategies as some
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import (
     Buckets,
-    Cells,
     Histogram,
+    HistogramCells,
     mean_from,
     merged,
     quantile_from,
@@ -20,14 +20,14 @@ from tacit.evaluation.counts.histograms import (
 from tacit.evaluation.intervals import Estimate, worst_share_of
 
 BINS = Buckets.steps(-20, 30, 200)
-CELLS = Cells(slices=Buckets((500.0, 2000.0)), bins=BINS)
+CELLS = HistogramCells(slices=Buckets((500.0, 2000.0)), bins=BINS)
 NUMBERS = some.floats(-2, 2, allow_nan=False)
 
 
 def counted(values: np.ndarray, tokens: np.ndarray, silent: int = 0) -> Histogram:
     flat = np.bincount(CELLS.of(tokens, values), minlength=CELLS.size)
     flat[-1] += silent
-    return Histogram.of(CELLS, flat, 0.0, values.size + silent)
+    return Histogram.from_cells(CELLS, flat, 0.0, values.size + silent)
 
 
 @given(cuts=some.sets(NUMBERS, max_size=6), values=some.lists(NUMBERS | some.just(np.inf) | some.just(-np.inf)))
@@ -54,9 +54,9 @@ def test_cuts_that_make_no_buckets_are_refused(cuts: tuple[float, ...]) -> None:
 def test_who_is_unchanged_has_not_gained() -> None:
     """A gate that rejects everybody changes nobody, and the mean read from its histogram must say so."""
     bins = BINS.with_unchanged_apart()
-    cells = Cells(slices=Buckets(), bins=bins)
+    cells = HistogramCells(slices=Buckets(), bins=bins)
     flat = np.bincount(cells.of(np.zeros(50), np.zeros(50)), minlength=cells.size)
-    assert abs(mean_from(Histogram.of(cells, flat, 0.0, 50)).value) < 1e-8
+    assert abs(mean_from(Histogram.from_cells(cells, flat, 0.0, 50)).value) < 1e-8
     assert bins.of([0.0])[0] != bins.of([1 / 100_000])[0] == bins.of([0.004])[0]
     assert bins.with_unchanged_apart() == bins and Buckets((0.1,)).with_unchanged_apart() == Buckets((0.1,))
 
@@ -92,7 +92,7 @@ def test_an_exact_histogram_says_what_the_values_say() -> None:
 def noised(values: np.ndarray, spread: float, draw: np.random.Generator, claimed: float | None = None) -> Histogram:
     flat = np.bincount(CELLS.of(np.full(values.size, 1000.0), values), minlength=CELLS.size)
     claimed = spread if claimed is None else claimed
-    return Histogram.of(CELLS, flat + spread * draw.standard_normal(CELLS.size), claimed**2, values.size)
+    return Histogram.from_cells(CELLS, flat + spread * draw.standard_normal(CELLS.size), claimed**2, values.size)
 
 
 def coverage(found: list[Estimate], truth: float) -> float:
@@ -115,10 +115,10 @@ def test_noised_intervals_cover_and_those_of_too_little_noise_do_not() -> None:
     assert max(wrong[:2]) < 0.85, wrong  # a quantile's interval ends at cuts, which hides a little
 
 
-def test_a_histogram_drowned_in_noise_says_nothing() -> None:
+def test_a_histogram_diverged_in_noise_says_nothing() -> None:
     draw = np.random.default_rng(5)
     drowned = noised(np.full(20, 0.02), 1000.0, draw)
-    assert drowned.drowned and not noised(np.full(2000, 0.02), 8.0, draw).drowned
+    assert drowned.noise_dominates and not noised(np.full(2000, 0.02), 8.0, draw).noise_dominates
     for found in (quantile_from(drowned, 0.5), mean_from(drowned)):
         assert np.isnan(found.value) and (found.low, found.high) == (-np.inf, np.inf)
     share = share_from(drowned, 0.02)
@@ -141,7 +141,7 @@ def test_what_cannot_be_told_is_refused() -> None:
     exact = counted(np.array([0.01, 0.02]), np.array([1.0, 1.0]))
     with pytest.raises(InputError, match="is no cut"):
         share_from(exact, 0.021)
-    other = Histogram.of(Cells(slices=Buckets(), bins=BINS), np.zeros(len(BINS) + 1), 0.0, 0)
+    other = Histogram.from_cells(HistogramCells(slices=Buckets(), bins=BINS), np.zeros(len(BINS) + 1), 0.0, 0)
     with pytest.raises(InputError, match="different cells"):
         exact + other
 
@@ -182,7 +182,7 @@ def test_fewer_bins_hold_the_same_clients() -> None:
     values, tokens = 0.05 * draw.standard_normal(300), draw.uniform(0, 4000, 300)
     cuts = (-0.05, 0.0, 0.02, 0.1)
     slow = np.bincount(
-        Cells(slices=CELLS.slices, bins=Buckets(cuts)).of(tokens, values), minlength=len(CELLS.slices) * 5
+        HistogramCells(slices=CELLS.slices, bins=Buckets(cuts)).of(tokens, values), minlength=len(CELLS.slices) * 5
     )
     found = noised(values, 0.0, draw).coarser(cuts)
     assert counted(values, tokens).coarser(cuts).counts.ravel().tolist() == slow.tolist()

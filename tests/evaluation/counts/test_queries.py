@@ -19,7 +19,7 @@ STRATEGIES = ("B=5, L=0.1", "B=5, L=1")
 
 @pytest.fixture(scope="module")
 def deltas() -> Deltas:
-    return Deltas.of(made_users(80, (0.03, -0.02)))
+    return Deltas.from_outcomes(made_users(80, (0.03, -0.02)))
 
 
 def asking(**changes: object) -> Queries:
@@ -71,7 +71,7 @@ def test_exact_and_counted_changes_point_the_same_way() -> None:
         fewer = before._replace(sums={**before.sums, "cross_entropy": nats})
         reports[at] = replace(report, test=replace(report.test, personalised=(fewer, fewer)))
     reports = [*reports[:50], *map(diverged, reports[50:])]
-    deltas, asked = Deltas.of(reports), asking(metrics=(TOP1, "cross_entropy"), levels=(1.0,))
+    deltas, asked = Deltas.from_outcomes(reports), asking(metrics=(TOP1, "cross_entropy"), levels=(1.0,))
     exact = deltas.change["cross_entropy"][:, 0]
     name = "change of cross_entropy by tokens, B=5, L=0.1"
     counted = exactly(asked.about_strategies(deltas, 0))[name]
@@ -88,7 +88,7 @@ def test_the_first_metric_sets_the_baseline_and_the_slices() -> None:
         before = report.test.baseline
         sums = {**before.sums, ALL_TOKENS: int(before.sums[TOP1]) // 2 + at}
         reports[at] = replace(report, test=replace(report.test, baseline=before._replace(ends=50, sums=sums)))
-    deltas = Deltas.of(reports)
+    deltas = Deltas.from_outcomes(reports)
     alone = asking(metrics=(ALL_TOKENS,), slices=("baseline",), levels=(1.0,))
     questions = {each.name: each for each in alone.about_strategies(deltas, 0)}
     assert [*questions] == [*alone.of_step(None)] and len(questions) == alone.sizes[0] == 1 + 2

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import kstest
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery
+from tacit.evaluation.counts.histograms import Buckets, Histogram, HistogramCells, HistogramQuery
 from tacit.evaluation.counts.release import AddNoise, exactly, guarantee_for, release, release_locally, summed, votes_of
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.local_guarantee import LocalGuarantee
@@ -18,7 +18,7 @@ from tacit.randomizers import KaryRandomizedResponse
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import Ledger, LocalReports, NoisedSum
 
-CELLS = Cells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
+CELLS = HistogramCells(slices=Buckets((10.0,)), bins=Buckets.steps(-5, 5, 100))
 
 
 def queries(count: int, clients: int, seed: int = 0) -> list[HistogramQuery]:

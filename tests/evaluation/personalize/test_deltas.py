@@ -16,7 +16,7 @@ from tacit.networks.metrics import TOP1
 
 def test_arrays_say_what_the_reports_say() -> None:
     reports = made_users(40)
-    deltas = Deltas.of(reports)
+    deltas = Deltas.from_outcomes(reports)
     for row, report in enumerate(reports):
         words = report.test.baseline.predicted
         for column, own in enumerate(report.test.personalised):
@@ -40,21 +40,21 @@ def test_arrays_say_what_the_reports_say() -> None:
 def test_a_client_without_a_known_word_is_counted_and_not_judged() -> None:
     reports = made_users(5)
     mute = replace(reports[2], test=replace(reports[2].test, baseline=counted(words=9, oov=9)))
-    deltas = Deltas.of([*reports[:2], mute, *reports[3:]])
+    deltas = Deltas.from_outcomes([*reports[:2], mute, *reports[3:]])
     assert (len(deltas), deltas.unmeasured) == (4, 1)
     with pytest.raises(InputError, match="none of the 1 clients"):
-        Deltas.of([mute])
+        Deltas.from_outcomes([mute])
 
 
 def test_half_a_gate_is_refused() -> None:
     with pytest.raises(InputError, match="2 of 4 clients have a gate part"):
-        Deltas.of([*made_users(2), *made_users(2, gate=False)])
-    assert Deltas.of(made_users(3, gate=False)).gate is None
+        Deltas.from_outcomes([*made_users(2), *made_users(2, gate=False)])
+    assert Deltas.from_outcomes(made_users(3, gate=False)).gate is None
 
 
 def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
     reports = made_users(30)
-    deltas = Deltas.of([diverged(reports[0]), *reports[1:]])
+    deltas = Deltas.from_outcomes([diverged(reports[0]), *reports[1:]])
     accuracy = summarise(deltas.change[TOP1][:, 0], deltas.baseline[TOP1])
     assert accuracy.diverged == 0 and accuracy.clients == 30
     assert deltas.change[TOP1][0, 0] == -deltas.baseline[TOP1][0]
@@ -67,7 +67,7 @@ def test_a_diverged_model_is_a_loss_and_no_crash() -> None:
 @pytest.mark.parametrize("sound", [0, 1])
 def test_where_next_to_all_diverged_the_mean_is_unknown_and_the_shares_are_not(sound: int) -> None:
     reports = made_users(12)
-    deltas = Deltas.of([*reports[:sound], *map(diverged, reports[sound:])])
+    deltas = Deltas.from_outcomes([*reports[:sound], *map(diverged, reports[sound:])])
     nats = summarise(deltas.change["cross_entropy"][:, 0], deltas.baseline["cross_entropy"])
     assert nats.diverged == 12 - sound and np.isnan([nats.mean.value, nats.relative.value]).all()
     assert (nats.mean.low, nats.relative.high) == (-np.inf, np.inf)
@@ -84,7 +84,7 @@ def test_a_gain_is_positive_of_every_metric() -> None:
     before = report.test.baseline
     fewer_nats = before._replace(sums={**before.sums, "cross_entropy": nats_of(before) - 10.0})
     better = replace(report, test=replace(report.test, personalised=(fewer_nats,) * 3))
-    change = Deltas.of([better]).change["cross_entropy"][0, 0]
+    change = Deltas.from_outcomes([better]).change["cross_entropy"][0, 0]
     assert change == pytest.approx(10.0 / report.test.baseline.predicted)
 
 

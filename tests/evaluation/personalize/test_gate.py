@@ -10,12 +10,12 @@ from scipy.stats import binomtest
 from tests.evaluation.made_users import diverged, made_users
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram
+from tacit.evaluation.counts.histograms import Buckets, Histogram, HistogramCells
 from tacit.evaluation.personalize.deltas import Deltas, Pairs
 from tacit.evaluation.personalize.gate import (
     LEVELS,
+    GatePolicy,
     GateRule,
-    Policy,
     accepted,
     chance_of_gains,
     deployed_change,
@@ -49,19 +49,19 @@ def test_where_nothing_changed_a_level_is_its_error_rate_at_most() -> None:
 
 
 def candidates(deltas: Deltas, levels: tuple[float, ...] = LEVELS) -> dict[GateRule, Histogram]:
-    cells = Cells(slices=TOKENS, bins=BINS)
+    cells = HistogramCells(slices=TOKENS, bins=BINS)
     found = {}
     for strategy, level in product(range(deltas.change[TOP1].shape[1]), levels):
         rule = GateRule(strategy=strategy, level=level)
         counts = np.bincount(cells.of(deltas.tokens, deployed_change(deltas, rule)), minlength=cells.size)
-        found[rule] = Histogram.of(cells, counts, 0.0, len(deltas))
+        found[rule] = Histogram.from_cells(cells, counts, 0.0, len(deltas))
     return found
 
 
 @pytest.fixture(scope="module")
 def halves() -> tuple[Deltas, Deltas]:
     """600 users whose accuracy changes by 0.01 under the best of three strategies, give or take 0.03."""
-    deltas = Deltas.of(made_users(600, (0.01, 0.0, -0.05), seed=9))
+    deltas = Deltas.from_outcomes(made_users(600, (0.01, 0.0, -0.05), seed=9))
     rows = np.arange(len(deltas))
     return deltas.of_clients(rows % 2 == 0), deltas.of_clients(rows % 2 == 1)
 
@@ -82,7 +82,7 @@ def test_a_gate_protects_people_it_was_not_designed_on(halves: tuple[Deltas, Del
 
 def test_judging_is_the_slow_loop(halves: tuple[Deltas, Deltas]) -> None:
     _, fresh = halves
-    policy = Policy(name="p", buckets=TOKENS, rules=(GateRule(strategy=1, level=0.2), None, GateRule(strategy=0)))
+    policy = GatePolicy(name="p", buckets=TOKENS, rules=(GateRule(strategy=1, level=0.2), None, GateRule(strategy=0)))
     slow = []
     for row in range(len(fresh)):
         tokens = fresh.tokens[row]
@@ -102,37 +102,39 @@ def test_judging_is_the_slow_loop(halves: tuple[Deltas, Deltas]) -> None:
 
 
 def test_a_bucket_that_nothing_helps_keeps_the_global_model() -> None:
-    deltas = Deltas.of(made_users(200, (-0.1, -0.2), spread=0.0))
+    deltas = Deltas.from_outcomes(made_users(200, (-0.1, -0.2), spread=0.0))
     *_, by_tokens = design(candidates(deltas, (1.0,)), buckets=TOKENS, harm_weight=1.0, gated=False)
     assert by_tokens.rules == (None, None, None)
     assert judged(by_tokens, deltas).harmed.value == 0
 
 
 def test_harm_weighs_as_asked() -> None:
-    cells = Cells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)).with_unchanged_apart())
-    histogram = Histogram.of(cells, [1, 2, 5, 4, 3, 0], 0.0, 15)  # -0.1, -0.05, 0, 0.05, 0.1
+    cells = HistogramCells(slices=Buckets(), bins=Buckets((-0.1, 0.0, 0.1)).with_unchanged_apart())
+    histogram = Histogram.from_cells(cells, [1, 2, 5, 4, 3, 0], 0.0, 15)  # -0.1, -0.05, 0, 0.05, 0.1
     assert worth_of(histogram, 2.0).utility[0] == pytest.approx(3 * 0.1 + 4 * 0.05 - 2 * (0.1 + 2 * 0.05))
     assert worth_of(histogram, 2.0).variance[0] == pytest.approx(3 * 0.1**2 + 4 * 0.05**2 + 0.2**2 + 2 * 0.1**2)
 
 
 def test_small_gains_weigh_as_much_as_small_losses() -> None:
     """Most gains of a model on its own domain are below one bin: counted as nothing, the gate would reject them all."""
-    cells = Cells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100).with_unchanged_apart())
+    cells = HistogramCells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100).with_unchanged_apart())
     changes = np.array([0.004] * 60 + [-0.004] * 25 + [0.0] * 15)
     flat = np.bincount(cells.of(np.zeros(100), changes), minlength=cells.size)
-    assert worth_of(Histogram.of(cells, flat, 0.0, 100), 1.0).utility[0] == pytest.approx(35 * 0.005)
-    mixed = Histogram.of(Cells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100)), np.zeros(33), 0.0, 0)
+    assert worth_of(Histogram.from_cells(cells, flat, 0.0, 100), 1.0).utility[0] == pytest.approx(35 * 0.005)
+    mixed = Histogram.from_cells(
+        HistogramCells(slices=Buckets(), bins=Buckets.steps(-10, 20, 100)), np.zeros(33), 0.0, 0
+    )
     with pytest.raises(InputError, match="bin of their own"):
         worth_of(mixed, 1.0)
 
 
 def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
     draw = np.random.default_rng(3)
-    cells = Cells(slices=Buckets(), bins=BINS)
+    cells = HistogramCells(slices=Buckets(), bins=BINS)
     rules = [GateRule(strategy=number) for number in range(3)]
     chosen = 0
     for _ in range(200):
-        noised = {rule: Histogram.of(cells, 5 * draw.standard_normal(cells.size), 25.0, 100) for rule in rules}
+        noised = {rule: Histogram.from_cells(cells, 5 * draw.standard_normal(cells.size), 25.0, 100) for rule in rules}
         worth = [worth_of(each, 2.0) for each in noised.values()]
         *_, by_tokens = design(noised, buckets=Buckets(), harm_weight=2.0, gated=False)
         chosen += by_tokens.rules != (None,)
@@ -143,13 +145,13 @@ def test_a_rule_that_noise_alone_recommends_is_not_followed() -> None:
 
 def test_a_bucket_of_few_people_follows_the_others() -> None:
     """Five users cannot say that another strategy is theirs; a hundred can."""
-    cells = Cells(slices=Buckets((1000.0,)), bins=BINS)
+    cells = HistogramCells(slices=Buckets((1000.0,)), bins=BINS)
     common, other = GateRule(strategy=0), GateRule(strategy=1)
 
     def counted(few: list[float], many: list[float]) -> Histogram:
         tokens = np.array([500.0] * len(few) + [2000.0] * len(many))
         flat = np.bincount(cells.of(tokens, np.array(few + many)), minlength=cells.size)
-        return Histogram.of(cells, flat, 0.0, len(tokens))
+        return Histogram.from_cells(cells, flat, 0.0, len(tokens))
 
     for pairs, own in ((5, common), (100, other)):
         candidates = {
@@ -161,14 +163,14 @@ def test_a_bucket_of_few_people_follows_the_others() -> None:
 
 
 def test_a_gate_never_lets_a_diverged_model_pass() -> None:
-    deltas = Deltas.of([diverged(each) for each in made_users(3)])
+    deltas = Deltas.from_outcomes([diverged(each) for each in made_users(3)])
     assert not accepted(deltas, 0.5).any() and accepted(deltas, 1.0).all()
 
 
 def test_a_gate_without_text_or_sense_is_refused() -> None:
     with pytest.raises(InputError, match="needs text of its own"):
-        accepted(Deltas.of(made_users(3, gate=False)), 0.5)
+        accepted(Deltas.from_outcomes(made_users(3, gate=False)), 0.5)
     with pytest.raises(InputError, match=r"level 0 must be in \(0, 1\]"):
         GateRule(strategy=0, level=0.0)
     with pytest.raises(InputError, match="1 rules for 3 buckets"):
-        Policy(name="p", buckets=TOKENS, rules=(None,))
+        GatePolicy(name="p", buckets=TOKENS, rules=(None,))

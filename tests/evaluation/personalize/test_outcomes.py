@@ -1,4 +1,6 @@
-"""One device against its slow twin, and a population of devices: what is counted, what diverges, who is left out."""
+"""One device against its slow reference, and a population of devices: what is counted, what diverges, who is left
+out.
+"""
 
 import json
 import math
@@ -115,7 +117,7 @@ def network_of(model: CifgParameters) -> Cifg:
 
 
 def tune(model: CifgParameters, sentences: Sentences, strategy: FineTuning) -> Any:
-    start = CifgOnDevice.of(model)
+    start = CifgOnDevice.from_parameters(model)
     batches = start.batches(sentences, strategy.batch_size)
     stops = [steps_of(strategy, batches)]
     (made,) = fine_tune(start, batches, stops, strategy.step(network_of(model)), start.memory(batches))
@@ -123,7 +125,7 @@ def tune(model: CifgParameters, sentences: Sentences, strategy: FineTuning) -> A
 
 
 def counts_by(held: CifgOnDevice, sentences: Sentences, size: int) -> Counts:
-    nothing = UserCache.of(sentences[:0], held.vocabulary)
+    nothing = UserCache.from_sentences(sentences[:0], held.vocabulary)
     return counts_of(rank(held, held.batches(sentences, size), nothing, [ALONE])[0], np).host()
 
 
@@ -164,7 +166,7 @@ def test_fine_tuning_is_the_twins(tied: bool, sentences: Sentences, strategy: Fi
 def test_ranks_and_counts_are_the_twins(tied: bool, sentences: Sentences, seed: int) -> None:
     model = small(tied, seed)
     slow = twin.counts(twin.of(model), sentences, ends=False)
-    assert_same(counts_by(CifgOnDevice.of(model), sentences, 4), slow, rel=1e-4)
+    assert_same(counts_by(CifgOnDevice.from_parameters(model), sentences, 4), slow, rel=1e-4)
 
 
 @both
@@ -177,7 +179,7 @@ def test_a_vocabulary_of_several_blocks_and_a_wide_batch_are_the_twins(tied: boo
         length = int(random.integers(2, 10))
         sentence[:length] = [BOS, *random.integers(OOV, vocabulary, length - 2), EOS]
     slow = twin.counts(twin.of(model), sentences, ends=False)
-    assert_same(counts_by(CifgOnDevice.of(model), sentences, len(sentences)), slow, rel=1e-5)
+    assert_same(counts_by(CifgOnDevice.from_parameters(model), sentences, len(sentences)), slow, rel=1e-5)
     strategy = FineTuning(batch_size=len(sentences), learning_rate=0.5)
     made = tune(model, sentences, strategy)
     theta, _, loss = twin_fine_tune(model, sentences, strategy)
@@ -193,7 +195,7 @@ def test_one_step_is_that_of_the_network_that_is_trained_federated() -> None:
     made = tune(model, sentences, FineTuning(batch_size=2, learning_rate=0.5))
     slope = jax.jit(jax.grad(cifg_loss.loss))(model, jnp.asarray(sentences))
     moved_model = jax.tree.map(lambda p, g: p - 0.5 * g, model, slope)
-    moved = Weights.of(moved_model)
+    moved = Weights.from_parameters(moved_model)
     for name, leaf in moved._asdict().items():
         np.testing.assert_allclose(getattr(made.model.weights, name), leaf, rtol=1e-4, atol=2e-6, err_msg=name)
     padded = jax.jit(partial(count, SMALL))(moved_model, jnp.asarray(sentences)).host()
@@ -201,7 +203,7 @@ def test_one_step_is_that_of_the_network_that_is_trained_federated() -> None:
 
 
 def test_the_global_model_stays_as_it_is() -> None:
-    start, how = CifgOnDevice.of(small(tied=True)), FineTuning(proximal=0.1)
+    start, how = CifgOnDevice.from_parameters(small(tied=True)), FineTuning(proximal=0.1)
     kept = start.copy()
     batches = start.batches(np.array([[BOS, 5, 6, EOS]], np.int32), 5)
     made = next(fine_tune(start, batches, [1], how.step(SMALL), start.memory(batches))).model
@@ -493,8 +495,8 @@ def test_a_cache_alone_is_the_global_model_mixed(cache: Cache) -> None:
         parts = SPLIT.parts(cache.timestamps(outcome.client))
         assert isinstance(parts, Parts)
         order = np.random.default_rng(outcome.client).permutation(parts.train)
-        start, test = CifgOnDevice.of(model), cache.padded(outcome.client, parts.test, WORDS + 1)
-        own = UserCache.of(cache.padded(outcome.client, order, WORDS + 1), VOCABULARY)
+        start, test = CifgOnDevice.from_parameters(model), cache.padded(outcome.client, parts.test, WORDS + 1)
+        own = UserCache.from_sentences(cache.padded(outcome.client, order, WORDS + 1), VOCABULARY)
         (words,) = rank(start, start.batches(test, 3), own, [Mix(0.1, 0.2)])
         found, expected = outcome.test.personalised[0], counts_of(words, np).host()
         assert whole(found) == whole(expected) and nats(found) == pytest.approx(nats(expected), rel=1e-5)

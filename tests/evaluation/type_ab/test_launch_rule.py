@@ -23,7 +23,7 @@ one_each = st.tuples(*[st.sampled_from([SURE, HARM, NOTHING, UNKNOWN])] * len(DE
 def test_one_loss_weighs_more_than_any_gain_and_what_is_unknown_may_be_one(found: tuple[Estimate, ...]) -> None:
     decision = decide(dict(zip(DECIDING, found, strict=True)))
     known = "improved" if SURE in found else "neutral"
-    assert decision.verdict == ("worse" if HARM in found else "unknown" if UNKNOWN in found else known)
+    assert decision.judgement == ("worse" if HARM in found else "unknown" if UNKNOWN in found else known)
     assert [name in decision.better for name in DECIDING] == [each is SURE for each in found]
     assert [name in decision.unknown for name in DECIDING] == [each is UNKNOWN for each in found]
 
@@ -31,7 +31,7 @@ def test_one_loss_weighs_more_than_any_gain_and_what_is_unknown_may_be_one(found
 def test_a_change_without_ends_is_unknown() -> None:
     """As one of few users is where some resample of them has no value."""
     gains = dict.fromkeys(DECIDING, SURE) | {"accuracy": Estimate(1.0, -math.inf, math.inf)}
-    assert decide(gains).verdict == "unknown" and decide(gains).unknown == ("accuracy",)
+    assert decide(gains).judgement == "unknown" and decide(gains).unknown == ("accuracy",)
 
 
 def test_errors_are_shared_out_over_the_measures() -> None:
@@ -48,12 +48,12 @@ def typed(fewer: int, seed: int = 1) -> tuple[list[Tally], list[Tally]]:
     return a, [each._replace(modified=each.modified - fewer - (at % 3)) for at, each in enumerate(a)]
 
 
-@pytest.mark.parametrize(("fewer", "verdict"), [(2, "improved"), (-1, "neutral"), (-4, "worse")])
-def test_fewer_words_modified_are_a_gain(fewer: int, verdict: str) -> None:
+@pytest.mark.parametrize(("fewer", "judgement"), [(2, "improved"), (-1, "neutral"), (-4, "worse")])
+def test_fewer_words_modified_are_a_gain(fewer: int, judgement: str) -> None:
     a, b = typed(fewer)
     changes = changes_of(a, b, cautious=CAUTIOUS)
     decision = decide(gains_of(changes))
-    assert decision.verdict == verdict or (verdict == "neutral" and not decision.better)
+    assert decision.judgement == judgement or (judgement == "neutral" and not decision.better)
     assert (changes["words modified ratio"].difference.value < 0) == (fewer > -1)
 
 
@@ -76,7 +76,7 @@ class TestWhatIsReleased:
     def test_no_change_is_no_gain(self) -> None:
         a, _ = typed(2)
         changes = mean_changes(exactly(queries_about(a, a)))
-        assert set(changes.values()) == {(0, 0, 0)} and decide(cautious_gains(changes)).verdict == "neutral"
+        assert set(changes.values()) == {(0, 0, 0)} and decide(cautious_gains(changes)).judgement == "neutral"
 
     def test_the_rule_s_intervals_are_wider(self) -> None:
         a, b = typed(2)

@@ -27,8 +27,8 @@ def test_intervals_of_no_change_cover_zero(users: int, tests: int) -> None:
     least = 0.94 - 3 * (0.94 * 0.06 / tests) ** 0.5
     assert all(share >= least for share in shares.values()), shares
     assert tests < 200 or shares["words a minute"] < 1, "an interval that always covers is too wide"
-    verdicts = [decide(gains_of(changes)).verdict for changes in found]
-    assert verdicts.count("neutral") >= least * tests
+    judgements = [decide(gains_of(changes)).judgement for changes in found]
+    assert judgements.count("neutral") >= least * tests
 
 
 class Unigram:

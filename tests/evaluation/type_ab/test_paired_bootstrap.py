@@ -43,7 +43,7 @@ def test_a_keyboard_against_itself_changes_nothing_at_all() -> None:
 
 
 def test_the_interval_is_that_of_resampling_one_user_at_a_time() -> None:
-    """The slow twin draws users and takes the ratio again."""
+    """The slow reference draws users and takes the ratio again."""
     a, b = users(30, 2, faster=0.03)
     change = changes_of(a, b, measures=WPM, cautious=CAUTIOUS)["words a minute"]
     random, again = np.random.default_rng(99), []

@@ -58,7 +58,7 @@ def parties(
     identities = [Identity(draw(32)) for _ in range(clients)]
     public, private = [each.public for each in identities], draw(32)
     usual = dict(dimension=20, bits=BITS, most_reports=clients, fewest=2, nonce=draw(32)) | settings
-    made = RoundSettings.of(public, server_key=secrets.public_key(private), **usual)
+    made = RoundSettings.from_cohort(public, server_key=secrets.public_key(private), **usual)
     server = MaskedServer(made, public, private, spool=spool)
     sent = zip(identities, vectors(clients), strict=True)
     return server, [
@@ -386,8 +386,8 @@ def test_a_client_invited_twice_and_a_foreign_key_are_refused() -> None:
         dimension=2, bits=8, most_reports=3, fewest=2, nonce=bytes(32), server_key=secrets.public_key(bytes(32))
     )
     with pytest.raises(InputError, match="twice"):
-        RoundSettings.of(public, **usual)  # type: ignore[arg-type]
-    settings = RoundSettings.of(public[:2], **usual)  # type: ignore[arg-type]
+        RoundSettings.from_cohort(public, **usual)  # type: ignore[arg-type]
+    settings = RoundSettings.from_cohort(public[:2], **usual)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="private key"):
         MaskedServer(settings, public[:2], b"\x01" * 32)
     with pytest.raises(InputError, match="other clients"):
@@ -420,12 +420,14 @@ def test_a_device_follows_no_invitation_below_its_policy_or_that_contradicts_its
     for always in (frozenset(identities[:1]), frozenset([bytes(32)])):
         with pytest.raises(ProtocolError, match="the round opens sums without"):
             invited(server.invitation, replace(EASY, always=always))
-    other = RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=identities[3:0:-2])
+    other = RoundSettings.from_cohort(
+        identities, **{key: getattr(settings, key) for key in COPIED}, always=identities[3:0:-2]
+    )
     assert other.always == (1, 3)
     said = Invitation(other.name, other.to_bytes(), identities).to_bytes()
     assert invited(said, replace(EASY, always=frozenset(identities[1:2]))) == other
     with pytest.raises(InputError, match="is to be in every sum, and is not invited"):
-        RoundSettings.of(identities, **{key: getattr(settings, key) for key in COPIED}, always=[bytes(32)])
+        RoundSettings.from_cohort(identities, **{key: getattr(settings, key) for key in COPIED}, always=[bytes(32)])
     for wrong in ((3, 1), (1, 1), (5,)):
         with pytest.raises(InputError, match="in ascending order"):
             replace(settings, always=wrong).check(identities)

@@ -8,7 +8,7 @@ import pytest
 
 from tacit.secure_aggregation.masked.messages import Advertise, Consent, MaskedVector, Shares, Unmask
 from tacit.secure_aggregation.masked.secrets import Words
-from tacit.secure_aggregation.simulate import Faults, MaskedRound, run_masked_round
+from tacit.secure_aggregation.simulate import MaskedRound, MessageFaults, run_masked_round
 
 STEPS = [Advertise, Shares, MaskedVector, Consent, Unmask]
 QUICK = range(40)
@@ -29,7 +29,7 @@ def one_round(seed: int, most: int) -> tuple[list[Words], MaskedRound]:
     def often() -> float:
         return worst * chance.random()
 
-    faults = Faults(
+    faults = MessageFaults(
         vanishes=often() / 2,
         lost=often() / 2,
         twice=10 * often(),
@@ -77,7 +77,7 @@ def test_a_thousand_random_rounds_are_exact_or_say_why_not(hundred: int) -> None
 )
 def test_each_fault_alone_is_refused_by_its_name(fault: str, often: float, said: tuple[str, ...]) -> None:
     given = [np.full(5, client, np.uint32) for client in range(20)]
-    done = run_masked_round(given, bits=20, seed=3, faults=Faults(**{fault: often}))
+    done = run_masked_round(given, bits=20, seed=3, faults=MessageFaults(**{fault: often}))
     assert done.refused and all(any(each in why for each in said) for why in done.refused), done.refused
     assert done.total is not None and done.total.tolist() == [sum(done.server.included)] * 5
     if fault in ("replayed", "twice"):  # they change nothing; the others cost somebody a step

@@ -51,7 +51,7 @@ def transcript() -> dict[str, Any]:
     private = b"\x10" * 32
     identities = [Identity(bytes([0x20 + client]) * 32) for client in range(CLIENTS)]
     public = [each.public for each in identities]
-    settings = RoundSettings.of(
+    settings = RoundSettings.from_cohort(
         public,
         dimension=DIMENSION,
         bits=BITS,

@@ -13,7 +13,7 @@ from tacit.secure_aggregation.one_message.lattice import (
     PUBLISHED,
     STANDARD_BITS,
     STANDARD_WIDTH,
-    Parameters,
+    LatticeParameters,
     error_bound,
     public_polynomial,
     published,
@@ -36,7 +36,7 @@ def is_prime(number: int) -> bool:
 
 
 @every
-def test_the_standard_gives_each_published_set_128_bits(parameters: Parameters) -> None:
+def test_the_standard_gives_each_published_set_128_bits(parameters: LatticeParameters) -> None:
     assert all(is_prime(prime) for prime in parameters.primes)
     assert math.log2(parameters.ring.modulus) <= STANDARD_BITS[parameters.degree]
     assert parameters.ring.degree == parameters.degree
@@ -74,7 +74,7 @@ def test_the_bound_on_errors_is_the_tail_of_their_sum() -> None:
 
 
 @every
-def test_errors_up_to_the_most_leave_the_sum_within_half_of_q(parameters: Parameters) -> None:
+def test_errors_up_to_the_most_leave_the_sum_within_half_of_q(parameters: LatticeParameters) -> None:
     plain = 1 << parameters.plain_bits
     assert plain * parameters.most_error + plain - 1 < parameters.ring.modulus / 2
     assert plain * (parameters.most_error + 2) + plain > parameters.ring.modulus / 2
@@ -96,6 +96,6 @@ def test_public_polynomials_follow_from_the_seed_and_are_uniform() -> None:
 def test_a_word_beyond_its_prime_is_left_out() -> None:
     """A set with a prime just above a power of two leaves out nearly half of all words."""
     prime = next(p for p in range((1 << 20) + 1, 1 << 21, 128) if is_prime(p))
-    few = Parameters("few", 64, (prime,), 4)
+    few = LatticeParameters("few", 64, (prime,), 4)
     rows = np.concatenate([public_polynomial(few, bytes(32), index)[0] for index in range(64)])
     assert int(rows.max()) < prime and kstest(rows / prime, "uniform").pvalue > 0.01

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, RoundAborted
-from tacit.secure_aggregation.one_message.lattice import PUBLISHED, Parameters, error_bound, published
+from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, error_bound, published
 from tacit.secure_aggregation.one_message.ring import as_limbs
 from tacit.secure_aggregation.one_message.slots import Slots
 
@@ -56,7 +56,7 @@ def test_sums_of_many_are_opened(data: st.DataObject, seed: int) -> None:
 @pytest.mark.parametrize(("reports", "many", "margin"), [(20, 2, 150), (1, 1, 1), (3, 5, 2**28), (2**22, 100, 7)])
 @pytest.mark.parametrize("parameters", PUBLISHED.values(), ids=PUBLISHED)
 def test_sums_are_exact_at_the_edge_of_their_slots(
-    parameters: Parameters, reports: int, many: int, margin: int
+    parameters: LatticeParameters, reports: int, many: int, margin: int
 ) -> None:
     """All at their largest, all at their least, and both in turn, under the largest errors that may be."""
     slots = Slots(parameters, 700, 200, reports, many, margin)

@@ -23,20 +23,20 @@ from tacit.device.policy import Policy
 from tacit.device.record import opened
 from tacit.device.session import Machine, Session
 from tacit.device.task_handlers import task_handlers
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import Report, model_body
+from tacit.protocol.bodies import ReportBody, model_body
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.log_entries import leaf_of, plan_entry
-from tacit.protocol.merkle import Tree
+from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.messages import (
     UNATTESTED,
-    Aggregation,
+    AggregationSettings,
     Content,
     Plan,
     RoundTask,
@@ -47,7 +47,7 @@ from tacit.protocol.messages import (
     TreeHead,
 )
 from tacit.protocol.signing import OperatorKey, digest
-from tacit.protocol.train import EncodedSum, Training, TrainingAsked
+from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
 
 POPULATION = "keyboards"
@@ -104,7 +104,7 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
         "code": "ab" * 32,
         "privacy": privacy_of(text, **(privacy or {})),
         "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
-        "aggregation": Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "aggregation": AggregationSettings(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
         "vocabulary": vocabulary,
         "attestation": UNATTESTED,
         "enrolment": "none",
@@ -132,7 +132,7 @@ class Operator:
     before_receipt: Callable[[str], httpx.Response | None] = lambda assignment: None
     before: Callable[[], None] = lambda: None  # a request is looked at
     log: list[str] = field(default_factory=list)  # the entries of the transparency log
-    hand_over: SignedHandOver | None = None  # to its key, from the one before
+    key_rotation: SignedKeyRotation | None = None  # to its key, from the one before
     files: dict[str, bytes] = field(default_factory=dict)  # besides the model, by the digest that they are asked by
     plans: dict[str, SignedPlan] = field(default_factory=dict)  # what is served for a digest
     numbers: Any = field(default_factory=lambda: itertools.count(1))
@@ -163,7 +163,7 @@ class Operator:
             "encoded": None,
         }
         own = {name: changed.pop(name) for name in asks.keys() & changed.keys()}
-        return RoundTask(**{**values, "asks": TrainingAsked(**asks | own)} | changed)
+        return RoundTask(**{**values, "asks": TrainDocument(**asks | own)} | changed)
 
     def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None) -> None:
         """Give this task at the next check-in."""
@@ -196,8 +196,8 @@ class Operator:
             return httpx.Response(200, content=self.files.get(name) or model_body(self.model))
         if path.startswith("/v1/plans/"):
             return self.shown_plan(path.rpartition("/")[2])
-        if path == "/v1/key/hand-over" and self.hand_over is not None:
-            return httpx.Response(200, json=self.hand_over.model_dump(mode="json"))
+        if path == "/v1/key/hand-over" and self.key_rotation is not None:
+            return httpx.Response(200, json=self.key_rotation.model_dump(mode="json"))
         if path.startswith("/v1/log/") or path == "/v1/key/hand-over":
             return self.shown(path, request.url.params)
         assert path.startswith("/v1/reports/"), path
@@ -225,7 +225,7 @@ class Operator:
     def shown(self, path: str, sizes: httpx.QueryParams) -> httpx.Response:
         """A proof from the log."""
         leaves, leaf = [leaf_of(each) for each in self.log], path.rpartition("/")[2]
-        tree, known = Tree(leaves), [each.hex() for each in leaves]
+        tree, known = MerkleTree(leaves), [each.hex() for each in leaves]
         if path == "/v1/log/consistency":
             first, second = int(sizes["first"]), int(sizes["second"])
             proof = tree.consistency(first, second)
@@ -266,8 +266,8 @@ class Zeros:
     def check(self, plan: Plan) -> None:
         """All can be done."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        return Report(np.zeros(task.asking(TrainingAsked).parameters, np.float32), True, None, None)
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
+        return ReportBody(np.zeros(task.asking(TrainDocument).parameters, np.float32), True, None, None)
 
 
 @dataclass
@@ -298,11 +298,11 @@ def once(
     draw: Callable[[int], bytes] = os.urandom,
     population: str = POPULATION,
     servers: Attestation = NOTHING,
-) -> Turn:
+) -> SessionOutcome:
     """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing."""
     clock = now if isinstance(now, Clock) else Clock(now)
     with (
-        connected(Server.at(SERVER), through=Wire(operator)) as connection,
+        connected(Server.from_url(SERVER), through=Wire(operator)) as connection,
         opened(state, now=clock(), first_time=first_time) as record,
     ):
         record.pin(key or operator.key.public)
@@ -315,7 +315,7 @@ def once(
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
         )
-        return Device(session, connection).turn()
+        return Device(session, connection).session()
 
 
 SEED = bytes(range(32))
@@ -323,4 +323,4 @@ SEED = bytes(range(32))
 
 SECURE = {"aggregation": {"kind": "secure"}}
 
-ENCODED = Aggregation(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
+ENCODED = AggregationSettings(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())

@@ -53,7 +53,7 @@ def keyboard(
     model = PhoneModel(name="scripted", reader=Scripted(vocabulary, script), vocabulary=vocabulary, digest="")
     return Keyboard(
         model=model,
-        decoder=Decoder(Lexicon.of(vocabulary.words, QWERTY, first_id=SPECIALS), touch or TouchModel()),
+        decoder=Decoder(Lexicon.from_words(vocabulary.words, QWERTY, first_id=SPECIALS), touch or TouchModel()),
         search=None if search is None else Scripted(vocabulary, search),
         compose=compose,
         shown=shown,

@@ -18,7 +18,7 @@ from tacit.data.splits import TemporalSplit
 from tacit.data.typed_sentences import Share
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.evaluation.personalize.fine_tuning import FineTuning
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.keyboard.model_folder import write_model
 from tacit.planning.tuning import TuningSettings
@@ -82,7 +82,7 @@ def evaluate(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any
         [model_for(cache)],
         cache,
         settings=EvaluationSettings(**{"sentences": 8, "words": 6, **changed}),
-        release=ReleasePrice(epsilon=9.0),
+        release=ReleaseCost(epsilon=9.0),
         out=out,
         seed=3,
         hardware=ONE,
@@ -94,16 +94,16 @@ def personalize(cache: Cache, out: Path, progress: Progress, **changed: Any) -> 
     settings = PersonalizationSettings(
         strategies=(FineTuning(learning_rate=0.5),), split=TemporalSplit(undated="order"), **changed
     )
-    price = ReleasePrice(local_epsilon=4.0)
+    cost = ReleaseCost(local_epsilon=4.0)
     return tacit.personalize(
-        model_for(cache), cache, out, settings=settings, release=price, seed=3, hardware=ONE, progress=progress
+        model_for(cache), cache, out, settings=settings, release=cost, seed=3, hardware=ONE, progress=progress
     )
 
 
 def type_ab(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
     settings = TypingSettings(share=Share(**{"sentences": 3, "words": 4, **changed}), sensitivity=2)
-    price = ReleasePrice(epsilon=9.0)
-    asked: dict[str, Any] = {"settings": settings, "release": price, "noise_seed": 3, "hardware": ONE}
+    cost = ReleaseCost(epsilon=9.0)
+    asked: dict[str, Any] = {"settings": settings, "release": cost, "noise_seed": 3, "hardware": ONE}
     return tacit.type_ab(model_for(cache), f"trigram:{cache.path}", cache, out, progress=progress, **asked)
 
 

@@ -1,4 +1,4 @@
-"""Every participation pattern there is: the slow twin of all sensitivities."""
+"""Every participation pattern there is: the slow reference of all sensitivities."""
 
 import itertools
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def worst_pattern(matrix: np.ndarray, participation: Participation) -> float:
 
 
 def brute_force(strategy: Strategy, participation: Participation) -> float:
-    """The slow twin of every sensitivity whose C^T C is non-negative."""
+    """The slow reference of every sensitivity whose C^T C is non-negative."""
     return worst_pattern(strategy.dense(participation.rounds), participation)
 
 

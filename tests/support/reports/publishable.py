@@ -29,7 +29,7 @@ PUBLISHABLE: dict[str, str] = {
     r"suggestions\.[^.]+\.\*\.\*": "asked of the model",
     r"metadata\.(versions\..*|created|key_source|asked|recipe|vocabulary\..*|population|report_goal|delta)": "setting",
     r"metadata\.(participation|guarantee|also_released|evaluation|hooks|first_model|simulated)(\..*)?": "setting",
-    r"metadata\.(parameters|stands_in_for|secure(\..*)?)": "setting",
+    r"metadata\.(parameters|extrapolate_to|secure(\..*)?)": "setting",
     r"metadata\.(why_mechanism|foreseen)": "plan",
     r"metadata\.data\.(cache|source|vocabulary_sha256|vocabulary_size)": "setting",
     r"statement|extrapolated": "log",

@@ -3,8 +3,16 @@
 from typing import Any
 
 from tacit.privacy.encoding import Encoding
-from tacit.protocol.messages import UNATTESTED, Aggregation, Content, Plan, RoundTask, Separation, TrainingPrivacy
-from tacit.protocol.train import EncodedSum, Training, TrainingAsked
+from tacit.protocol.messages import (
+    UNATTESTED,
+    AggregationSettings,
+    Content,
+    Plan,
+    RoundTask,
+    Separation,
+    TrainingPrivacy,
+)
+from tacit.protocol.train import EncodedSum, TrainDocument, Training
 
 ASSIGNMENT = "0123456789abcdef" * 2
 PARAMETERS = 40
@@ -24,7 +32,7 @@ def a_plan(**changed: Any) -> Plan:
         rounds=20,
         max_participations=4,
     )
-    aggregation = Aggregation(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
+    aggregation = AggregationSettings(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
     fields = {
         "version": 1,
         "kind": "train",
@@ -57,7 +65,7 @@ def a_task(*, encoded: bool = False, asked: bool = False, **changed: Any) -> Rou
         "attempt": 0,
         "task": "34" * 16,
         "content": Content(sha256="56" * 32, bytes=300, path="/v1/models/" + "56" * 32),
-        "asks": TrainingAsked(
+        "asks": TrainDocument(
             kind="train",
             parameters=PARAMETERS,
             client=Training(

@@ -11,13 +11,13 @@ from tests.support.server.documents import PARAMETERS, a_plan
 from tests.support.server.stores import KEY, Clock, sqlite_store
 
 from tacit.privacy.separation import DeviceSeparation
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import RoundTask, SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Answer, OpenRound, open_rounds
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.assignments import OpenRound, ReportAnswer, open_rounds
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import document
@@ -47,8 +47,8 @@ def update_of(device: int) -> NDArray[np.float32]:
     return (0.5 * drawn / np.linalg.norm(drawn)).astype(np.float32)
 
 
-def report(device: int, _task: RoundTask) -> Report:
-    return Report(update_of(device), True, device % 2 == 0, device / 8 - 2)
+def report(device: int, _task: RoundTask) -> ReportBody:
+    return ReportBody(update_of(device), True, device % 2 == 0, device / 8 - 2)
 
 
 @dataclass
@@ -59,17 +59,20 @@ class Fleet:
     clock: Clock = field(default_factory=Clock)
     at_once: int = 3
     left: int = 10_000  # devices that may still come
-    reports: Callable[[int, RoundTask], Report | None] = report  # None: the device vanishes
+    reports: Callable[[int, RoundTask], ReportBody | None] = report  # None: the device vanishes
     store: Store = field(init=False)
-    blobs: Blobs = field(init=False)
+    blobs: BlobStore = field(init=False)
     workers: dict[str, PartialSums] = field(init=False)
     came: dict[str, list[int]] = field(default_factory=dict)  # by task: devices whose report was taken
-    later: list[tuple[int, RoundTask, Report, str]] = field(default_factory=list)  # that will send again
+    later: list[tuple[int, RoundTask, ReportBody, str]] = field(default_factory=list)  # that will send again
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.store, self.blobs = sqlite_store(self.folder, self.clock), Blobs.open(f"file://{self.folder / 'blobs'}")
-        self.workers = {name: PartialSums(self.store, self.blobs, name, buried=lambda: None) for name in WORKERS}
+        self.store, self.blobs = (
+            sqlite_store(self.folder, self.clock),
+            BlobStore.open(f"file://{self.folder / 'blobs'}"),
+        )
+        self.workers = {name: PartialSums(self.store, self.blobs, name, evicted=lambda: None) for name in WORKERS}
         plan = a_plan()
         signed = KEY.plan(plan).model_dump_json()
         round_states.enter_run(
@@ -110,13 +113,13 @@ class Fleet:
             return
         self.sends(device, task, made, given.id)
 
-    def sends(self, device: int, task: RoundTask, made: Report, assignment: str) -> None:
+    def sends(self, device: int, task: RoundTask, made: ReportBody, assignment: str) -> None:
         """To one worker after another, and again later, as long as it is told that another is to have it."""
         workers = list(self.workers.values())
         for tried in range(len(workers)):
             answer = workers[(device + tried) % len(workers)].take(made, task, assignment, f"{device:064x}")
-            if answer is not Answer.ELSEWHERE:
-                if answer is Answer.RECEIVED and made.usable:
+            if answer is not ReportAnswer.ELSEWHERE:
+                if answer is ReportAnswer.RECEIVED and made.usable:
                     self.came.setdefault(task.task, []).append(device)
                 return
         self.later.append((device, task, made, assignment))

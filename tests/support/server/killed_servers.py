@@ -1,6 +1,6 @@
 """`tacit serve` as a process with all that belongs to it, any of which may be killed at any moment; and what must hold.
 
-`Played` is one run of it from its first round to its last: the server with its workers and its coordinator, keepers
+`Played` is one run of it from its first round to its last: the server with its workers and its coordinator, decryptors
 where reports are sealed, and devices on real sockets in a thread of this process.
 """
 
@@ -23,7 +23,7 @@ from sqlalchemy.engine import make_url
 from tests.support.server.loopback import swarming
 from tests.support.server.stores import PostgreSQL
 from tests.support.training.tiny import tiny_cache, tiny_recipe
-from tests.swarm import Drawn, Faults, Log, SwarmSettings
+from tests.swarm import DrawnReports, SwarmFaults, SwarmLog, SwarmSettings
 from tests.swarm.log import rounds_apart
 
 import tacit
@@ -34,23 +34,23 @@ from tacit.runs.reconciliation import reconciled
 from tacit.server.store.round_states import RELEASED, attempts
 from tacit.server.store.store import Store
 
-ROUNDS, GOAL, APART, DEVICES, WORKERS, KEEPERS = 20, 8, 2, 200, 2, 2
+ROUNDS, GOAL, APART, DEVICES, WORKERS, DECRYPTORS = 20, 8, 2, 200, 2, 2
 PATIENCE = 900.0  # seconds for a run, after which something hangs
 NAME = "tiny"
 
 
-def a_recipe(cache: Path, *, keepers: list[str] | None = None) -> Recipe:
-    """Twenty rounds of eight reports. keepers: lines of those that open its sums; none: in the clear."""
+def a_recipe(cache: Path, *, decryptors: list[str] | None = None) -> Recipe:
+    """Twenty rounds of eight reports. decryptors: lines of those that open its sums; none: in the clear."""
     phones: dict[str, Any] = {"population": "phones", "devices": DEVICES, "over_selection": 2.0, "pause_minutes": 0.0}
     phones |= {"reporting_minutes": 0.1, "selecting_minutes": 1.0}
     rounds = {"rounds": ROUNDS, "report_goal": GOAL, "min_separation": APART}
-    if keepers is None:
+    if decryptors is None:
         seeded = tiny_recipe(cache, deployment=phones, rounds=rounds)
     else:
         privacy = {"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0}
         seeded = tiny_recipe(
             cache,
-            deployment=phones | {"keepers": keepers},
+            deployment=phones | {"decryptors": decryptors},
             rounds=rounds,
             aggregation={"kind": "secure"},
             privacy=privacy,
@@ -72,7 +72,7 @@ def processes_of(parent: int) -> dict[str, list[int]]:
     return found
 
 
-def check(store_url: str, out: Path, log: Log) -> int:
+def check(store_url: str, out: Path, log: SwarmLog) -> int:
     """No round released twice, none below its goal, the ledger equal to what devices saw; how many were abandoned."""
     store = Store.open(store_url)
     found = attempts(store, out.name)
@@ -153,7 +153,7 @@ class Played:
     def __post_init__(self) -> None:
         self.draw, self.port = random.Random(self.seed), free_port()
         self.store = f"sqlite:///{self.folder / 'store.db'}" if self.database is None else self.database.new_database()
-        self.keepers: list[Process] = []
+        self.decryptors: list[Process] = []
 
     def play(self, *, most: int, wait: tuple[float, float], told: Callable[[str], None] = lambda line: None) -> None:
         """To its end, with at most so many kills, between two of which it waits so many seconds. Raises: AssertionError
@@ -163,8 +163,8 @@ class Played:
         cache = tiny_cache(self.folder / "cache", {"validation": 5, "test": 6})
         key = OperatorKey.in_file(self.folder / "operator.key")
         with ExitStack() as stack:
-            lines = self._with_keepers(stack, key.public) if self.sealed else None
-            (self.folder / "recipe.toml").write_text(a_recipe(cache.path, keepers=lines).to_toml())
+            lines = self._with_decryptors(stack, key.public) if self.sealed else None
+            (self.folder / "recipe.toml").write_text(a_recipe(cache.path, decryptors=lines).to_toml())
             server = self._server(stack)
             settings = SwarmSettings(
                 server=f"http://127.0.0.1:{self.port}",
@@ -172,14 +172,14 @@ class Played:
                 population="phones",
                 devices=DEVICES,
                 seed=self.seed,
-                reports=Drawn(self.seed),
-                faults=Faults(die=0.1, lose=0.01),
+                reports=DrawnReports(self.seed),
+                faults=SwarmFaults(die=0.1, lose=0.01),
                 waits=0.1,
             )
             log = stack.enter_context(swarming(settings))
             next_kill = time.monotonic() + self.draw.uniform(*wait)
             while (code := server.look()) != 0:
-                for each in self.keepers:
+                for each in self.decryptors:
                     each.look()
                 assert time.monotonic() - began < PATIENCE, f"it hangs: {self._said()}"
                 assert code is None or server.begun < 100 + 2 * most, f"the server does not stay: {self._said()}"
@@ -199,16 +199,16 @@ class Played:
         stack.callback(server.end)
         return server
 
-    def _with_keepers(self, stack: ExitStack, operator: str) -> list[str]:
+    def _with_decryptors(self, stack: ExitStack, operator: str) -> list[str]:
         """Their lines in a recipe: each keeps its address when it is begun again."""
         lines = []
-        for number in range(KEEPERS):
-            port, log = free_port(), self.folder / f"keeper-{number}.log"
-            words = ["keeper", "--state", str(self.folder / f"keeper-{number}"), "--least-reports", str(GOAL)]
-            keeper = Process([*words, "--port", str(port), "--operator-key", operator], log)
-            stack.callback(keeper.end)
-            self.keepers.append(keeper)
-            keeper.look()
+        for number in range(DECRYPTORS):
+            port, log = free_port(), self.folder / f"decryptor-{number}.log"
+            words = ["decryptor", "--state", str(self.folder / f"decryptor-{number}"), "--least-reports", str(GOAL)]
+            decryptor = Process([*words, "--port", str(port), "--operator-key", operator], log)
+            stack.callback(decryptor.end)
+            self.decryptors.append(decryptor)
+            decryptor.look()
             last = time.monotonic() + 60
             while log.read_text().count("\n") < 3:
                 assert time.monotonic() < last, log.read_text()
@@ -222,13 +222,13 @@ class Played:
         if server.running is None:
             return None
         children = processes_of(server.running.pid)
-        kinds = ["server", "worker", "worker", "coordinator", "coordinator"] + ["keeper"] * bool(self.keepers)
+        kinds = ["server", "worker", "worker", "coordinator", "coordinator"] + ["decryptor"] * bool(self.decryptors)
         kinds += ["connection", "connection", "database"] if self.database is not None else []
         what = self.draw.choice(kinds)
         if what == "server":
             return what if server.kill() else None
-        if what == "keeper":
-            return what if self.draw.choice(self.keepers).kill() else None
+        if what == "decryptor":
+            return what if self.draw.choice(self.decryptors).kill() else None
         if what == "connection":
             return what if terminated(self.store, self.draw) else None
         if what == "database":

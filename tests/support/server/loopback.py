@@ -16,22 +16,22 @@ from tests.support.server.documents import a_plan
 from tests.support.server.fleet import KEY
 from tests.support.server.sealing import Here, sealed_plan
 from tests.support.waiting import PATIENCE, until
-from tests.swarm import Log as SwarmLog
-from tests.swarm import Part, Swarm, SwarmSettings
+from tests.swarm import Swarm, SwarmSettings, TaskOutcome
+from tests.swarm import SwarmLog as SwarmLog
 
 from tacit.protocol.address import Address
-from tacit.protocol.bodies import Report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_entries import plan_entry
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application
-from tacit.server.http.connections import Connection
+from tacit.server.http.connections import ServedConnection
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.schema import assignments
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Epochs, Issuer, enrol
@@ -72,19 +72,19 @@ def loopback(
     *,
     workers: int = 2,
     times: RoundTimes = TIMES,
-    keepers: Sequence[Here] = (),
+    decryptors: Sequence[Here] = (),
     codes: Sequence[str] = (),
     **changed: Any,
 ) -> Iterator[Loopback]:
     """So many workers, each with an event loop, and a collector of the made-up run that has the lease."""
-    store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), Blobs.open(f"file://{folder / 'blobs'}")
-    plan = sealed_plan(keepers, threshold=2, **changed) if keepers else a_plan(**changed)
+    store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), BlobStore.open(f"file://{folder / 'blobs'}")
+    plan = sealed_plan(decryptors, threshold=2, **changed) if decryptors else a_plan(**changed)
     said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan).model_dump_json()}
     round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-    Log.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan)))
+    TransparencyLog.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan)))
     lease = round_states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
-    collector = ServedRounds(store, blobs, KEY, document=document, times=times, keepers=keepers)
+    collector = ServedRounds(store, blobs, KEY, document=document, times=times, decryptors=decryptors)
     collector.serve(plan, lease)
     if codes:
         enrol(store, codes)
@@ -97,14 +97,19 @@ def loopback(
 
 
 @contextmanager
-def _worker(store: Store, blobs: Blobs, listener: Any, issuer: Issuer | None) -> Iterator[None]:
+def _worker(store: Store, blobs: BlobStore, listener: Any, issuer: Issuer | None) -> Iterator[None]:
     name = secrets.token_hex(16)
-    sums = PartialSums(store, blobs, name, buried=lambda: None)
+    sums = PartialSums(store, blobs, name, evicted=lambda: None)
     services = Services(
         store=store, blobs=blobs, key=KEY, worker=name, snapshot=Snapshot(store), sums=sums, issuer=issuer
     )
     config = uvicorn.Config(
-        application(services), http=Connection, ws="none", lifespan="on", log_config=None, timeout_graceful_shutdown=1
+        application(services),
+        http=ServedConnection,
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listener.dup()])))
@@ -139,7 +144,7 @@ def swarming(settings: SwarmSettings) -> Iterator[SwarmLog]:
         raise error
 
 
-def reports_of(settings: SwarmSettings, server: Loopback, round: int, parts: list[Part]) -> list[Report]:
+def reports_of(settings: SwarmSettings, server: Loopback, round: int, parts: list[TaskOutcome]) -> list[ReportBody]:
     """What these devices sent, made again."""
     task, model = server.task(round), np.zeros(0, np.float32)
     return [settings.reports.report(each.device, server.plan, task, model) for each in parts]

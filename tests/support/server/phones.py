@@ -17,7 +17,7 @@ from tacit.device.policy import Policy
 from tacit.device.record import opened
 from tacit.device.session import Machine, Session
 from tacit.device.task_handlers import task_handlers
-from tacit.device.turn import Turn
+from tacit.device.turn import SessionOutcome
 from tacit.progress import silent
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.log_entries import plan_entry
@@ -27,12 +27,12 @@ from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.log.logged_run import keep_logged
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
 from tacit.server.rounds.rounds import RoundTimes
 from tacit.server.served import ServedJob
 from tacit.server.store import assignments, round_states
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.sums.partial_sums import PartialSums
 
 SERVER = "http://127.0.0.1:8000"
@@ -50,19 +50,19 @@ class Phones:
     folder: Path
     cache: Path
     coming: list[int]
-    keepers: Sequence[Here] = ()
+    decryptors: Sequence[Here] = ()
     policy: Policy = WILLING
     count: int = 2
     clock: Clock = field(default_factory=Clock)
     times: RoundTimes = TIMES
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[SessionOutcome] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     plan: Plan | None = None
 
     def __post_init__(self) -> None:
         self.key = OperatorKey(bytes(32))
         self.store = sqlite_store(self.folder, self.clock)  # type: ignore[arg-type]
-        self.blobs = Blobs.open(f"file://{self.folder / 'blobs'}")
+        self.blobs = BlobStore.open(f"file://{self.folder / 'blobs'}")
         self.workers = [self._worker(f"{number:032x}") for number in range(self.count)]
         self._apps = [application(each) for each in self.workers]
         self._asked = 0
@@ -70,14 +70,14 @@ class Phones:
     def serve(self, job: ServedJob, out: Path) -> None:
         """As a coordinator does the job, from the beginning or on."""
         collector = job.collector(
-            self.store, self.blobs, self.key, times=self.times, keepers=self.keepers, wait=self.wait
+            self.store, self.blobs, self.key, times=self.times, decryptors=self.decryptors, wait=self.wait
         )
         with job.begun(out, collector, silent) as run:
             self.plan = plan = plan_of(run)
             signed = self.key.plan(plan)
             said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
             round_states.enter_run(self.store, plan.run, **said, plan_digest=digest(plan))
-            log = Log.beside(self.store, self.key, self.folder / "operator.key")
+            log = TransparencyLog.beside(self.store, self.key, self.folder / "operator.key")
             keep_logged(run, signed, log.append(plan_entry(digest(plan))), self.key)
         self.clock.now += 1000.0
         lease = round_states.take_lease(self.store, plan.run, seconds=300)
@@ -101,12 +101,12 @@ class Phones:
             each.snapshot.refresh()
             each.sums.write_what_is_due([found.row for found in each.snapshot.rounds.values()], self.clock.now)
 
-    def turn(self, client: int, policy: Policy | None = None) -> Turn:
+    def turn(self, client: int, policy: Policy | None = None) -> SessionOutcome:
         """One of a client's device, with the record that it has."""
         rules = self.policy if policy is None else policy
         text = OwnText(self.cache, client, rules.temporal_split)
         with (
-            connected(Server.at(SERVER), through=Wire(self._answer)) as connection,
+            connected(Server.from_url(SERVER), through=Wire(self._answer)) as connection,
             opened(self.folder / f"device-{client}", now=self.clock(), first_time=True) as record,
         ):
             record.pin(self.key.public)
@@ -117,10 +117,10 @@ class Phones:
                 population="phones",
                 machine=Machine(clock=self.clock, sleep=self.clock.sleep),
             )
-            return Device(session, connection).turn()
+            return Device(session, connection).session()
 
     def _worker(self, name: str) -> Services:
-        sums = PartialSums(self.store, self.blobs, name, buried=lambda: None)
+        sums = PartialSums(self.store, self.blobs, name, evicted=lambda: None)
         return Services(
             store=self.store, blobs=self.blobs, key=self.key, worker=name, snapshot=Snapshot(self.store), sums=sums
         )

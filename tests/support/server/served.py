@@ -13,14 +13,14 @@ from tests.support.server.documents import PARAMETERS, a_plan, a_task
 from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import Report, model_body, report_body, sha256
+from tacit.protocol.bodies import ReportBody, model_body, report_body, sha256
 from tacit.protocol.messages import Content, RoundTask
 from tacit.protocol.signing import OperatorKey, digest
 from tacit.server.http.application import application
 from tacit.server.http.services import Limits, Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.round_states import Lease, NewRound
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Epochs, Issuer
@@ -36,7 +36,7 @@ class Served:
     """A worker, and its hands behind the scene."""
 
     store: Store
-    blobs: Blobs
+    blobs: BlobStore
     services: Services
     lease: Lease
     task: RoundTask
@@ -75,7 +75,7 @@ def served(
     **sizes: int,
 ) -> Served:
     """One with a round of the made-up run, whose devices are `most`, 6 say."""
-    store, blobs = sqlite_store(folder, Clock(1000.0)), Blobs.open(f"file://{folder / 'blobs'}")
+    store, blobs = sqlite_store(folder, Clock(1000.0)), BlobStore.open(f"file://{folder / 'blobs'}")
     plan = a_plan()
     round_states.enter_run(
         store,
@@ -111,7 +111,7 @@ def served(
         key=KEY,
         worker="ab" * 16,
         snapshot=Snapshot(store),
-        sums=PartialSums(store, blobs, "ab" * 16, buried=lambda: buried.append(True)),
+        sums=PartialSums(store, blobs, "ab" * 16, evicted=lambda: buried.append(True)),
         admin_token=TOKEN,
         limits=limits or Limits(),
         issuer=Issuer(store, KEY, folder / "operator.key", Epochs(1e4, 3), devices) if enrols else None,
@@ -137,7 +137,7 @@ def a_body(assignment: str, value: float = 0.1, **said: Any) -> bytes:
     """A report in clear; every coordinate is `value`."""
     values = np.full(PARAMETERS, value, np.float32)
     given = {"usable": True, "short": None, "bounded_loss": None} | said
-    return report_body(Report(values, **given), assignment)
+    return report_body(ReportBody(values, **given), assignment)
 
 
 def headers(secret: str, body: bytes, **more: str) -> dict[str, str]:

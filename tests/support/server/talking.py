@@ -27,7 +27,7 @@ def talking(worker: Served) -> Iterator[tuple[Connection, list[httpx.Request]]]:
         asked = worker.asks(lambda client: client.request(request.method, path, content=body))
         return httpx.Response(asked.status_code, headers={"Content-Type": "application/json"}, content=asked.content)
 
-    with connected(Server.at("http://127.0.0.1:1"), through=Wire(answer)) as connection:
+    with connected(Server.from_url("http://127.0.0.1:1"), through=Wire(answer)) as connection:
         yield connection, seen
 
 

@@ -19,7 +19,7 @@ from tacit.device.discover import DiscoverHandler
 from tacit.device.own_text import OwnText
 from tacit.device.report_body import body_of
 from tacit.progress import silent
-from tacit.protocol.bodies import Report, read_report
+from tacit.protocol.bodies import ReportBody, read_report
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.discover import ServedWords
@@ -27,10 +27,10 @@ from tacit.server.jobs import job_of
 from tacit.server.plans import plan_of
 from tacit.server.rounds.rounds import RoundTimes
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Answer, OpenRound, open_rounds
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.assignments import OpenRound, ReportAnswer, open_rounds
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.store import Store
-from tacit.server.sums import sealed_reports
+from tacit.server.sums import one_message_reports
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.text.vocabulary import Provenance, Vocabulary
 
@@ -78,14 +78,17 @@ class WordsFleet:
     draws: Callable[[int, int], Callable[[int], bytes]] = lambda round, client: stream(f"{round} {client}")
     lies: Callable[[int, Any], Any] = lambda client, report: report  # of what leaves a device
     came: dict[str, list[int]] = field(default_factory=dict)  # by task: whose report was taken
-    later: list[tuple[int, RoundTask, Report, str]] = field(default_factory=list)  # that will send again
-    keepers: list[Here] = field(default_factory=list)  # of sealed sums
+    later: list[tuple[int, RoundTask, ReportBody, str]] = field(default_factory=list)  # that will send again
+    decryptors: list[Here] = field(default_factory=list)  # of sealed sums
     number: int = 0
     refused: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.store, self.blobs = sqlite_store(self.folder, self.clock), Blobs.open(f"file://{self.folder / 'blobs'}")
-        self.workers = {name: PartialSums(self.store, self.blobs, name, buried=lambda: None) for name in WORKERS}
+        self.store, self.blobs = (
+            sqlite_store(self.folder, self.clock),
+            BlobStore.open(f"file://{self.folder / 'blobs'}"),
+        )
+        self.workers = {name: PartialSums(self.store, self.blobs, name, evicted=lambda: None) for name in WORKERS}
         self.plan: Plan | None = None
 
     def discovers(self, text: str, out: Path, *, store: Store | None = None, times: RoundTimes = EXACTLY) -> None:
@@ -94,7 +97,7 @@ class WordsFleet:
         job = job_of(text, where="words.toml")
         assert isinstance(job, ServedWords)
         collector = job.collector(
-            store or self.store, self.blobs, KEY, times=times, keepers=self.keepers, wait=self.wait
+            store or self.store, self.blobs, KEY, times=times, decryptors=self.decryptors, wait=self.wait
         )
         with job.begun(out, collector, silent) as run:
             plan = self.plan = plan_of(run)
@@ -148,19 +151,22 @@ class WordsFleet:
     def spooled(self, task: RoundTask, assignment: str, body: bytes, client: int) -> None:
         """As a worker does."""
         assert task.sealed is not None
-        sealed_reports.check(body, task.sealed, KEY.round_key(task.task))
+        one_message_reports.check(body, task.sealed, KEY.round_key(task.task))
         where = {"task": task.task, "assignment": assignment, "worker": WORKERS[0]}
         said = hashlib.sha256(body).hexdigest()
-        if sealed_reports.spool(self.store, self.blobs, body, **where, digest=said) is Answer.RECEIVED:
+        if (
+            one_message_reports.report_store(self.store, self.blobs, body, **where, digest=said)
+            is ReportAnswer.RECEIVED
+        ):
             self.came.setdefault(task.task, []).append(client)
 
-    def sends(self, client: int, task: RoundTask, report: Report, assignment: str) -> None:
+    def sends(self, client: int, task: RoundTask, report: ReportBody, assignment: str) -> None:
         """To one worker after another, and again later, as long as it is told that another is to have it."""
         workers, body = list(self.workers.values()), f"{client:064x}"
         for tried in range(len(workers)):
             answer = workers[(client + tried) % len(workers)].take(report, task, assignment, body)
-            if answer is not Answer.ELSEWHERE:
-                if answer is Answer.RECEIVED:
+            if answer is not ReportAnswer.ELSEWHERE:
+                if answer is ReportAnswer.RECEIVED:
                     self.came.setdefault(task.task, []).append(client)
                 return
         self.later.append((client, task, report, assignment))

@@ -28,7 +28,7 @@ class BltParameters(Parameters):
         checked_least("buffers", self.buffers)
 
     @property
-    def is_wish(self) -> bool:
+    def needs_design(self) -> bool:
         """Unless the numbers are given."""
         return self.theta is None
 

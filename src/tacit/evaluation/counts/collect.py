@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.aggregation import Counted
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Cells, HistogramQuery
+from tacit.evaluation.counts.histograms import HistogramCells, HistogramQuery
 from tacit.evaluation.counts.release import summed, votes_of
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import Opened, ReportLayout
@@ -22,9 +22,9 @@ from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 if TYPE_CHECKING:  # networks come with it
-    from tacit.evaluation.device_part import ModelsAsked, StrategiesAsked
+    from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
 
-Whole = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +36,8 @@ class CountQuestion:
     step: int
     steps: int  # of the run
     devices: int  # how many are asked
-    histograms: Mapping[str, Cells]  # that are made, in the order in which a report has them
-    asks: "ModelsAsked | StrategiesAsked | None"  # what a device computes; None: what only a simulation can
+    histograms: Mapping[str, HistogramCells]  # that are made, in the order in which a report has them
+    asks: "ModelsQuestion | StrategiesQuestion | None"  # what a device computes; None: what only a simulation can
     local_epsilon: float | None = None  # each device randomises its report itself; None: it reports counts
 
     @property
@@ -68,7 +68,7 @@ class CountQuestion:
         """See Question."""
         return self.layout.shape
 
-    def answered(self, total: Counted, clients: Whole | int) -> Answered:
+    def answered(self, total: Counted, clients: IntArray | int) -> Answered:
         """See Question."""
         return Answered(total.values.astype(np.int64), total.reports, clients)
 
@@ -91,7 +91,7 @@ class SimulatedCollector:
     """
 
     answers: Callable[[CountQuestion], Sequence[HistogramQuery]]
-    clients: Callable[[CountQuestion], Whole]
+    clients: Callable[[CountQuestion], IntArray]
     randomness: Callable[[float, int, Sequence[HistogramQuery]], np.random.Generator]  # epsilon, round, answers
     secure: SimulatedProtocol | None = None
 

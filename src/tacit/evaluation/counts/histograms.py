@@ -19,8 +19,8 @@ from scipy.optimize import isotonic_regression
 from tacit.errors import InputError
 from tacit.evaluation.intervals import NORMAL, UNKNOWN, Estimate, share_of
 
-Reals = NDArray[np.float64]
-Whole = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 UNCHANGED = 1e-9  # below every change that is none: one word of a text, or a nat of one
 MAX_RELATIVE_NOISE = 3.0  # standard deviations of the noise that a count of clients must exceed to be divided by
 
@@ -53,7 +53,7 @@ class Buckets:
     def __len__(self) -> int:
         return len(self.cuts) + 1
 
-    def of(self, values: ArrayLike) -> Whole:
+    def of(self, values: ArrayLike) -> IntArray:
         """The bucket of each value; infinities are in the outer ones. InputError for nan."""
         numbers = np.asarray(values, np.float64)
         if np.isnan(numbers).any():
@@ -69,7 +69,7 @@ class Buckets:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cells:
+class HistogramCells:
     """What one histogram counts: slices times bins, and the last cell for those who have no report."""
 
     slices: Buckets
@@ -80,7 +80,7 @@ class Cells:
         """How many cells, "no report" included."""
         return len(self.slices) * len(self.bins) + 1
 
-    def of(self, sliced_by: ArrayLike, values: ArrayLike) -> Whole:
+    def of(self, sliced_by: ArrayLike, values: ArrayLike) -> IntArray:
         """The cell of each reporting client (n,)."""
         return self.slices.of(sliced_by) * len(self.bins) + self.bins.of(values)
 
@@ -90,15 +90,15 @@ class HistogramQuery:
     """One histogram to be made: its name, its cells, and which of them each asked client is in."""
 
     name: str
-    cells: Cells
-    chosen: Whole  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
+    cells: HistogramCells
+    chosen: IntArray  # (asked,), each in 0 <= cell < cells.size; "no report" is the last
 
     def __post_init__(self) -> None:
         if self.chosen.size and not (self.chosen.min() >= 0 and self.chosen.max() < self.cells.size):
             raise InputError(f"'{self.name}' has cells 0 to {self.cells.size - 1}, and a client is in none of them.")
 
     @property
-    def counts(self) -> Whole:
+    def counts(self) -> IntArray:
         """How many clients are in each cell: exact."""
         return np.bincount(self.chosen, minlength=self.cells.size)
 
@@ -111,15 +111,15 @@ class Histogram:
     0 means exact, hence simulation only.
     """
 
-    cells: Cells
-    counts: Reals
-    variance: Reals
+    cells: HistogramCells
+    counts: FloatArray
+    variance: FloatArray
     silent: float
     silent_variance: float
     asked: int
 
     @classmethod
-    def of(cls, cells: Cells, flat: ArrayLike, variance: ArrayLike, asked: int) -> "Histogram":
+    def from_cells(cls, cells: HistogramCells, flat: ArrayLike, variance: ArrayLike, asked: int) -> "Histogram":
         """From counts (cells.size,) and the variance of the noise in each, a number or (cells.size,)."""
         counts = np.asarray(flat, np.float64)
         spread = np.broadcast_to(np.asarray(variance, np.float64), counts.shape)
@@ -144,14 +144,14 @@ class Histogram:
         return float(self.counts.sum())
 
     @property
-    def drowned(self) -> bool:
+    def noise_dominates(self) -> bool:
         """Whether the noise leaves unknown if anybody is counted at all: then no share or mean can be read."""
         return self.reporting <= MAX_RELATIVE_NOISE * math.sqrt(float(self.variance.sum()))
 
     def whole(self) -> "Histogram":
         """All slices added into one."""
         return Histogram(
-            cells=Cells(slices=Buckets(), bins=self.cells.bins),
+            cells=HistogramCells(slices=Buckets(), bins=self.cells.bins),
             counts=self.counts.sum(axis=0, keepdims=True),
             variance=self.variance.sum(axis=0, keepdims=True),
             silent=self.silent,
@@ -162,7 +162,7 @@ class Histogram:
     def slice(self, number: int) -> "Histogram":
         """One slice's clients; who has no report is in no slice."""
         return Histogram(
-            cells=Cells(slices=Buckets(), bins=self.cells.bins),
+            cells=HistogramCells(slices=Buckets(), bins=self.cells.bins),
             counts=self.counts[number : number + 1],
             variance=self.variance[number : number + 1],
             silent=0.0,
@@ -177,7 +177,7 @@ class Histogram:
         first = [0, *(self.cells.bins.cuts.index(cut) + 1 for cut in cuts)]
         return replace(
             self,
-            cells=Cells(slices=self.cells.slices, bins=Buckets(tuple(cuts))),
+            cells=HistogramCells(slices=self.cells.slices, bins=Buckets(tuple(cuts))),
             counts=np.add.reduceat(self.counts, first, axis=1),
             variance=np.add.reduceat(self.variance, first, axis=1),
         )
@@ -198,8 +198,8 @@ class Histogram:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Histogram":
         """What `to_record` wrote, to the bit."""
-        cells = Cells(slices=Buckets(tuple(record["slices"])), bins=Buckets(tuple(record["bins"])))
-        return cls.of(cells, record["counts"], record["variance"], record["asked"])
+        cells = HistogramCells(slices=Buckets(tuple(record["slices"])), bins=Buckets(tuple(record["bins"])))
+        return cls.from_cells(cells, record["counts"], record["variance"], record["asked"])
 
     def to_record(self) -> dict[str, Any]:
         """Plain values from which it can be made again; those of "no report" stand last."""
@@ -245,7 +245,7 @@ def merged(histograms: Sequence[Histogram]) -> Histogram:
     )
 
 
-def representatives(bins: Buckets) -> Reals:
+def representatives(bins: Buckets) -> FloatArray:
     """The number that stands for each bin: its middle; for the two open ones their cut, so means are of clipped values.
 
     A clipped value is at most half of the widest bin away from it.
@@ -278,10 +278,10 @@ def worst_share_from(histogram: Histogram, share: float = 0.1) -> Estimate:
     return _mean_over(whole, at - np.maximum(at - values, 0.0) / share)
 
 
-def _mean_over(whole: Histogram, values: Reals) -> Estimate:
+def _mean_over(whole: Histogram, values: FloatArray) -> Estimate:
     """Mean over clients of what stands for each bin, with a normal interval for sampling and noise."""
     clients = whole.reporting
-    if whole.drowned:
+    if whole.noise_dominates:
         return UNKNOWN
     mean = float(whole.counts[0] @ values) / clients
     square = float(whole.counts[0] @ values**2) / clients
@@ -290,21 +290,21 @@ def _mean_over(whole: Histogram, values: Reals) -> Estimate:
     return Estimate(mean, mean - margin, mean + margin)
 
 
-def share_from(histogram: Histogram, least: float) -> Estimate:
+def share_from(histogram: Histogram, min_value: float) -> Estimate:
     """Share of clients with a value of at least `least`; Wilson's 95% interval, widened by the noise. nan if drowned.
 
     Raises: InputError where `least` is not a cut, because clients inside a bin cannot be told apart.
     """
     whole, cuts = histogram.whole(), histogram.cells.bins.cuts
-    if least not in cuts:
-        near = sorted(cuts, key=lambda cut: abs(cut - least))[:2]
+    if min_value not in cuts:
+        near = sorted(cuts, key=lambda cut: abs(cut - min_value))[:2]
         raise InputError(
-            f"{least:g} is no cut of the histogram, which cannot tell clients inside a bin apart; ask for "
+            f"{min_value:g} is no cut of the histogram, which cannot tell clients inside a bin apart; ask for "
             f"{' or '.join(f'{cut:g}' for cut in sorted(near))}, or count with a cut there."
         )
-    first = cuts.index(least) + 1
+    first = cuts.index(min_value) + 1
     clients, above = whole.reporting, float(whole.counts[0, first:].sum())
-    if whole.drowned:
+    if whole.noise_dominates:
         return share_of(above, 0)
     counted = np.arange(len(whole.cells.bins)) >= first
     noise = float(whole.variance[0] @ (counted - above / clients) ** 2)
@@ -321,7 +321,7 @@ def quantile_from(histogram: Histogram, q: float) -> Estimate:
     whole, cuts = histogram.whole(), np.array(histogram.cells.bins.cuts)
     counts, variance = whole.counts[0], whole.variance[0]
     below, total = np.cumsum(counts)[:-1], float(counts.sum())
-    if whole.drowned:
+    if whole.noise_dominates:
         return UNKNOWN
     balance = below - q * total
     under = np.cumsum(variance)[:-1]

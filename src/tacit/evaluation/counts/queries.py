@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery, merged
+from tacit.evaluation.counts.histograms import Buckets, Histogram, HistogramCells, HistogramQuery, merged
 from tacit.evaluation.personalize.deltas import Deltas
-from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule, Policy, deployed_change, design, policy_change
+from tacit.evaluation.personalize.gate import LEVELS, OPEN, GatePolicy, GateRule, deployed_change, design, policy_change
 from tacit.networks.metrics import ALL_TOKENS, METRICS, TOP1, changing
 
 SLICES = ("tokens", "baseline", "joint")
@@ -26,7 +26,7 @@ POLICIES = ("one strategy", "one strategy, gate", "strategy by tokens", "strateg
 ACCURACY = Buckets.steps(0, 60, 100)
 MOST_TOKENS = 10**9  # more than anybody types
 TOKENS, BASELINES = Buckets((1000.0, 2000.0, 4000.0)), Buckets((0.1, 0.15, 0.2))
-Reals = NDArray[np.float64]
+FloatArray = NDArray[np.float64]
 
 
 def changes(shares: Buckets | None = None) -> dict[str, Buckets]:
@@ -87,11 +87,11 @@ class Queries:
         tokens, baseline = self.tokens.of(deltas.tokens), self.baseline.of(deltas.baseline[self.metric])
         return {"tokens": tokens, "baseline": baseline, "joint": tokens * len(self.baseline) + baseline}[which]
 
-    def cells(self, name: str) -> Cells:
+    def cells(self, name: str) -> HistogramCells:
         """The cells of the question called `name`."""
         return self._cells[name]
 
-    def of_step(self, policies: Sequence[Policy] | None) -> dict[str, Cells]:
+    def of_step(self, policies: Sequence[GatePolicy] | None) -> dict[str, HistogramCells]:
         """The histograms that a group is asked for, in their order: the one that designs (None), or the one that judges
         these policies.
         """
@@ -135,14 +135,14 @@ class Queries:
             for change in [deployed_change(deltas, GateRule(strategy=column, level=level))]
         ]
 
-    def about_policies(self, policies: Sequence[Policy], deltas: Deltas, silent: int) -> list[HistogramQuery]:
+    def about_policies(self, policies: Sequence[GatePolicy], deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each policy changes."""
         return [
             self._query(_policy_name(each.name), np.zeros(len(deltas)), policy_change(each, deltas), silent)
             for each in policies
         ]
 
-    def policies(self, answers: Mapping[str, Histogram], harm_weight: float) -> tuple[Policy, ...]:
+    def policies(self, answers: Mapping[str, Histogram], harm_weight: float) -> tuple[GatePolicy, ...]:
         """The best policies by the design clients' answers; see `gate.design`."""
         candidates = {
             GateRule(strategy=column, level=level): answers[
@@ -158,28 +158,28 @@ class Queries:
         return self.slices or (EVERYBODY,)
 
     @property
-    def _cells(self) -> dict[str, Cells]:
+    def _cells(self) -> dict[str, HistogramCells]:
         joint = Buckets(tuple(float(number) for number in range(1, len(self.tokens) * len(self.baseline))))
         by = {"tokens": self.tokens, "baseline": self.baseline, "joint": joint, EVERYBODY: Buckets()}
         change = self.changes[TOP1]
-        found = {_baseline_name(self.metric): Cells(slices=Buckets(), bins=ACCURACY)}
+        found = {_baseline_name(self.metric): HistogramCells(slices=Buckets(), bins=ACCURACY)}
         for strategy in self.strategies:
             for metric in self.metrics:
                 for which in self._kinds:
-                    cells = Cells(slices=by[which], bins=self.changes[metric])
+                    cells = HistogramCells(slices=by[which], bins=self.changes[metric])
                     found[_change_name(metric, strategy, which)] = cells
             for level in self.levels:
-                found[_rule_name(strategy, level)] = Cells(slices=self.tokens, bins=change)
+                found[_rule_name(strategy, level)] = HistogramCells(slices=self.tokens, bins=change)
         for name in POLICIES:
-            found[_policy_name(name)] = Cells(slices=Buckets(), bins=change)
+            found[_policy_name(name)] = HistogramCells(slices=Buckets(), bins=change)
         return found
 
-    def _query(self, name: str, sliced_by: ArrayLike, values: Reals, silent: int) -> HistogramQuery:
+    def _query(self, name: str, sliced_by: ArrayLike, values: FloatArray, silent: int) -> HistogramQuery:
         cells = self.cells(name)
         nothing = np.full(silent, cells.size - 1, np.int64)
         return HistogramQuery(name=name, cells=cells, chosen=np.concatenate([cells.of(sliced_by, values), nothing]))
 
-    def _sliced_by(self, which: str, deltas: Deltas) -> Reals:
+    def _sliced_by(self, which: str, deltas: Deltas) -> FloatArray:
         if which == "joint":
             return self.slice_of(which, deltas).astype(np.float64)
         by = {"tokens": deltas.tokens, "baseline": deltas.baseline[self.metric], EVERYBODY: np.zeros(len(deltas))}
@@ -192,7 +192,7 @@ class Answers:
 
     queries: Queries
     steps: tuple[Mapping[str, Histogram], ...]  # one mapping per group; the groups share no client
-    policies: tuple[Policy, ...]  # chosen by the first step's answers, judged by the second's
+    policies: tuple[GatePolicy, ...]  # chosen by the first step's answers, judged by the second's
 
     @property
     def baseline(self) -> Histogram:

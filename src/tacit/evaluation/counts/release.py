@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Cells, Histogram, HistogramQuery
+from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
@@ -25,16 +25,16 @@ from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import LocalReports, NoisedSum
 from tacit.statements.local_releases import EVALUATION_HISTOGRAM
 
-Whole = NDArray[np.int64]
-Reals = NDArray[np.floating]
-AddNoise = Callable[[Whole, float], Reals]  # counts (cells,) and a standard deviation -> the counts with noise
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.floating]
+AddNoise = Callable[[IntArray, float], FloatArray]  # counts (cells,) and a standard deviation -> the counts with noise
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
 
 
 def exactly(queries: Sequence[HistogramQuery]) -> dict[str, Histogram]:
     """The histograms without noise: simulation only, nothing is promised for them."""
     _same_clients(queries)
-    return {each.name: Histogram.of(each.cells, each.counts, 0.0, each.chosen.size) for each in queries}
+    return {each.name: Histogram.from_cells(each.cells, each.counts, 0.0, each.chosen.size) for each in queries}
 
 
 def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
@@ -53,8 +53,8 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
 
 
 def release(
-    histograms: Mapping[str, Cells],
-    counts: Whole,
+    histograms: Mapping[str, HistogramCells],
+    counts: IntArray,
     guarantee: Guarantee,
     *,
     step: int,
@@ -78,7 +78,7 @@ def release(
     spread = guarantee.seed_stddev
     noised = np.rint(add_noise(counts, spread))
     released = {
-        name: Histogram.of(cells, own, spread**2 + ROUNDING, asked)
+        name: Histogram.from_cells(cells, own, spread**2 + ROUNDING, asked)
         for (name, cells), own in zip(histograms.items(), _apart(histograms, noised), strict=True)
     }
     return released, NoisedSum(
@@ -92,7 +92,7 @@ def release(
     )
 
 
-def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> Whole:
+def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> IntArray:
     """The counts of all queries, one histogram after another: the sum of what each client adds, bit by bit."""
     _same_clients(queries)
     if secure is None:
@@ -105,9 +105,9 @@ def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None =
 
 
 def release_locally(
-    histograms: Mapping[str, Cells],
-    votes: Whole,
-    answered: Whole,
+    histograms: Mapping[str, HistogramCells],
+    votes: IntArray,
+    answered: IntArray,
     randomizer: Callable[[int], Randomizer],
     *,
     step: int,
@@ -129,7 +129,7 @@ def release_locally(
         users, device = int(answered[number]), randomizer(cells.size)
         estimates = device.estimate(own, users)
         variances = [device.variance(users, float(np.clip(count, 0, users))) for count in estimates]
-        found[name] = Histogram.of(cells, estimates, variances, users)
+        found[name] = Histogram.from_cells(cells, estimates, variances, users)
         rows.append(
             LocalReports(
                 what=EVALUATION_HISTOGRAM,
@@ -157,7 +157,7 @@ def votes_of(
     *,
     generator: np.random.Generator,
     secure: SimulatedProtocol | None = None,
-) -> tuple[Whole, Whole]:
+) -> tuple[IntArray, IntArray]:
     """What simulated devices report: (votes of all queries, one after another; how many devices answered each).
 
     secure: how each group's votes are added up; None: in the clear.
@@ -173,8 +173,8 @@ def votes_of(
 
 
 def _votes(
-    answers: Whole, randomizer: Randomizer, generator: np.random.Generator, secure: SimulatedProtocol | None
-) -> Whole:
+    answers: IntArray, randomizer: Randomizer, generator: np.random.Generator, secure: SimulatedProtocol | None
+) -> IntArray:
     """The votes of the devices with these answers; with `secure` the first of them make reports and add them so."""
     playing = 0 if secure is None else secure.devices
     devices = [randomizer.votes(randomizer.encode(own, generator)) for own in answers[:playing, np.newaxis]]
@@ -183,7 +183,7 @@ def _votes(
     return others if secure is None else secure_total(secure, devices, others, most=max(1, answers.size))
 
 
-def _apart(histograms: Mapping[str, Cells], counts: NDArray[Any]) -> list[NDArray[Any]]:
+def _apart(histograms: Mapping[str, HistogramCells], counts: NDArray[Any]) -> list[NDArray[Any]]:
     """The counts of each histogram."""
     return np.split(counts, np.cumsum([each.size for each in histograms.values()])[:-1])
 

@@ -15,21 +15,21 @@ from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, quantile_of, 
 from tacit.networks.metrics import METRICS, TOP1, Counts, changing
 
 if TYPE_CHECKING:  # JAX would come with it
-    from tacit.evaluation.personalize.outcomes import ClientOutcome, Comparison, Paired
+    from tacit.evaluation.personalize.outcomes import ClientOutcome, Paired, PartComparison
 
-Reals = NDArray[np.float64]
-Whole = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pairs:
     """Discordant pairs of each client and strategy, (n, strategies): words that only one of two models had right."""
 
-    gained: Whole  # only the personalised model
-    lost: Whole  # only the global model
+    gained: IntArray  # only the personalised model
+    lost: IntArray  # only the global model
 
     @classmethod
-    def of(cls, comparisons: "Sequence[Comparison]") -> Self:
+    def from_comparisons(cls, comparisons: "Sequence[PartComparison]") -> Self:
         """From the devices' paired counts."""
         paired = [[each for each in comparison.paired] for comparison in comparisons]
         return cls(gained=_whole(paired, "only_personalised"), lost=_whole(paired, "only_baseline"))
@@ -39,18 +39,18 @@ class Pairs:
 class Deltas:
     """n clients under the global model and what each of S ways to fine-tune changed for them."""
 
-    clients: Whole  # (n,) their numbers
-    tokens: Whole  # (n,) in the part that was trained on
-    baseline: dict[str, Reals]  # metric -> (n,) of the global model on the test part
-    change: dict[str, Reals]  # metric -> (n, S), gains positive; that of the cross-entropy -inf where diverged
+    clients: IntArray  # (n,) their numbers
+    tokens: IntArray  # (n,) in the part that was trained on
+    baseline: dict[str, FloatArray]  # metric -> (n,) of the global model on the test part
+    change: dict[str, FloatArray]  # metric -> (n, S), gains positive; that of the cross-entropy -inf where diverged
     diverged: NDArray[np.bool_]  # (n, S)
     test: Pairs
     gate: Pairs | None  # None without a gate part
-    gate_baseline: Reals | None  # (n,) top-1 accuracy of the global model there; nan without a known word
+    gate_baseline: FloatArray | None  # (n,) top-1 accuracy of the global model there; nan without a known word
     unmeasured: int  # clients left out here because no word of their test part is in the vocabulary
 
     @classmethod
-    def of(cls, outcomes: "Sequence[ClientOutcome]") -> Self:
+    def from_outcomes(cls, outcomes: "Sequence[ClientOutcome]") -> Self:
         """Raises: InputError where no client has a word to judge by, or only some have a gate part."""
         kept = [each for each in outcomes if each.test.baseline.predicted]
         if not kept:
@@ -71,8 +71,8 @@ class Deltas:
                 for metric in changing()
             },
             diverged=np.array([each.diverged for each in kept], np.bool_),
-            test=Pairs.of(tests),
-            gate=Pairs.of(gates) if gates else None,
+            test=Pairs.from_comparisons(tests),
+            gate=Pairs.from_comparisons(gates) if gates else None,
             gate_baseline=np.array([each.baseline.value(TOP1) for each in gates]) if gates else None,
             unmeasured=len(outcomes) - len(kept),
         )
@@ -112,7 +112,7 @@ class Summary:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def summarise(change: Reals, baseline: Reals, *, thresholds: Sequence[float] = (0.0, 0.02)) -> Summary:
+def summarise(change: FloatArray, baseline: FloatArray, *, thresholds: Sequence[float] = (0.0, 0.02)) -> Summary:
     """Mean, relative mean, deciles and shares of one strategy's changes (n,), with 95% intervals (`intervals`).
 
     A gain is a positive change. Infinite changes (diverged fine-tuning) are losses in every share and quantile; no mean
@@ -136,7 +136,7 @@ def _change(baseline: Counts, own: Counts, metric: str) -> float:
     return float(METRICS[metric].gain(baseline.sums[metric], own.sums[metric])) / float(baseline.over(metric))
 
 
-def _whole(paired: "Sequence[Sequence[Paired]]", name: str) -> Whole:
+def _whole(paired: "Sequence[Sequence[Paired]]", name: str) -> IntArray:
     return np.array([[getattr(each, name) for each in row] for row in paired], np.int64)
 
 

@@ -13,7 +13,7 @@ from tacit.keyboard.user_cache import ALONE, Mix
 
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.networks.language_model import LanguageModel
-    from tacit.networks.on_device import HeldModel, Step
+    from tacit.networks.on_device import HeldModel, SgdStep
 
 PAPER_TOKENS = 5000  # paper 5, section 4
 
@@ -83,14 +83,14 @@ class FineTuning:
         ]
         return ", ".join([self.batches, *sgd, *caches] if self.epochs else caches)
 
-    def step(self, network: "LanguageModel") -> "Step":
+    def step(self, network: "LanguageModel") -> "SgdStep":
         """How each step is taken. Raises: InputError where the network has no such group of parameters."""
-        from tacit.networks.on_device import Step
+        from tacit.networks.on_device import SgdStep
 
         groups = network.groups()
         if self.layers not in groups:
             raise InputError(f"strategy layers={self.layers!r} is unknown; it is one of {', '.join(groups)}.")
-        return Step(frozenset(groups[self.layers]), self.learning_rate, self.proximal)
+        return SgdStep(frozenset(groups[self.layers]), self.learning_rate, self.proximal)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +156,7 @@ def steps_of(how: FineTuning, batches: Sequence[Any]) -> int:
 
 
 def fine_tune(
-    start: "HeldModel", batches: Sequence[Any], stops: Sequence[int], step: "Step", memory: Any
+    start: "HeldModel", batches: Sequence[Any], stops: Sequence[int], step: "SgdStep", memory: Any
 ) -> Iterator[FineTuned]:
     """SGD from the global model `start`, which is left as it is, over the batches (`start.batches`) in their order,
     again and again; the model after so many steps, for each of `stops`, which increase.

@@ -21,7 +21,7 @@ from scipy import stats
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Buckets, Histogram, representatives
 from tacit.evaluation.intervals import Estimate, mean_of, share_of
-from tacit.evaluation.personalize.deltas import Deltas, Pairs, Reals, Whole
+from tacit.evaluation.personalize.deltas import Deltas, FloatArray, IntArray, Pairs
 from tacit.networks.metrics import TOP1
 
 OPEN = 1.0  # the level of no gate
@@ -42,7 +42,7 @@ class GateRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Policy:
+class GatePolicy:
     """One rule for each bucket of train tokens, which a device knows of itself; None keeps the global model."""
 
     name: str
@@ -80,7 +80,7 @@ class PolicyOutcome:
     regret_to_grid_oracle: Estimate
 
 
-def chance_of_gains(pairs: Pairs) -> Reals:
+def chance_of_gains(pairs: Pairs) -> FloatArray:
     """P[at least so many gains] if neither model were better, for each client and strategy; 1 without any pair."""
     tail = stats.binom.sf(pairs.gained - 1, pairs.gained + pairs.lost, 0.5)
     return np.asarray(tail, np.float64)
@@ -95,12 +95,12 @@ def accepted(deltas: Deltas, level: float) -> NDArray[np.bool_]:
     return (chance_of_gains(deltas.gate) <= level) & ~deltas.diverged
 
 
-def deployed_change(deltas: Deltas, rule: GateRule) -> Reals:
+def deployed_change(deltas: Deltas, rule: GateRule) -> FloatArray:
     """The change of top-1 accuracy (n,) if everybody followed the rule; 0 where the device rejects."""
     return np.where(accepted(deltas, rule.level)[:, rule.strategy], deltas.change[TOP1][:, rule.strategy], 0.0)
 
 
-def followed(policy: Policy, deltas: Deltas) -> tuple[NDArray[np.bool_], Whole]:
+def followed(policy: GatePolicy, deltas: Deltas) -> tuple[NDArray[np.bool_], IntArray]:
     """Who deploys (n,), and by which strategy (n,), -1 where the bucket has no rule."""
     deploys = np.zeros(len(deltas), np.bool_)
     strategy = np.full(len(deltas), -1, np.int64)
@@ -113,14 +113,14 @@ def followed(policy: Policy, deltas: Deltas) -> tuple[NDArray[np.bool_], Whole]:
     return deploys, strategy
 
 
-def policy_change(policy: Policy, deltas: Deltas) -> Reals:
+def policy_change(policy: GatePolicy, deltas: Deltas) -> FloatArray:
     """The change of top-1 accuracy (n,) under a policy."""
     deploys, strategy = followed(policy, deltas)
     own = deltas.change[TOP1][np.arange(len(deltas)), strategy]
     return np.where(deploys, own, 0.0)
 
 
-def judged(policy: Policy, deltas: Deltas) -> PolicyOutcome:
+def judged(policy: GatePolicy, deltas: Deltas) -> PolicyOutcome:
     """What the policy does to these users; judge only users on whom it was not chosen."""
     deploys, strategy = followed(policy, deltas)
     rows = np.arange(len(deltas))
@@ -147,8 +147,8 @@ def judged(policy: Policy, deltas: Deltas) -> PolicyOutcome:
 class Worth(NamedTuple):
     """Sum over each slice's clients of gain - harm_weight * loss, and its variance by sampling and noise (slices,)."""
 
-    utility: Reals
-    variance: Reals
+    utility: FloatArray
+    variance: FloatArray
 
 
 def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
@@ -169,7 +169,7 @@ def worth_of(histogram: Histogram, harm_weight: float) -> Worth:
 
 def design(
     candidates: Mapping[GateRule, Histogram], *, buckets: Buckets, harm_weight: float, gated: bool
-) -> tuple[Policy, ...]:
+) -> tuple[GatePolicy, ...]:
     """The best policies of four kinds, from the design users' histograms of deployed changes sliced by train tokens.
 
     One strategy for all, without and with a gate; one rule per bucket, without and with a gate. Best is the largest sum
@@ -188,12 +188,12 @@ def design(
     return tuple(found)
 
 
-def _one_rule(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> Policy:
+def _one_rule(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> GatePolicy:
     best = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
-    return Policy(name=name, buckets=buckets, rules=(best,) * len(buckets))
+    return GatePolicy(name=name, buckets=buckets, rules=(best,) * len(buckets))
 
 
-def _rule_per_bucket(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> Policy:
+def _rule_per_bucket(name: str, worth: Mapping[GateRule, Worth], buckets: Buckets) -> GatePolicy:
     everywhere = max(worth, key=lambda rule: float(worth[rule].utility.sum()))
     whole = worth[everywhere]
     common = everywhere if whole.utility.sum() > whole.variance.sum() ** 0.5 else None
@@ -210,9 +210,9 @@ def _rule_per_bucket(name: str, worth: Mapping[GateRule, Worth], buckets: Bucket
         best = max(worth, key=lambda rule: float(worth[rule].utility[bucket]))
         own: GateRule | None = best if worth[best].utility[bucket] > 0 else None
         rules.append(own if lead(own, common) > 1 else common)
-    return Policy(name=name, buckets=buckets, rules=tuple(rules))
+    return GatePolicy(name=name, buckets=buckets, rules=tuple(rules))
 
 
-def difference(policy: Policy, other: Policy, deltas: Deltas) -> Estimate:
+def difference(policy: GatePolicy, other: GatePolicy, deltas: Deltas) -> Estimate:
     """Mean change under `policy` less that under `other`, by the same users: a paired interval."""
     return mean_of(policy_change(policy, deltas) - policy_change(other, deltas))

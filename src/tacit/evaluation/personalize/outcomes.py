@@ -23,14 +23,14 @@ from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, UserCache
 from tacit.networks.language_model import LanguageModel, Parameters
 from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
-from tacit.networks.on_device import HeldModel, Step, held
+from tacit.networks.on_device import HeldModel, SgdStep, held
 from tacit.text.vocabulary import PAD
 
 __all__ = [
     "ClientOutcome",
-    "Comparison",
     "FineTuning",
     "Paired",
+    "PartComparison",
     "PersonalizationOutcome",
     "SkippedClient",
     "TemporalSplit",
@@ -54,7 +54,7 @@ class Paired(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class PartComparison:
     """One part of one client's text under the global model and under each strategy's model, in the grid's order.
 
     Where fine-tuning diverged, nothing is right: every sum is the metric's `worst`.
@@ -88,8 +88,8 @@ class ClientOutcome:
 
     client: int
     train_tokens: int  # words and ends of sentences in the train part, whatever a strategy used of them
-    test: Comparison
-    gate: Comparison | None  # None without a gate part
+    test: PartComparison
+    gate: PartComparison | None  # None without a gate part
     tokens_seen: tuple[int, ...]  # words and ends that the fine-tuning went through, repeats counted
     training_loss: tuple[float, ...]  # nats per token, each batch before its own step; inf where it diverged
     diverged: tuple[bool, ...]  # a parameter, or a loss on the way or afterwards, was not finite: never deployed
@@ -114,8 +114,8 @@ class ClientOutcome:
         return cls(
             client=row["client"],
             train_tokens=row["train_tokens"],
-            test=Comparison.from_row(row["test"]),
-            gate=row["gate"] and Comparison.from_row(row["gate"]),
+            test=PartComparison.from_row(row["test"]),
+            gate=row["gate"] and PartComparison.from_row(row["gate"]),
             tokens_seen=tuple(row["tokens_seen"]),
             training_loss=tuple(_number(loss) for loss in row["training_loss"]),
             diverged=tuple(row["diverged"]),
@@ -212,7 +212,7 @@ def personalize_client(
     start: HeldModel,
     cache: Cache,
     client: int,
-    grid: Sequence[tuple[FineTuning, Step]],
+    grid: Sequence[tuple[FineTuning, SgdStep]],
     split: TemporalSplit,
     words: int,
 ) -> ClientOutcome | SkippedClient:
@@ -232,7 +232,7 @@ def personalize_client(
     ]
     order = np.random.default_rng(client).permutation(parts.train)
     sentences = cache.padded(client, order, words + 1)
-    own = UserCache.of(sentences, start.vocabulary)
+    own = UserCache.from_sentences(sentences, start.vocabulary)
     baselines = [rank(start, text, own, [ALONE])[0] for text in tests]
     if not all((ranked.kind == KNOWN).any() for ranked in baselines):
         return SkippedClient(client=client, reason=NOTHING_KNOWN)
@@ -260,7 +260,7 @@ class _Tuned(NamedTuple):
 
 
 def _tuned(
-    start: HeldModel, sentences: Ids, grid: Sequence[tuple[FineTuning, Step]], tests: Sequence[Any], own: UserCache
+    start: HeldModel, sentences: Ids, grid: Sequence[tuple[FineTuning, SgdStep]], tests: Sequence[Any], own: UserCache
 ) -> list[_Tuned]:
     """Each strategy's model on the texts, in the grid's order.
 
@@ -268,7 +268,7 @@ def _tuned(
     """
     batches = {size: start.batches(sentences, size) for size in {how.batch_size for how, _ in grid}}
     memory = start.memory([batch for of_size in batches.values() for batch in of_size])
-    together: dict[tuple[int, Step], dict[int, list[int]]] = {}  # places in the grid, by training, then by its steps
+    together: dict[tuple[int, SgdStep], dict[int, list[int]]] = {}  # places in the grid, by training, then by its steps
     for at, (how, step) in enumerate(grid):
         stop = steps_of(how, batches[how.batch_size])
         together.setdefault((how.batch_size, step), {}).setdefault(stop, []).append(at)
@@ -294,7 +294,7 @@ def _longest_first(sentences: Ids) -> Ids:
     return sentences[np.argsort(-lengths, kind="stable")]
 
 
-def _compare(baseline: Words, personalised: Sequence[Words | None]) -> Comparison:
+def _compare(baseline: Words, personalised: Sequence[Words | None]) -> PartComparison:
     known = baseline.kind == KNOWN
     right, counts = baseline.rank[known] == 0, counts_of(baseline, np).host()
     nothing = counts._replace(
@@ -305,7 +305,7 @@ def _compare(baseline: Words, personalised: Sequence[Words | None]) -> Compariso
         right_too = np.zeros_like(right) if each is None else each.rank[known] == 0
         pairs = ((right & right_too), (right & ~right_too), (~right & right_too), (~right & ~right_too))
         paired.append(Paired(*(int(which.sum()) for which in pairs)))
-    return Comparison(
+    return PartComparison(
         baseline=counts,
         personalised=tuple(nothing if each is None else counts_of(each, np).host() for each in personalised),
         paired=tuple(paired),

@@ -10,7 +10,7 @@ from tacit.keyboard.correction import Correction
 from tacit.keyboard.touch import Keys, Points
 
 
-class Meant(NamedTuple):
+class IntendedWords(NamedTuple):
     """What is typed between two spaces: one word, or several whose spaces were forgotten."""
 
     words: tuple[str, ...]
@@ -20,11 +20,11 @@ class Meant(NamedTuple):
     looks: tuple[bool, ...]  # (m,) at the strip, after each tap
     slots: tuple[float, ...]  # of the first word
 
-    def then(self, other: "Meant") -> "Meant":
+    def then(self, other: "IntendedWords") -> "IntendedWords":
         """Both, with the space between them forgotten."""
         words, forms, beliefs = self.words + other.words, self.forms + other.forms, self.beliefs + other.beliefs
         points = np.concatenate([self.points, other.points])
-        return Meant(words, forms, beliefs, points, self.looks + other.looks, self.slots)
+        return IntendedWords(words, forms, beliefs, points, self.looks + other.looks, self.slots)
 
     @property
     def text(self) -> str:

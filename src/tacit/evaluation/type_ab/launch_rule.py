@@ -27,7 +27,7 @@ DECIDING = ("picked rate", "accuracy", "words modified ratio", "words a minute")
 ERRORS = 0.05  # of the decision, among models that do not differ
 CAUTIOUS = 1 - ERRORS / len(DECIDING)  # the confidence of each measure's interval
 
-Verdict: TypeAlias = Literal["improved", "neutral", "worse", "unknown"]
+Judgement: TypeAlias = Literal["improved", "neutral", "worse", "unknown"]
 RULE = (
     f"worse: one of {len(DECIDING)} measures is worse; unknown: of one nothing is known; improved: at least one is "
     f"better; else neutral. A measure is better or worse where its whole interval at {CAUTIOUS:.2%} is "
@@ -39,7 +39,7 @@ RULE = (
 class Decision:
     """What the rule says, and by which measures."""
 
-    verdict: Verdict
+    judgement: Judgement
     better: tuple[str, ...]
     worse: tuple[str, ...]
     unknown: tuple[str, ...]  # measures of which nothing is known: B may be worse by them
@@ -61,5 +61,5 @@ def decide(gains: Mapping[str, Estimate]) -> Decision:
     better = tuple(name for name in DECIDING if gains[name].low > 0)
     worse = tuple(name for name in DECIDING if gains[name].high < 0)
     unknown = tuple(name for name in DECIDING if not any(math.isfinite(end) for end in gains[name][1:]))
-    verdict: Verdict = "worse" if worse else "unknown" if unknown else "improved" if better else "neutral"
-    return Decision(verdict=verdict, better=better, worse=worse, unknown=unknown)
+    judgement: Judgement = "worse" if worse else "unknown" if unknown else "improved" if better else "neutral"
+    return Decision(judgement=judgement, better=better, worse=worse, unknown=unknown)

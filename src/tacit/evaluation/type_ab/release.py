@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from scipy import stats
 
-from tacit.evaluation.counts.histograms import Buckets, Cells, Histogram, HistogramQuery, mean_from
+from tacit.evaluation.counts.histograms import Buckets, Histogram, HistogramCells, HistogramQuery, mean_from
 from tacit.evaluation.intervals import NORMAL, Estimate
 from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, DECIDING, gain_of
 from tacit.evaluation.type_ab.measures import MEASURES, Measure, Tally
@@ -35,9 +35,9 @@ def queries_about(a: Sequence[Tally], b: Sequence[Tally]) -> list[HistogramQuery
     return found
 
 
-def histograms_about() -> dict[str, Cells]:
+def histograms_about() -> dict[str, HistogramCells]:
     """The histograms of `queries_about`, in their order."""
-    return {name: Cells(slices=Buckets(), bins=cuts_of(MEASURES[name])) for name in DECIDING}
+    return {name: HistogramCells(slices=Buckets(), bins=cuts_of(MEASURES[name])) for name in DECIDING}
 
 
 def cuts_of(measure: Measure) -> Buckets:

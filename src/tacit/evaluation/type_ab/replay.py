@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, of_type
-from tacit.evaluation.type_ab.intended_words import Meant, with_lapses
+from tacit.evaluation.type_ab.intended_words import IntendedWords, with_lapses
 from tacit.evaluation.type_ab.measures import MEASURES as MEASURES  # also asked for here
 from tacit.evaluation.type_ab.measures import Tally as Tally
 from tacit.evaluation.type_ab.misspelling import misspellings
 from tacit.evaluation.type_ab.typist import Typist, generator, key_of
 from tacit.keyboard.correction import Correction, at_space
-from tacit.keyboard.decoder import Candidate, Context, Decoder, Taps
+from tacit.keyboard.decoder import Context, Decoder, Taps, WordCandidate
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
@@ -117,7 +117,7 @@ class OnBoth:
 class _Standing(NamedTuple):
     """A wrong word that nobody has noticed yet."""
 
-    meant: Meant
+    meant: IntendedWords
     correction: Correction
     strip: frozenset[str]
     modified: bool  # before the space
@@ -188,7 +188,7 @@ class _Hands:
 
     # -- what is meant
 
-    def _meant(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> Meant:
+    def _meant(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> IntendedWords:
         """How a word is typed this time: its spelling, its lapses, its taps."""
         person, belief = self.person, form
         variants = misspellings(form, person.language) if slots[MISSPELLS] < person.misspelling else ()
@@ -197,11 +197,11 @@ class _Hands:
         keys = with_lapses(self.layout.key_ids(belief), random.random(len(belief)), person)
         points = person.touch.taps(keys, random)[:LONGEST]
         looks = tuple((random.random(len(points)) < person.look_while).tolist())
-        return Meant((word,), (form,), (belief,), points, looks, slots)
+        return IntendedWords((word,), (form,), (belief,), points, looks, slots)
 
     def _with_forgotten_spaces(
-        self, meant: Meant, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
-    ) -> Meant:
+        self, meant: IntendedWords, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
+    ) -> IntendedWords:
         """The next words too, as long as the space before them is forgotten and all of it fits."""
         last = meant
         while last.slots[FORGETS_SPACE] < self.person.forgotten_space:
@@ -220,7 +220,7 @@ class _Hands:
     # -- letters, picks, phrases
 
     def _letters(
-        self, meant: Meant, taps: Taps, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]
+        self, meant: IntendedWords, taps: Taps, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]
     ) -> int:
         """Tap after tap, until something that is shown makes the others needless; how many words that writes, or 0."""
         word = meant.words[0]
@@ -236,7 +236,7 @@ class _Hands:
                     return self._pick("completed", word, meant.forms[0], strip)
         return 0
 
-    def _completions(self, taps: Taps) -> tuple[Candidate, ...]:
+    def _completions(self, taps: Taps) -> tuple[WordCandidate, ...]:
         found = self.decoder.completions(taps, self._expected(), self.keyboard.shown)
         if self.search is None or not self.keyboard.ranks:
             return found
@@ -281,7 +281,7 @@ class _Hands:
 
     # -- the space, and repairs
 
-    def _space(self, meant: Meant, taps: Taps, strip: frozenset[str], standing: list[_Standing]) -> None:
+    def _space(self, meant: IntendedWords, taps: Taps, strip: frozenset[str], standing: list[_Standing]) -> None:
         """The word is finished: what stands there then, and what is done about it at once."""
         modified = False
         if meant.slots[CATCHES] < self.person.catch:
@@ -313,7 +313,7 @@ class _Hands:
             modified, text = True, self._repair(meant, wrong.correction, spaces=0)
         self._count(meant.words, meant.forms, text, wrong.strip, modified=modified)
 
-    def _repair(self, meant: Meant, correction: Correction, *, spaces: int) -> str:
+    def _repair(self, meant: IntendedWords, correction: Correction, *, spaces: int) -> str:
         """What stands there after it: picked where it is shown, else typed with care, and right as the typist knows it.
 
         The first key press is a backspace that takes the space away, or a tap on the word; both show the candidates.

@@ -20,7 +20,7 @@ from tacit.statements.run_facts import BUDGET
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class BudgetRequest:
     """What a run is going to take of each client of a population."""
 
     population: Path
@@ -28,7 +28,7 @@ class Asked:
     planned: Cost
 
     @classmethod
-    def of(cls, population: PathLike | None, clients: int, planned: Cost | None) -> "Asked | None":
+    def from_options(cls, population: PathLike | None, clients: int, planned: Cost | None) -> "BudgetRequest | None":
         """None without a population. Raises: InputError where nothing is released, which no budget counts."""
         if population is None:
             return None
@@ -40,13 +40,13 @@ class Asked:
         return cls(population=as_path("population", population), clients=clients, planned=planned)
 
 
-def check_left(asked: Asked | None) -> None:
+def check_left(asked: BudgetRequest | None) -> None:
     """BudgetError where a run's population has not so much left, before anything else is said of the run."""
     if asked is not None:
         PopulationBudget.open(asked.population).check(asked.planned)
 
 
-def entered(asked: Asked | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
+def reserved(asked: BudgetRequest | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
     """A new run folder, entered in the budget of its population first, where it names one.
 
     create: makes the folder, with the metadata that it is given. Raises: BudgetError, RunError before anything is
@@ -55,8 +55,8 @@ def entered(asked: Asked | None, out: Path, metadata: Metadata, create: Callable
     if asked is None:
         return create(metadata)
     budget = PopulationBudget.open(asked.population)
-    with budget.entering(kind=metadata.kind, run=out, clients=asked.clients, planned=asked.planned) as (name, book):
-        state = to_plain(PopulationSpent.of(budget.name, book, settled=False))
+    with budget.reserving(kind=metadata.kind, run=out, clients=asked.clients, planned=asked.planned) as (name, book):
+        state = to_plain(PopulationSpent.from_book(budget.name, book, settled=False))
         used = BudgetUsed(path=str(asked.population.resolve()), entry=name, state=state)
         return create(replace(metadata, budget=used))
 
@@ -71,14 +71,14 @@ def refuse_another(run: Run, population: Path | None) -> None:
         )
 
 
-def confirm(run: Run) -> None:
+def recheck(run: Run) -> None:
     """That the run may release more of its population. Raises: RunError where it is not entered in its budget."""
     used = run.metadata.budget
     if used is not None:
-        PopulationBudget.open(Path(used.path)).confirm(used.entry, run.path)
+        PopulationBudget.open(Path(used.path)).recheck(used.entry, run.path)
 
 
-def settle(run: Run) -> None:
+def commit(run: Run) -> None:
     """Tell the budget what the run took, by its ledger and log, when nothing more can be released from it, and note in
     the run what is gone. Hold the run's lock.
     """
@@ -86,9 +86,9 @@ def settle(run: Run) -> None:
     if used is None:
         return
     budget = PopulationBudget.open(Path(used.path))
-    book = budget.settle(used.entry, spent_by(run), run=run.path, seal=run.seal)
+    book = budget.commit(used.entry, spent_by(run), run=run.path, seal=run.seal)
     if BUDGET not in run.notes:
-        run.note(BUDGET, to_plain(PopulationSpent.of(budget.name, book, settled=True)))
+        run.note(BUDGET, to_plain(PopulationSpent.from_book(budget.name, book, settled=True)))
 
 
 def spent_by(run: Run) -> Cost:

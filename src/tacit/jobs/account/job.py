@@ -60,9 +60,9 @@ def account(
         )
     of_type("strategy", strategy, Strategy)
     of_type("participation", participation, Participation)
-    prices = {"noise_multiplier": noise_multiplier, "zcdp": zcdp, "epsilon": epsilon}
-    given = [value for value in prices.values() if value is not None]
-    for name, value in {**prices, "delta": delta, "clients": clients, "clip_inflation": clip_inflation}.items():
+    costs = {"noise_multiplier": noise_multiplier, "zcdp": zcdp, "epsilon": epsilon}
+    given = [value for value in costs.values() if value is not None]
+    for name, value in {**costs, "delta": delta, "clients": clients, "clip_inflation": clip_inflation}.items():
         of_type(name, value, Real, NoneType)
     if len(given) != 1:
         raise InputError(

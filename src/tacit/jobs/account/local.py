@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.planning.discovery import (
     DiscoveryPlan,
     Findable,
@@ -30,7 +30,7 @@ POPULATIONS_NOTE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShuffleAccount(Readable):
+class ShuffleAccount(JobResult):
     """What was asked, and the bounds on the central epsilon that follow."""
 
     bounds: ShuffleBounds
@@ -67,7 +67,7 @@ class ShuffleAccount(Readable):
 
 
 @dataclass(frozen=True)
-class PopulationsAccount(Readable):
+class PopulationsAccount(JobResult):
     """What populations can hope for, each at each local epsilon."""
 
     rows: tuple[Findable, ...]
@@ -94,7 +94,7 @@ class PopulationsAccount(Readable):
 
 
 @dataclass(frozen=True)
-class UserAccount(Readable):
+class UserAccount(JobResult):
     """One of K words at the whole epsilon beside all K at epsilon / K."""
 
     level: UserLevel

@@ -13,7 +13,7 @@ from tacit.privacy import gaussian
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.records import to_plain
 from tacit.runs.budget import PopulationBudget
-from tacit.runs.budget_book import Taken
+from tacit.runs.budget_book import Reservation
 from tacit.statements.population import PopulationSpent
 
 
@@ -27,7 +27,7 @@ class PopulationAccount:
     path: str
     spent: PopulationSpent | None  # None: no run was entered yet
     allowed: Mapping[str, Any]
-    runs: tuple[Taken, ...]
+    runs: tuple[Reservation, ...]
 
     @property
     def epsilon(self) -> float | None:
@@ -91,7 +91,7 @@ def account_population(population: PathLike) -> PopulationAccount:
     assert book.allowed is not None  # or it could not be opened
     return PopulationAccount(
         path=str(path),
-        spent=PopulationSpent.of(budget.name, book, settled=False) if book.counted else None,
+        spent=PopulationSpent.from_book(budget.name, book, settled=False) if book.counted else None,
         allowed={
             "clients": book.allowed.clients,
             "zcdp": book.allowed.zcdp,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike
-from tacit.jobs.opening import opened
-from tacit.jobs.result import Readable
+from tacit.jobs.open_run import opened
+from tacit.jobs.result import JobResult
 from tacit.privacy.composition import Composition
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.local_guarantee import LocalGuarantee
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunAccount(Readable):
+class RunAccount(JobResult):
     """What a run promises at `delta`: as planned (None where only a price was asked for, or local reports were), as
     realised (None where nothing is released yet), and what was spent after each step (of local reports nothing adds up,
     and there is no such curve).

@@ -36,7 +36,7 @@ from tacit.records import from_plain, to_plain
 from tacit.reports.discover import RESULT
 from tacit.reports.page import FOR_READERS, ReportFiles, to_json
 from tacit.reports.record_files import Records, write_run
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
 from tacit.runs.folder import NOBODY
@@ -139,7 +139,7 @@ def settings_of(run: Run) -> DiscoverySettings:
 def devices_of(run: Run) -> RealDevices:
     """The real devices that the run asks. Raises: InputError where it asks none, or is of another kind."""
     metadata_of(run)
-    return RealDevices.of(tomllib.loads(run.settings), where=f"the settings of '{run.path}'")
+    return RealDevices.from_table(tomllib.loads(run.settings), where=f"the settings of '{run.path}'")
 
 
 def vocabulary_digest(run: Run) -> str:
@@ -212,7 +212,7 @@ class RunJournal:
         content = json.dumps(output, ensure_ascii=False).encode()
         write_whole(self._run.path / "steps" / f"{name}.json", content)
         now = time.perf_counter()
-        step = Step(
+        step = StepEntry(
             step=self._run.steps_done,
             file=f"{name}.json",
             digest=hashlib.sha256(content).hexdigest(),
@@ -240,12 +240,12 @@ def _to_the_end(
     else:
         asking = collector
         journal = RunJournal(run, of_devices=True)
-    budget.confirm(run)
+    budget.recheck(run)
     found = ask_all(
         settings, asking, journal, population=people.clients, known=frozenset(known.words), progress=progress
     )
-    budget.settle(run)
-    result = DiscoveryResult.of(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
+    budget.commit(run)
+    result = DiscoveryResult.from_run(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
     files = _write(run.path, result)
     run.keep_files(*FOR_READERS, WORDS, RESULT)
     run.finish()
@@ -347,7 +347,7 @@ def _begun(
     )
     text = None if people.typed is None else people.typed.sha256
     asked = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
-    taken = budget.Asked.of(population, people.clients, planned_cost(settings, population))
+    taken = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
     return run_start.begin(out, asked, metadata, b"", asked=taken)
 
 

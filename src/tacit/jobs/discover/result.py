@@ -10,7 +10,7 @@ from tacit.data.unknown_words import TypedWords
 from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import DiscoverySettings
 from tacit.jobs.account.run import RunAccount, account_run
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.randomizers import Estimate
 from tacit.records import json_ready, to_plain
 from tacit.reports import summary_lines
@@ -61,7 +61,9 @@ class SimulationFigures:
     words_left_out: Mapping[str, int]
 
     @classmethod
-    def of(cls, settings: DiscoverySettings, found: Sequence[str], typed: TypedWords) -> "SimulationFigures":
+    def from_discovery(
+        cls, settings: DiscoverySettings, found: Sequence[str], typed: TypedWords
+    ) -> "SimulationFigures":
         """Of the words found in a population."""
         totals, words = typed.totals, set(found)
         everything = int(totals.sum()) + typed.beyond_spelling
@@ -84,7 +86,7 @@ class SimulationFigures:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoveryResult(Readable):
+class DiscoveryResult(JobResult):
     """The words in the order found, what they cost, and the run folder that says so.
 
     coverage: the estimated share of contributed unknown words that the found ones cover, at `confidence`; None where
@@ -101,7 +103,7 @@ class DiscoveryResult(Readable):
     report: ReportFiles | None
 
     @classmethod
-    def of(
+    def from_run(
         cls, run: Run, settings: DiscoverySettings, found: Discovery, typed: TypedWords | None, statement: Statement
     ) -> "DiscoveryResult":
         """Of a run all of whose layers are done."""
@@ -127,7 +129,7 @@ class DiscoveryResult(Readable):
             ),
             coverage=counts.coverage if counts else None,
             confidence=counts.confidence if counts else None,
-            simulation=None if typed is None else SimulationFigures.of(settings, found.words, typed),
+            simulation=None if typed is None else SimulationFigures.from_discovery(settings, found.words, typed),
             statement=statement,
             report=None,
         )

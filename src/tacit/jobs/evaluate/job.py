@@ -10,7 +10,7 @@ from tacit.errors import of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.account.run import RunAccount, account_run
 from tacit.jobs.exact_and_released import known_exactly
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, silent
 from tacit.records import json_ready
 from tacit.runs import Run
@@ -18,7 +18,7 @@ from tacit.runs.metadata import EvaluationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+    from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
     from tacit.federation.collector import Collector
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.blocks import Block
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # JAX comes with them
 
 
 @dataclass(frozen=True, kw_only=True)
-class EvaluationResult(Readable):
+class EvaluationResult(JobResult):
     """What was found about each model: exactly, which only a simulation can, and as it was released; never mixed."""
 
     run: Run | None  # None: it was kept nowhere
@@ -75,7 +75,7 @@ def evaluate(
     data: "Cache | PathLike | None" = None,
     *,
     settings: "EvaluationSettings | None" = None,
-    release: "ReleasePrice | None" = None,
+    release: "ReleaseCost | None" = None,
     out: PathLike | None = None,
     population: PathLike | None = None,
     seed: int | None = None,
@@ -94,12 +94,12 @@ def evaluate(
     changes the speed, never the result. progress: gets events in this thread. Raises: InputError before anything is
     written; RunError where `out` is another run or was changed; what the collector does.
     """
-    from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+    from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
     from tacit.jobs.evaluate.run import evaluated
 
     settings = EvaluationSettings() if settings is None else settings
     of_type("settings", settings, EvaluationSettings)
-    of_type("release", release, ReleasePrice, NoneType)
+    of_type("release", release, ReleaseCost, NoneType)
     of_type("models", models, list, tuple)
     found, report = evaluated(
         models,

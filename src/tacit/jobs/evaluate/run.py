@@ -26,7 +26,7 @@ from tacit.evaluation.counts.histograms import (
     worst_share_from,
 )
 from tacit.evaluation.counts.release import exactly
-from tacit.evaluation.device_part import ModelsAsked, Network
+from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
 from tacit.evaluation.fairness import (
     QUANTILES,
     accuracy_query,
@@ -37,11 +37,11 @@ from tacit.evaluation.fairness import (
     spread_of,
 )
 from tacit.evaluation.intervals import as_share, complement
-from tacit.evaluation.settings import EvaluationSettings, ReleasePrice
+from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
-from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
+from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
 from tacit.jobs.count_steps import Lines, model_asked, simulated
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.networks.metrics import Counts
@@ -76,7 +76,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     metadata = EvaluationMetadata
     models: tuple[TrainedModel, ...]
     settings: EvaluationSettings
-    release: ReleasePrice | None
+    release: ReleaseCost | None
     whom: Simulated | Devices
 
     @property
@@ -98,8 +98,8 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     def task(self) -> CountQuestion:
         """What is asked in the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
-        asks = ModelsAsked(
-            models=tuple(Network(each.network, each.parameters) for each in self.models),
+        asks = ModelsQuestion(
+            models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
             sentences=self.settings.sentences,
             words=self.settings.words,
         )
@@ -173,7 +173,7 @@ def evaluated(
     models: Sequence[TrainedModel | PathLike],
     data: Cache | PathLike | None,
     settings: EvaluationSettings,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     *,
     out: Path | None,
     population: PathLike | None,
@@ -183,10 +183,10 @@ def evaluated(
     progress: Progress,
 ) -> tuple[dict[str, Any], ReportFiles | None]:
     """See `tacit.evaluate`: the record of the report, and where it was written."""
-    if out is None and (price is not None or population is not None or collector is not None):
+    if out is None and (cost is not None or population is not None or collector is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = open_evaluation(models, data, settings, price, collector, progress)
+    asked = open_evaluation(models, data, settings, cost, collector, progress)
     if out is None:
         known = Known.from_counts(_count_clients(asked, hardware, progress))
         return asked.record({"kind": "nothing"}, known, None), None
@@ -199,24 +199,24 @@ def evaluated(
 def begun(
     models: Sequence[TrainedModel | PathLike],
     settings: EvaluationSettings,
-    price: ReleasePrice,
+    cost: ReleaseCost,
     out: Path,
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.evaluate`."""
-    return open_folder(open_evaluation(models, None, settings, price, collector, silent), out, None, None)
+    return open_folder(open_evaluation(models, None, settings, cost, collector, silent), out, None, None)
 
 
 def open_evaluation(
     models: Sequence[TrainedModel | PathLike],
     data: Cache | PathLike | None,
     settings: EvaluationSettings,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     collector: Collector | None,
     progress: Progress,
 ) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress)
+    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
@@ -224,7 +224,7 @@ def open_evaluation(
     shared_vocabulary({**digests, **whom.vocabulary})
     if whom.count < 2:
         raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    release = None if price is None else price.asking(whom.members)
+    release = None if cost is None else cost.asking(whom.members)
     asked = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
     if collector is not None:
         check_answered(asked.task)

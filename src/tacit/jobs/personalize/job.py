@@ -17,7 +17,7 @@ from tacit.runs.metadata import PersonalizationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+    from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
     from tacit.federation.collector import Collector
     from tacit.jobs.personalize.record import Found
     from tacit.keyboard.model_folder import TrainedModel
@@ -77,7 +77,7 @@ def personalize(
     out: PathLike,
     *,
     settings: "PersonalizationSettings | None" = None,
-    release: "ReleasePrice | None" = None,
+    release: "ReleaseCost | None" = None,
     population: PathLike | None = None,
     seed: int | None = None,
     collector: "Collector | None" = None,
@@ -94,12 +94,12 @@ def personalize(
     before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
     changed; what the collector does.
     """
-    from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+    from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
     from tacit.jobs.personalize.run import personalized
 
     settings = PersonalizationSettings() if settings is None else settings
     of_type("settings", settings, PersonalizationSettings)
-    of_type("release", release, ReleasePrice, NoneType)
+    of_type("release", release, ReleaseCost, NoneType)
     found, record, report = personalized(
         model,
         data,

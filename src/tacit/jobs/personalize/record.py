@@ -12,7 +12,7 @@ from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.fairness import QUANTILES
 from tacit.evaluation.intervals import UNKNOWN, complement, mean_of, quantile_of, worst_share_of
 from tacit.evaluation.personalize.deltas import Deltas, Summary, summarise
-from tacit.evaluation.personalize.gate import Policy, PolicyOutcome, difference, judged
+from tacit.evaluation.personalize.gate import GatePolicy, PolicyOutcome, difference, judged
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1, changing
 from tacit.reports.personalize import GAIN
@@ -143,7 +143,7 @@ def _histograms(answers: Answers, settings: PersonalizationSettings) -> dict[str
 
 
 def _policies_exact(
-    found: FoundExactly, policies: Sequence[Policy], outcomes: Sequence[PolicyOutcome]
+    found: FoundExactly, policies: Sequence[GatePolicy], outcomes: Sequence[PolicyOutcome]
 ) -> list[dict[str, Any]]:
     first = policies[0] if policies else None
     return [

@@ -19,16 +19,16 @@ from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import HistogramQuery
 from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.counts.release import exactly
-from tacit.evaluation.device_part import Network, StrategiesAsked
+from tacit.evaluation.device_part import NetworkWithParameters, StrategiesQuestion
 from tacit.evaluation.fairness import shared_vocabulary
 from tacit.evaluation.personalize.deltas import Deltas
-from tacit.evaluation.personalize.gate import Policy
+from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
-from tacit.evaluation.settings import PersonalizationSettings, ReleasePrice
+from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
-from tacit.jobs.clients_or_devices import Devices, Simulated, asked_whom, check_answered
+from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
 from tacit.jobs.count_steps import Lines, model_asked, simulated
 from tacit.jobs.personalize.record import Found, FoundExactly, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
@@ -59,7 +59,7 @@ class Personalization(AskedRun[Known, Answers]):
     metadata = PersonalizationMetadata
     model: TrainedModel
     settings: PersonalizationSettings
-    release: ReleasePrice | None
+    release: ReleaseCost | None
     whom: Simulated | Devices
 
     @property
@@ -78,10 +78,10 @@ class Personalization(AskedRun[Known, Answers]):
         places = np.arange(self.whom.count)
         return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
-    def task(self, step: int, policies: tuple[Policy, ...] | None) -> CountQuestion:
+    def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
         """What the group of a step is asked: to design policies (None), or to judge these."""
-        network = Network(self.model.network, self.model.parameters)
-        asks = StrategiesAsked(model=network, settings=self.settings, policies=policies)
+        network = NetworkWithParameters(self.model.network, self.model.parameters)
+        asks = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
             steps=len(self.groups),
@@ -160,7 +160,7 @@ def personalized(
     data: Cache | PathLike | None,
     out: Path,
     settings: PersonalizationSettings,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     *,
     population: PathLike | None,
     seed: int | None,
@@ -170,7 +170,7 @@ def personalized(
 ) -> tuple[Found, dict[str, Any], ReportFiles]:
     """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
     hardware.apply(processor_only=True)
-    asked = open_personalization(model, data, settings, price, collector, progress)
+    asked = open_personalization(model, data, settings, cost, collector, progress)
     found = carry_out(
         asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
     )
@@ -181,19 +181,19 @@ def personalized(
 def begun(
     model: TrainedModel | PathLike,
     settings: PersonalizationSettings,
-    price: ReleasePrice,
+    cost: ReleaseCost,
     out: Path,
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
-    return open_folder(open_personalization(model, None, settings, price, collector, silent), out, None, None)
+    return open_folder(open_personalization(model, None, settings, cost, collector, silent), out, None, None)
 
 
 def open_personalization(
     model: TrainedModel | PathLike,
     data: Cache | PathLike | None,
     settings: PersonalizationSettings,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     collector: Collector | None,
     progress: Progress,
 ) -> Personalization:
@@ -201,7 +201,7 @@ def open_personalization(
     a split without clients, or too few for a gate.
     """
     steps = len(settings.queries.sizes)
-    whom = asked_whom(data, settings.split_name, settings.clients, price, collector, progress, steps=steps)
+    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress, steps=steps)
     loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
     shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **whom.vocabulary})
     for how in settings.strategies:
@@ -212,7 +212,7 @@ def open_personalization(
             f"{whom.count} {whom} were asked for, and {least} are the fewest that say anything; ask more"
             f"{', or import more clients' if collector is None else ' (clients)'}."
         )
-    release = None if price is None else price.asking(whom.members)
+    release = None if cost is None else cost.asking(whom.members)
     asked = Personalization(model=loaded, settings=settings, release=release, whom=whom)
     if collector is not None:
         for step in range(len(asked.groups)):
@@ -285,7 +285,7 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
 
 def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
-    assert isinstance(task.asks, StrategiesAsked)  # of every task here
+    assert isinstance(task.asks, StrategiesQuestion)  # of every task here
     asked, policies = task.asks.settings.queries, task.asks.policies
     if policies is None:
         return [*asked.about_strategies(part, silent), *asked.about_rules(part, silent)]
@@ -297,4 +297,4 @@ def _measured(reports: list[dict[str, Any]]) -> Deltas:
     outcomes = [ClientOutcome.from_row(row) for row in reports if "skipped" not in row]
     if missing := [name for name in METRICS if any(name not in each.test.baseline.sums for each in outcomes)]:
         raise RunError(f"these clients were counted without {missing[0]}, by an earlier version; ask in a new folder.")
-    return Deltas.of(outcomes)
+    return Deltas.from_outcomes(outcomes)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import InputError, of_type
-from tacit.jobs.plan.job import Shown, columns_of
+from tacit.jobs.plan.job import DrawnResult, columns_of
 from tacit.planning import Clients, mechanism_named
-from tacit.planning.affordable import HALF, OF_PUBLIC, Affordable, Training, affordable
+from tacit.planning.affordable import HALF, OF_PUBLIC, Affordable, PlannedTraining, affordable
 from tacit.planning.noise_forecast import GOOD
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Progress, counted, silent
@@ -21,10 +21,10 @@ MOST_REPORTS = 10_000  # a round; arXiv:2305.18465 ran 6,500
 
 
 @dataclass(frozen=True, kw_only=True)
-class EpsilonResult(Shown):
+class EpsilonResult(DrawnResult):
     """What each population affords."""
 
-    training: Training
+    training: PlannedTraining
     mechanism: str
     answers: tuple[Affordable, ...]
 
@@ -32,7 +32,7 @@ class EpsilonResult(Shown):
         """The answers as plain values for JSON."""
         rows = []
         for each in self.answers:
-            participation = each.outlook.guarantee.participation
+            participation = each.noise_forecast.guarantee.participation
             rows.append(
                 {
                     "population": each.clients.devices,
@@ -93,7 +93,7 @@ class EpsilonResult(Shown):
             Line(
                 label=f"{each.clients.devices:,} clients",
                 x=epsilons,
-                y=[each.at(epsilon).kept for epsilon in epsilons],
+                y=[each.at_epsilon(epsilon).share_kept for epsilon in epsilons],
                 hue=number % HUES,
                 stroke=number // HUES % 4,
                 dots=False,
@@ -121,7 +121,7 @@ class EpsilonResult(Shown):
 def plan_epsilon(
     populations: Sequence[int],
     *,
-    training: Training = Training(),  # noqa: B008  (frozen)
+    training: PlannedTraining = PlannedTraining(),  # noqa: B008  (frozen)
     mechanism: str = "blt",
     availability: float = 1.0,
     most_reports: int = MOST_REPORTS,
@@ -134,7 +134,7 @@ def plan_epsilon(
     the best up to that. delta: left out, that of each population. Raises: InputError.
     """
     of_type("populations", populations, list, tuple)
-    of_type("training", training, Training)
+    of_type("training", training, PlannedTraining)
     if not populations:
         raise InputError("no population is given; give one at least, as 3000.")
     if delta is not None and not 0 < delta < 1:

@@ -16,8 +16,16 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError, of_type
 from tacit.files import as_path
-from tacit.jobs.result import Readable
-from tacit.planning import Goal, ParticipationCost, Plan, Scenario, mechanism_named, report_goal_for, rounds_for
+from tacit.jobs.result import JobResult
+from tacit.planning import (
+    AccountedPlan,
+    Goal,
+    ParticipationCost,
+    Scenario,
+    mechanism_named,
+    report_goal_for,
+    rounds_for,
+)
 from tacit.planning.steps import PlanStep, PlanSteps, seven_steps
 from tacit.planning.targets import Reached
 from tacit.privacy.delta import default_delta
@@ -37,7 +45,7 @@ CURVE = 17  # points of a figure's curve
 NO_COST = ParticipationCost()
 
 
-class Shown(Readable):
+class DrawnResult(JobResult):
     """A result that shows itself in a notebook, and draws its numbers."""
 
     @abstractmethod
@@ -55,7 +63,7 @@ class Shown(Readable):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlanResult(Shown):
+class PlanResult(DrawnResult):
     """The plan for a goal, and the seven steps that lead to it; `production` is the simulation that it counts on."""
 
     scenario: Scenario
@@ -65,7 +73,7 @@ class PlanResult(Shown):
     production: "Production | None" = None
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AccountedPlan:
         """Mechanism, report goal, guarantee."""
         return self.reached.plan
 
@@ -142,11 +150,11 @@ def check_same_size(scenario: Scenario, settings: "SimulationSettings") -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForwardsResult(Shown):
+class ForwardsResult(DrawnResult):
     """One configuration with several mechanisms, all at the same utility."""
 
     scenario: Scenario
-    plans: tuple[Plan, ...]
+    plans: tuple[AccountedPlan, ...]
     cost: ParticipationCost
     delta: float
 
@@ -200,7 +208,7 @@ def forwards(
 
 
 @dataclass(frozen=True, kw_only=True)
-class TargetResult(Shown):
+class TargetResult(DrawnResult):
     """For each mechanism the least report goal that reaches a target, or the noise that it takes."""
 
     scenario: Scenario
@@ -256,21 +264,21 @@ def backwards(
     asked_epsilon: the target as it was asked for, to be told again.
     """
     answers = tuple(
-        report_goal_for(scenario, each, goal.zcdp, most=goal.most, progress=progress)
+        report_goal_for(scenario, each, goal.zcdp, most=goal.max_goal, progress=progress)
         for each in chosen(mechanisms or SEARCHED)
     )
     return TargetResult(scenario=scenario, goal=goal, answers=answers, cost=cost, asked_epsilon=asked_epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
-class RoundsResult(Shown):
+class RoundsResult(DrawnResult):
     """For each mechanism how many rounds a budget affords; None where not even one."""
 
     scenario: Scenario
     report_goal: int
     zcdp: float
     delta: float
-    answers: Mapping[str, Plan | None]
+    answers: Mapping[str, AccountedPlan | None]
 
     def to_record(self) -> dict[str, Any]:
         """The answers as plain values for JSON."""

@@ -10,22 +10,22 @@ from tacit.data import Cache
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
 from tacit.jobs.opened_cache import open_cache
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.privacy.rounding import rounded_up
 from tacit.statements.statement import PROTECTIVE_EPSILON
 
 if TYPE_CHECKING:  # JAX comes with them
-    from tacit.planning.new_recipe import Proposal
+    from tacit.planning.new_recipe import RecipeProposal
     from tacit.recipe import Recipe
     from tacit.recipe.model_section import ModelSection
     from tacit.reports.blocks import Block
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewRecipe(Readable):
+class NewRecipe(JobResult):
     """A recipe that was made for a cache, and what is expected of it."""
 
-    proposal: "Proposal"
+    proposal: "RecipeProposal"
     path: Path | None  # where it was written
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class NewRecipe(Readable):
             "prospect": made.prospect,
             "expected_loss": made.loss,
             "learnt": shape.learnt,
-            "kept": shape.kept,
+            "kept": shape.share_kept,
             "noise_in_a_weight": shape.noise,
             **({"gain_low": made.gains[0], "gain_high": made.gains[1]} if made.learning.start else {}),
         }
@@ -156,7 +156,7 @@ def write_recipe(path: Path, text: str) -> None:
     write_whole(path, text.encode())
 
 
-def _expected(made: "Proposal") -> str:
+def _expected(made: "RecipeProposal") -> str:
     if made.learning.start:
         low, high = made.gains
         return (
@@ -166,7 +166,7 @@ def _expected(made: "Proposal") -> str:
     return f"{made.prospect}, about {made.loss:.0%} is lost of what these clients would teach without privacy"
 
 
-def _refusal(made: "Proposal", cache: Path) -> str:
+def _refusal(made: "RecipeProposal", cache: Path) -> str:
     """Why it cannot work, and what would."""
     if made.learning.start:
         why = (

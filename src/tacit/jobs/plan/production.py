@@ -12,9 +12,9 @@ from typing import Any, Literal
 from tacit.errors import InputError, ParticipationError, of_type
 from tacit.files import PathLike, as_path, check_folder, write_whole
 from tacit.jobs.plan import production_files as files
-from tacit.jobs.plan.job import Shown, chosen
+from tacit.jobs.plan.job import DrawnResult, chosen
 from tacit.jobs.plan.simulate import write_simulation
-from tacit.planning import Plan, Scenario
+from tacit.planning import AccountedPlan, Scenario
 from tacit.planning.production import Production, production_plan
 from tacit.planning.simulated_runs import DeviceSimulator
 from tacit.planning.steps import PlanStep, PlanSteps, ProductionNotes
@@ -31,7 +31,7 @@ from tacit.reports.figure import Figure
 from tacit.reports.page import to_json
 from tacit.reports.plan import goals_figure, step_blocks
 from tacit.statements.statement import Statement
-from tacit.training.keepers import with_noise_of
+from tacit.training.decryptors import with_noise_of
 
 AUTO = ("tree-variance-reduced", "blt")  # those of the papers' production runs
 SHOWN = (*AUTO, "lambda-cgd", "banded-toeplitz")  # beside the chosen one, with their memory
@@ -72,7 +72,7 @@ class ProductionSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProductionResult(Shown):
+class ProductionResult(DrawnResult):
     """The plan of a production run, its recipe and its planned statement; `out` is the folder that has them."""
 
     goal: Goal
@@ -83,7 +83,7 @@ class ProductionResult(Shown):
     out: Path
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AccountedPlan:
         """Mechanism, report goal, guarantee."""
         return self.production.plan
 
@@ -93,7 +93,7 @@ class ProductionResult(Shown):
         return {
             "schema": "tacit.plan.production",
             "version": 1,
-            "target": {"zcdp": goal.zcdp, "delta": goal.delta, "report_goal_max": goal.most},
+            "target": {"zcdp": goal.zcdp, "delta": goal.delta, "report_goal_max": goal.max_goal},
             "plan": production.plan.to_record(goal.delta),
             "at_utility": production.reached.at_utility,
             "times_the_noise": production.reached.noisier,
@@ -158,7 +158,7 @@ def plan_production(
     files.vocabulary_of(base.data.cache)  # refuses what is no cache before the work
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
-    encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.keepers) or 0)
+    encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.decryptors) or 0)
     scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
     if base.aggregation is not None:
         scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises)
@@ -227,14 +227,14 @@ def _encoding(base: Recipe) -> Encoding | None:
 
     What it does to a clip norm does not depend on the report goal.
     """
-    from tacit.data import Manifest
+    from tacit.data import CacheManifest
     from tacit.jobs.import_data import DEFAULT_SIZE
     from tacit.networks.language_model import parameter_count
 
     if base.aggregation is None:
         return None
     cache = base.data.cache
-    words = Manifest.load(cache).vocabulary.size if cache.exists() else DEFAULT_SIZE
+    words = CacheManifest.load(cache).vocabulary.size if cache.exists() else DEFAULT_SIZE
     asked = base.aggregation
     parameters = parameter_count(base.model.settings(words))
     return Encoding.within(
@@ -243,7 +243,7 @@ def _encoding(base: Recipe) -> Encoding | None:
 
 
 def _for_report_goal(encoding: Encoding, base: Recipe, production: Production, noises: int) -> Encoding:
-    """The same for sums of the planned number of reports, and for the noise of keepers where they add it."""
+    """The same for sums of the planned number of reports, and for the noise of decryptors where they add it."""
     encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
     if noises == 1:
         return encoding
@@ -256,7 +256,7 @@ def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, pro
         settings.simulation,
         {
             ("population", "devices"): scenario.clients.devices,
-            ("rules", "report_goal"): scenario.clients.devices if goal.most is None else goal.most,
+            ("rules", "report_goal"): scenario.clients.devices if goal.max_goal is None else goal.max_goal,
             ("rules", "timer_hours"): settings.timer_hours or 24.0,
             ("rounds",): scenario.rounds,
             ("seed",): settings.seed,
@@ -283,8 +283,8 @@ def _planned(scenario: Scenario, goal: Goal, settings: ProductionSettings, simul
         )
     except ParticipationError as error:
         raise simulator.too_slow(timer, None) from error
-    if timer is not None and production.fed is not None:
-        raise simulator.too_slow(timer, production.fed)
+    if timer is not None and production.largest_feasible is not None:
+        raise simulator.too_slow(timer, production.largest_feasible)
     return production
 
 

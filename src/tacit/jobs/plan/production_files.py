@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.data import Manifest
+from tacit.data import CacheManifest
 from tacit.design.catalogue import mechanism_named
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
 from tacit.planning.production import Production
-from tacit.planning.scenario import Plan
+from tacit.planning.scenario import AccountedPlan
 from tacit.planning.tuning import Tuned
 from tacit.population.devices import RoundRules
 from tacit.privacy.encoding import Encoding
@@ -97,13 +97,13 @@ def production_recipe(base: Recipe, production: Production, delta: float, rules:
     return Recipe.from_toml(recipe.to_toml(), where="the production recipe")
 
 
-def _mechanism(plan: Plan) -> ChosenMechanism:
+def _mechanism(plan: AccountedPlan) -> ChosenMechanism:
     """The plan's mechanism with the numbers that it was designed to have."""
     mechanism = mechanism_named(plan.mechanism.name)
     if mechanism.matrix is not None:
         raise InputError(f"a recipe cannot hold a {plan.strategy.kind} strategy in numbers; choose another mechanism.")
     parameters = mechanism.parameters()
-    if parameters.is_wish:
+    if parameters.needs_design:
         parameters = parameters.settled(plan.strategy)
     return ChosenMechanism(mechanism=mechanism, parameters=parameters)
 
@@ -124,10 +124,10 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
         f"designed for {participation.rounds} rounds, separation {participation.min_separation}, "
         f"{participation.max_participations} visits"
     )
-    price = f"zCDP {guarantee.zcdp:.6g}, epsilon {guarantee.epsilon(delta):.6g}"
+    cost = f"zCDP {guarantee.zcdp:.6g}, epsilon {guarantee.epsilon(delta):.6g}"
     if noisier == 1:
         chosen = "the least that reaches the target"
-    elif production.fed is None:
+    elif production.largest_feasible is None:
         chosen = "the most that the system takes"
     else:
         chosen = "of those that end in time, the one with the least noise for the target"
@@ -142,7 +142,7 @@ def reasons_for(production: Production, origin: Origin, encoding: Encoding | Non
         "privacy.mechanism.theta": design,
         "privacy.mechanism.omega": design,
         "privacy.mechanism.coefficients": design,
-        "privacy.noise_multiplier": f"{noise}; {price} as planned{coded}",
+        "privacy.noise_multiplier": f"{noise}; {cost} as planned{coded}",
         "privacy.delta": "as given",
         "privacy.clip_norm": "fixed; scale it with the server's learning rate"
         if origin.recipe is None
@@ -182,7 +182,7 @@ def statement_of_plan(
         looked_at=(
             f"the text of up to {recipe.evaluation.clients:,} validation devices every {recipe.evaluation.every:,} "
             f"rounds and of up to {recipe.evaluation.test_clients:,} test devices at the end, without noise",
-            tuning if tuned is None else f"{tuning}: {tuned.price}",
+            tuning if tuned is None else f"{tuning}: {tuned.cost}",
         ),
         public_data=PUBLIC_DATA[kind] + first,
         verify_command=f"tacit verify {shlex.quote(str(path))}",
@@ -192,7 +192,7 @@ def statement_of_plan(
             if encoding is None
             else f"secure aggregation, scale {encoding.scale:.6g} before rounding, {encoding.dimension:,} coordinates"
         ),
-        keepers=0 if recipe.aggregation is None else recipe.aggregation.keepers or 0,
+        decryptors=0 if recipe.aggregation is None else recipe.aggregation.decryptors or 0,
     )
     simulation = (
         f"{production.scenario.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, "
@@ -205,5 +205,5 @@ def vocabulary_of(cache: Path) -> tuple[str, str]:
     """(kind, description) of a cache's vocabulary; that of clients' text, the worst, where the cache is not there."""
     if not cache.exists():
         return "private", f"not known yet, because there is no cache '{cache}'; the worst is assumed"
-    known = Manifest.load(cache).vocabulary
+    known = CacheManifest.load(cache).vocabulary
     return known.kind, known.description

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.files import as_path, check_folder, write_whole
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 
 if TYPE_CHECKING:  # numba would come with them
@@ -20,7 +20,7 @@ SCHEMA, VERSION = "tacit.simulation", 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationResult(Readable):
+class SimulationResult(JobResult):
     """A simulated run, and the files of it that were written into `out`."""
 
     simulation: "Simulation"

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tacit.jobs.plan.job import Shown, check_same_size, columns_of
-from tacit.planning import Plan, Scenario, mechanism_named
+from tacit.jobs.plan.job import DrawnResult, check_same_size, columns_of
+from tacit.planning import AccountedPlan, Scenario, mechanism_named
 from tacit.planning.targets import timers
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon
@@ -19,17 +19,17 @@ if TYPE_CHECKING:  # numba would come with them
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimersResult(Shown):
+class TimersResult(DrawnResult):
     """What each timer of whole days buys: by an estimate (`estimated`), or in a simulated population (`simulated`)."""
 
     scenario: Scenario
     delta: float
     zcdp: float | None  # the target, where there is one
-    estimated: tuple[tuple[float, Plan], ...] = ()
+    estimated: tuple[tuple[float, AccountedPlan], ...] = ()
     simulated: "tuple[TimerOutcome, ...]" = ()
 
     @property
-    def timers(self) -> tuple[tuple[float, Plan], ...]:
+    def timers(self) -> tuple[tuple[float, AccountedPlan], ...]:
         """Hours, and the plan behind that timer."""
         return self.estimated or tuple((each.hours, each.plan) for each in self.simulated)
 

@@ -9,7 +9,7 @@ from tacit.errors import InputError, TacitError
 from tacit.evaluation.comparison_models import MODEL, START, TRIGRAM
 from tacit.networks.metrics import SHOWN
 from tacit.records import to_plain
-from tacit.reports.summary import CONTENDERS, SUGGESTIONS
+from tacit.reports.summary import COMPARISON_MODELS, SUGGESTIONS
 from tacit.runs import Run
 from tacit.runs.metadata import PretrainingMetadata
 from tacit.statements.accounts import trained
@@ -41,7 +41,7 @@ def note_baselines(
     words: of the network.
     """
     from tacit.evaluation.accuracy import evaluate
-    from tacit.evaluation.baselines import contenders_of
+    from tacit.evaluation.baselines import comparison_models_of
 
     trigram, of = _trigram(run, network.vocabulary)
     found: dict[str, Any] = {"trigram": of, "counted": trigram is not None}
@@ -49,8 +49,8 @@ def note_baselines(
         others = {} if trigram is None else {TRIGRAM: trigram.evaluate(clients)}
         if split == "test":
             others |= {MODEL: model, START: evaluate(network, start, clients, cores=cores)}
-        found[split] = to_plain(contenders_of(clients, others, first_words=words.ranked))
-    run.note(CONTENDERS, found)
+        found[split] = to_plain(comparison_models_of(clients, others, first_words=words.ranked))
+    run.note(COMPARISON_MODELS, found)
 
 
 def note_suggestions(run: Run) -> None:

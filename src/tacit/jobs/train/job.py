@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.compute import Hardware
 from tacit.errors import RecipeError, RunError, of_type
 from tacit.files import as_path
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.progress import Progress, Warned, silent
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.history import History, history_of
@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # what these need is loaded when something is trained
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainingResult(Readable):
+class TrainingResult(JobResult):
     """A training run, finished or as far as was asked, read from its folder."""
 
     run: Run
@@ -111,9 +111,9 @@ class TrainingResult(Readable):
     def _repr_html_(self) -> str:
         """What a notebook shows: labels first, then what was learned at what price, and its curve."""
         from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Tiles
+        from tacit.reports.judgement import opening
         from tacit.reports.page import to_html_fragment
         from tacit.reports.train import figures, labels, tiles
-        from tacit.reports.verdict import opening
 
         summary = self.summary()
         blocks: list[Block] = [Heading(summary.name), Labels(labels(summary))]
@@ -139,7 +139,7 @@ def train(
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
     anyway: bool = False,
-    stop_if_drowned: bool = False,
+    stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
@@ -149,7 +149,7 @@ def train(
     first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
     speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
     a run remembers by name. until: stop after so many rounds. anyway: train a recipe that
-    the noise is estimated to leave nothing of, too. stop_if_drowned: stop after a round whose model does worse than
+    the noise is estimated to leave nothing of, too. stop_if_diverged: stop after a round whose model does worse than
     one that knows nothing. progress: gets events in this thread; an exception
     that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
     ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
@@ -164,7 +164,7 @@ def train(
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
     run = begin(asked, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
-    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_drowned, progress)
+    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress)
 
 
 def resume_training(
@@ -177,7 +177,7 @@ def resume_training(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
-    stop_if_drowned: bool = False,
+    stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Go on with a training run; a finished one has its report written again.
@@ -193,7 +193,7 @@ def resume_training(
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
     if found.finished:
         progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
-    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_drowned, progress)
+    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_diverged, progress)
 
 
 def _to_the_end(
@@ -202,7 +202,7 @@ def _to_the_end(
     cluster: str | None,
     hooks: "Hooks",
     until: int | None,
-    stop_if_drowned: bool,
+    stop_if_diverged: bool,
     progress: Progress,
 ) -> TrainingResult:
     from tacit.jobs.train.run import carry_on
@@ -215,7 +215,7 @@ def _to_the_end(
         hooks=hooks,
         cluster=cluster,
         until=until,
-        stop_if_drowned=stop_if_drowned,
+        stop_if_diverged=stop_if_diverged,
         progress=progress,
     )
     report = None

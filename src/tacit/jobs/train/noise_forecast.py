@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from tacit.design.workload import PREFIX
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.jobs.plan.job import Shown
+from tacit.jobs.plan.job import DrawnResult
 from tacit.planning import Clients, mechanism_named
-from tacit.planning.affordable import Training, affordable
-from tacit.planning.noise_forecast import ALIKE, FACTOR, FARTHEST, UNLIKE, Outlook, ratio_for, share_kept
+from tacit.planning.affordable import PlannedTraining, affordable
+from tacit.planning.noise_forecast import ALIKE, FACTOR, FARTHEST, UNLIKE, NoiseForecast, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
@@ -31,13 +31,13 @@ CURVE = 60  # points of a figure's curve
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutlookResult(Shown):
+class NoiseForecastResult(DrawnResult):
     """The noise of a recipe against its signal, for so many training clients; `public`: it begins from public text.
 
     outlook: None where it cannot be told, and `unknown` says why.
     """
 
-    outlook: Outlook | None
+    noise_forecast: NoiseForecast | None
     clients: int
     delta: float
     public: bool
@@ -45,30 +45,31 @@ class OutlookResult(Shown):
     unknown: str = ""
 
     @property
-    def verdict(self) -> str:
+    def judgement(self) -> str:
         """What comes of it: "works", "costly", "cannot work", or "unknown"."""
-        return "unknown" if self.outlook is None else self.outlook.verdict
+        return "unknown" if self.noise_forecast is None else self.noise_forecast.judgement
 
     @property
     def sentence(self) -> str:
         """What the noise does, in one sentence."""
-        found = self.outlook
+        found = self.noise_forecast
         if found is None:
             return f"what the noise will do to the model cannot be told: {self.unknown}"
         if not found.noise:
             return "no noise is added, so none costs accuracy"
         low, high = found.interval
-        noise = f"the noise of {found.noises} keepers" if found.noises > 1 else "the noise"
+        noise = f"the noise of {found.noises} decryptors" if found.noises > 1 else "the noise"
         return (
-            f"{noise} is {found.ratio:.2g} of the signal: about {found.kept:.0%} of the accuracy without noise will "
+            f"{noise} is {found.ratio:.2g} of the signal: about {found.share_kept:.0%} of the accuracy without noise "
+            f"will "
             f"be kept ({low:.0%} to {high:.0%} in measured runs)" + self._beside_public(found)
         )
 
-    def _beside_public(self, found: Outlook) -> str:
+    def _beside_public(self, found: NoiseForecast) -> str:
         """What the model that it begins from has already."""
         if not self.public:
             return ""
-        if found.kept * (1 + FARTHEST) < 1:
+        if found.share_kept * (1 + FARTHEST) < 1:
             return "; the public model that it begins from is better: take that as it is"
         return (
             f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, once {FARTHEST:.0%}, so "
@@ -78,12 +79,12 @@ class OutlookResult(Shown):
     @property
     def ways(self) -> tuple[str, ...]:
         """What would work: each by itself, all else as it is. Empty where the recipe works."""
-        found = self.outlook
-        if found is None or found.verdict == "works":
+        found = self.noise_forecast
+        if found is None or found.judgement == "works":
             return ()
         times = found.times_too_much
         if self.stands_in:
-            return (f"{times:.2g} times less noise: a larger privacy.stands_in_for, or a larger epsilon there",)
+            return (f"{times:.2g} times less noise: a larger privacy.extrapolate_to, or a larger epsilon there",)
         working = rounded_up(epsilon(found.working_zcdp, self.delta))
         ways = [
             *self._more_reports(found),
@@ -93,7 +94,7 @@ class OutlookResult(Shown):
         ]
         if times <= math.sqrt(found.noises):
             ways.append(
-                f"a server that adds the noise in place of {found.noises} keepers, and is trusted with the sums"
+                f"a server that adds the noise in place of {found.noises} decryptors, and is trusted with the sums"
             )
         if times < SMALLER:
             ways.append(f"a network of {found.working_parameters:,} parameters in place of {found.parameters:,}")
@@ -104,29 +105,33 @@ class OutlookResult(Shown):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What nobody may overlook of the price itself: a delta that allows to publish a client's data outright."""
-        promised = self.outlook is not None and self.outlook.noise and not self.stands_in
+        promised = self.noise_forecast is not None and self.noise_forecast.noise and not self.stands_in
         warning = publishing_warning(self.delta, self.clients) if promised else None
         return () if warning is None else (f"{DELTA_TOO_LARGE}: {warning}",)
 
-    def _more_reports(self, found: Outlook) -> list[str]:
+    def _more_reports(self, found: NoiseForecast) -> list[str]:
         """The report goal of least noise among these clients, where it does more than a little."""
         served = found.guarantee.participation
-        training = Training(rounds=served.rounds, parameters=found.parameters, step=found.step, server=found.server)
+        training = PlannedTraining(
+            rounds=served.rounds, parameters=found.parameters, step=found.step, server=found.server
+        )
         best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
-        then = replace(best.at(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises)
+        then = replace(
+            best.at_epsilon(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises
+        )
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
             return []
         apart = then.guarantee.participation.min_separation
         goal = f"a report goal of {best.report_goal:,} at a separation of {apart}"
         enough = f"{then.good:.0%} from epsilon {rounded_up(epsilon(then.working_zcdp, self.delta), 3)} on"
-        if then.verdict == "cannot work":
+        if then.judgement == "cannot work":
             return [f"{goal}, which keeps {enough}"]
-        also = "" if then.verdict == "works" else f" (and {enough})"
-        return [f"{goal}, which at this epsilon keeps about {then.kept:.0%}{also}"]
+        also = "" if then.judgement == "works" else f" (and {enough})"
+        return [f"{goal}, which at this epsilon keeps about {then.share_kept:.0%}{also}"]
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        found = self.outlook
+        found = self.noise_forecast
         numbers: dict[str, Any] = (
             {}
             if found is None
@@ -134,7 +139,7 @@ class OutlookResult(Shown):
                 "noise": found.noise,
                 "step": found.step,
                 "ratio": found.ratio,
-                "kept": found.kept,
+                "kept": found.share_kept,
                 "kept_low": found.interval[0],
                 "kept_high": found.interval[1],
                 "times_too_much": found.times_too_much,
@@ -145,9 +150,9 @@ class OutlookResult(Shown):
             }
         )
         return {
-            "schema": "tacit.outlook",
+            "schema": "tacit.noise_forecast",
             "version": 1,
-            "verdict": self.verdict,
+            "judgement": self.judgement,
             "sentence": self.sentence,
             "ways": list(self.ways),
             "clients": self.clients,
@@ -157,14 +162,14 @@ class OutlookResult(Shown):
 
     def blocks(self) -> list[Block]:
         """The sentence, and the ways out."""
-        blocks: list[Block] = [Paragraph(f"{self.verdict.upper()}: {self.sentence}.")]
+        blocks: list[Block] = [Paragraph(f"{self.judgement.upper()}: {self.sentence}.")]
         blocks += [Paragraph(f"way out: {way}") for way in self.ways]
         blocks += [Paragraph(warning) for warning in self.warnings]
-        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/outlook.md.", soft=True)]
+        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/noise_forecast.md.", soft=True)]
 
     def figure(self) -> Figure:
         """The measured curve, and this recipe on it. InputError where nothing can be told."""
-        found = self.outlook
+        found = self.noise_forecast
         if found is None:
             raise InputError(f"there is nothing to draw: {self.unknown}.")
         ratios = [ratio_for(0.999) * (20 / ratio_for(0.999)) ** (at / CURVE) for at in range(CURVE + 1)]
@@ -174,14 +179,14 @@ class OutlookResult(Shown):
             Line(label="measured runs", x=ratios, y=[share_kept(each) for each in ratios], dots=False, hue=BLUE),
             Line(x=ratios, y=[share_kept(each * FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
             Line(x=ratios, y=[share_kept(each / FACTOR) for each in ratios], dots=False, hue=BLUE, faint=True),
-            ErrorBars(x=(at,), y=(found.kept,), low=(low,), high=(high,), hue=ORANGE),
-            Points(label="this recipe", x=(at,), y=(found.kept,), size=8, hue=ORANGE),
+            ErrorBars(x=(at,), y=(found.share_kept,), low=(low,), high=(high,), hue=ORANGE),
+            Points(label="this recipe", x=(at,), y=(found.share_kept,), size=8, hue=ORANGE),
         )
         return Figure(
-            name="outlook",
+            name="noise_forecast",
             title="What the noise leaves",
             alt=f"The share of accuracy that is kept falls with the ratio of noise to signal; this recipe is at "
-            f"{found.ratio:.3g}, where {found.kept:.0%} is kept.",
+            f"{found.ratio:.3g}, where {found.share_kept:.0%} is kept.",
             panels=(
                 Panel(
                     marks=marks,
@@ -193,9 +198,9 @@ class OutlookResult(Shown):
         )
 
 
-def outlook(
+def noise_forecast(
     recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None
-) -> OutlookResult:
+) -> NoiseForecastResult:
     """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
 
     data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
@@ -214,10 +219,10 @@ def outlook(
     network = asked.model.settings(cache.manifest.vocabulary.size)
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
-    return foreseen(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
+    return forecast_for_record(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
 
 
-def foreseen(
+def forecast_for_record(
     recipe: "Recipe",
     plan: "RoundPlan",
     network: "LanguageModel",
@@ -225,7 +230,7 @@ def foreseen(
     clients: int,
     public: bool,
     hooks: "Hooks | None" = None,
-) -> OutlookResult:
+) -> NoiseForecastResult:
     """Of the rounds that a recipe plans with a network.
 
     hooks: the parts of its own that a run has, of which nothing was measured.
@@ -241,36 +246,36 @@ def foreseen(
             unknown = f"server.method='{plan.server.method}' divides by what it saw"
         elif not isinstance(network, HasNoiseCurve):
             unknown = f"the network '{recipe.model.kind}' was never measured"
-    known = Outlook(
+    known = NoiseForecast(
         guarantee=plan.updates,
         report_goal=plan.report_goal,
         learning_rate=plan.server.learning_rate,
         server=server or PREFIX,
         parameters=parameter_count(network),
         public=public,
-        noises=max(1, plan.keepers),
+        noises=max(1, plan.decryptors),
     )
-    return OutlookResult(
-        outlook=None if unknown else known,
+    return NoiseForecastResult(
+        noise_forecast=None if unknown else known,
         clients=clients,
         delta=delta,
         public=public,
-        stands_in=recipe.privacy.stands_in_for is not None,
+        stands_in=recipe.privacy.extrapolate_to is not None,
         unknown=unknown,
     )
 
 
-def tell(found: OutlookResult, progress: Progress, *, anyway: bool) -> None:
+def tell(found: NoiseForecastResult, progress: Progress, *, anyway: bool) -> None:
     """Say it: a note where the recipe works, a warning where noise costs; InputError where it cannot work, unless
     `anyway`. And what is to be known of its price before it is paid.
     """
     for warning in found.warnings:
         progress(Warned("delta", warning))
-    if found.verdict in ("works", "unknown"):
-        if found.outlook is None or found.outlook.noise:
+    if found.judgement in ("works", "unknown"):
+        if found.noise_forecast is None or found.noise_forecast.noise:
             progress(Noted(CODE, found.sentence))
         return
     said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
-    if found.verdict == "cannot work" and not anyway:
+    if found.judgement == "cannot work" and not anyway:
         raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
     progress(Warned(CODE, said))

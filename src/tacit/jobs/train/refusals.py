@@ -41,12 +41,12 @@ def check_splits(cache: Cache, clients: int) -> None:
             )
 
 
-def check_keepers(plan: RoundPlan, hooks: Hooks) -> None:
+def check_decryptors(plan: RoundPlan, hooks: Hooks) -> None:
     """Refuse noise that would be added to sums which somebody else makes, and has seen."""
-    if plan.keepers and hooks.collector is not None:
+    if plan.decryptors and hooks.collector is not None:
         raise InputError(
-            f"aggregation.keepers={plan.keepers} are simulated and add noise to the sums of a simulation, and "
-            "collector= brings sums that are opened already; drop aggregation.keepers (the server adds the noise "
+            f"aggregation.decryptors={plan.decryptors} are simulated and add noise to the sums of a simulation, and "
+            "collector= brings sums that are opened already; drop aggregation.decryptors (the server adds the noise "
             "then), or the collector."
         )
 

@@ -9,7 +9,7 @@ from tacit.compute.cores import Cores
 from tacit.compute.profile import phase
 from tacit.data import Cache
 from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
-from tacit.jobs.account.budget import settle
+from tacit.jobs.account.budget import commit
 from tacit.jobs.train.baselines import note_baselines, note_suggestions
 from tacit.jobs.train.learner import network_of
 from tacit.keyboard.model_folder import write_model
@@ -60,6 +60,6 @@ def release(run: Run, held_out: HeldOutClients, model: Array, progress: Progress
         write_model(run.path / "model", network, learner.unravel(model), words.encode())
         run.keep_files("model")
         note_suggestions(run)
-    settle(run)
+    commit(run)
     run.finish()
     run.tidy()

@@ -11,14 +11,14 @@ from pathlib import Path
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
-from tacit.jobs.account.budget import Asked, check_left, confirm, entered
+from tacit.jobs.account.budget import BudgetRequest, check_left, recheck, reserved
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
-from tacit.jobs.train.noise_forecast import foreseen, tell
+from tacit.jobs.train.noise_forecast import forecast_for_record, tell
 from tacit.jobs.train.refusals import (
     begun_at,
     check_asked,
-    check_keepers,
+    check_decryptors,
     check_splits,
     same_clients,
     same_precision,
@@ -37,10 +37,10 @@ from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.text.vocabulary import Vocabulary
 from tacit.training import key_from_seed
 from tacit.training.cohort import shard_size
-from tacit.training.divergence import Drowning
+from tacit.training.cost import CostSoFar
+from tacit.training.divergence import DivergenceWatch
 from tacit.training.hooks import Hooks
 from tacit.training.loop import PeriodicEvaluation, run_rounds
-from tacit.training.price import PriceSoFar
 
 DESIGN = "designing the mechanism"
 NO_HOOKS = Hooks()
@@ -72,15 +72,17 @@ def begin(
     recipe = recipe.at(delta)
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
-    check_keepers(plan, hooks)
+    check_decryptors(plan, hooks)
     if hooks.collector is None:  # refuses here what would fail in a later round
         sampler_for(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
     encoding = plan.encoding(parameter_count(network))
     first = first_model(recipe, vocabulary)
-    told = foreseen(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
+    told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     population = recipe.privacy.population
-    taken = None if population is None else Asked.of(population, clients, Cost(zcdp=plan.guarantee.zcdp))
+    taken = (
+        None if population is None else BudgetRequest.from_options(population, clients, Cost(zcdp=plan.guarantee.zcdp))
+    )
     check_left(taken)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
@@ -97,7 +99,7 @@ def begin(
         delta=delta,
         parameters=parameter_count(network),
         first_model=None if first is None else FirstModelUsed.from_model(first),
-        stands_in_for=recipe.privacy.stands_in_for,
+        extrapolate_to=recipe.privacy.extrapolate_to,
         simulated=None if recipe.population is None else recipe.population.model_dump(),
         deployment=_deployed(recipe),
         evaluation=recipe.evaluation.model_dump(),
@@ -108,7 +110,7 @@ def begin(
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return entered(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+    return reserved(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
 
 
 def _deployed(recipe: Recipe) -> DeploymentUsed | None:
@@ -128,12 +130,12 @@ def carry_on(
     hooks: Hooks = NO_HOOKS,
     progress: Progress = silent,
     until: int | None = None,
-    stop_if_drowned: bool = False,
+    stop_if_diverged: bool = False,
     cluster: str | None = None,
 ) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
-    until: stop after so many rounds, as if killed there. stop_if_drowned: stop after the evaluation of a model that
+    until: stop after so many rounds, as if killed there. stop_if_diverged: stop after the evaluation of a model that
     does worse than one that knows nothing; resuming tries on. cluster: the address of the Ray cluster whose workers
     train the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when
     another process trains this run, its recipe was changed since it began, its cache is not the one it began with, its
@@ -156,10 +158,10 @@ def carry_on(
                 same_precision(run, learner.work(plan.client), cores.devices[0].platform)
             if hooks.collector is None:
                 same_clients(run, learner)
-            confirm(run)
+            recheck(run)
         held_out = HeldOutClients(recipe, cache, learner, cores)
         program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
-        watched = Drowning(run, progress, ends=stop_if_drowned)
+        watched = DivergenceWatch(run, progress, ends=stop_if_diverged)
         with (
             collector_for(
                 run, recipe, learner, plan, hooks, TrainedWith(hardware, cores, cluster, progress)
@@ -178,9 +180,9 @@ def carry_on(
                 plan,
                 collector,
                 evaluation=evaluation,
-                price=None
+                cost=None
                 if progress is silent
-                else PriceSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
+                else CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
                 until=until,
                 stops=lambda: watched.stops,
                 opening="" if recipe.deployment else compiling("training", *program),

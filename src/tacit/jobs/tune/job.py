@@ -16,7 +16,7 @@ from pathlib import Path
 from tacit.compute import Hardware
 from tacit.errors import InputError, RunError, TacitError, TrainingError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.account.budget import settle
+from tacit.jobs.account.budget import commit
 from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.run_start import of_this_process
 from tacit.jobs.tune.result import FILES, TuningCost, TuningResult, write_tuning
@@ -80,11 +80,11 @@ def tune(
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's
         wanted = wanted.at(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
     names = trial_names(wanted, settings)
-    if wanted.privacy.is_wish:
+    if wanted.privacy.needs_design:
         progress(StageBegan(DESIGN))
     base = trial_base(wanted, settings)
     _check_production(wanted, names, trial_report_goal(wanted, settings), settings.large_report_goal)
-    if wanted.privacy.is_wish:
+    if wanted.privacy.needs_design:
         progress(StageEnded(DESIGN))
     _check_folder(folder)
     _check_budget(base, [name for name in names if not (_place(folder, name) / "run.db").is_file()])
@@ -102,7 +102,7 @@ def tune(
                 run=run,
                 trials=trials,
                 by=settings.choose_by,
-                cost=TuningCost.of(trials, settings.public),
+                cost=TuningCost.from_outcomes(trials, settings.public),
                 choice=choice,
                 production=None if choice is None else production_recipe(wanted, choice, settings.large_report_goal),
                 trial_report_goal=trial_report_goal(wanted, settings),
@@ -136,7 +136,7 @@ def existing_trials(folder: Path) -> list[TrialName]:
     """The trials that were begun in a tuning folder, in order."""
     if not (folder / "runs").is_dir():
         return []
-    named = [TrialName.of(each.name) for each in (folder / "runs").iterdir() if (each / "run.db").is_file()]
+    named = [TrialName.from_folder(each.name) for each in (folder / "runs").iterdir() if (each / "run.db").is_file()]
     return sorted(name for name in named if name is not None)
 
 
@@ -271,7 +271,7 @@ def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progres
         except TrainingError as error:
             with run.locked():
                 run.note(DIVERGED, str(error))
-                settle(run)
+                commit(run)
                 run.tidy()  # nobody will carry it on, so the key and the buffers go as at a run's end
         write_report(run)
         run.keep_files(*FOR_READERS)

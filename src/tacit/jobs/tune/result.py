@@ -11,7 +11,7 @@ from typing import Any
 
 from tacit.files import write_whole
 from tacit.jobs.plan.job import columns_of
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.planning.trial_recipes import planned
 from tacit.planning.tuning import SCHEMA, VERSION, Choice, Measured, TrialOutcome, at_the_edge
 from tacit.privacy import gaussian
@@ -46,7 +46,7 @@ class TuningCost:
     fixed_seed: bool
 
     @classmethod
-    def of(cls, outcomes: Sequence[TrialOutcome], public: str | None) -> "TuningCost":
+    def from_outcomes(cls, outcomes: Sequence[TrialOutcome], public: str | None) -> "TuningCost":
         """Of all trials that released anything, failed and unfinished ones too."""
         return cls(
             trials=len(outcomes),
@@ -97,7 +97,7 @@ class TuningCost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TuningResult(Readable):
+class TuningResult(JobResult):
     """The outcome of all trials of a run: `choice` and `production` are None where every one failed."""
 
     run: Run

@@ -15,7 +15,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
 
 if TYPE_CHECKING:  # numba and JAX come with them
-    from tacit.evaluation.settings import ReleasePrice
+    from tacit.evaluation.settings import ReleaseCost
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.type_ab.setup import Data, Model
     from tacit.reports.blocks import Block
@@ -37,19 +37,19 @@ class TypingResult(ExactAndReleased):
     """What changes from A to B: exactly, which only a simulation can know, and as it was released; never mixed."""
 
     @property
-    def verdict(self) -> str:
+    def judgement(self) -> str:
         """ "improved", "neutral", "worse" or "unknown", by the exact numbers and the rule of `evaluation.launch`."""
-        return str(self.exact["decision"]["verdict"])
+        return str(self.exact["decision"]["judgement"])
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit type --json` prints."""
         return {"schema": "tacit.typing", "version": 1, **self.plain()}
 
     def blocks(self) -> "list[Block]":
-        """What people read of it: what was released, then the papers' row, every measure, and the verdict."""
-        from tacit.reports.type_ab import in_brief
+        """What people read of it: what was released, then the papers' row, every measure, and the judgement."""
+        from tacit.reports.type_ab import summary_lines
 
-        return [*in_brief(json_ready(self.record)), *self.report.where()]
+        return [*summary_lines(json_ready(self.record)), *self.report.where()]
 
 
 def type_ab(
@@ -59,7 +59,7 @@ def type_ab(
     out: PathLike,
     *,
     settings: "TypingSettings | None" = None,
-    release: "ReleasePrice | None" = None,
+    release: "ReleaseCost | None" = None,
     population: PathLike | None = None,
     seed: int = 0,
     noise_seed: int | None = None,
@@ -78,14 +78,14 @@ def type_ab(
     run or was changed.
     """
     from tacit.data import Cache, Source
-    from tacit.evaluation.settings import ReleasePrice
+    from tacit.evaluation.settings import ReleaseCost
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.type_ab.run import typed_both
     from tacit.jobs.type_ab.setup import open_test
 
     settings = TypingSettings() if settings is None else settings
     of_type("settings", settings, TypingSettings)
-    of_type("release", release, ReleasePrice, NoneType)
+    of_type("release", release, ReleaseCost, NoneType)
     of_type("seed", seed, int)
     conceivable("seed", seed)
     if seed < 0:

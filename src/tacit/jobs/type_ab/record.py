@@ -136,5 +136,5 @@ def _sensitivity(test: TypingTest, typed: Typed, varied: Mapping[Variant, Typed]
 def _decided(typed: Typed) -> dict[str, Any]:
     measures = {name: MEASURES[name] for name in DECIDING}
     changes = changes_of(typed.a, typed.b, cautious=CAUTIOUS, measures=measures, resamples=BY_VARIANT)
-    verdict = decide(gains_of(changes)).verdict
-    return {"verdict": verdict, "measures": {name: _measured(change) for name, change in changes.items()}}
+    judgement = decide(gains_of(changes)).judgement
+    return {"judgement": judgement, "measures": {name: _measured(change) for name, change in changes.items()}}

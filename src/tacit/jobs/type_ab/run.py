@@ -13,7 +13,7 @@ from tacit.compute import Hardware
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
-from tacit.evaluation.settings import ReleasePrice
+from tacit.evaluation.settings import ReleaseCost
 from tacit.evaluation.type_ab.measures import Tally
 from tacit.evaluation.type_ab.release import histograms_about, queries_about
 from tacit.evaluation.type_ab.settings import Variant, variants
@@ -50,7 +50,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
 
     metadata = TypingMetadata
     test: TypingTest
-    release: ReleasePrice | None
+    release: ReleaseCost | None
     seed: int  # of users and their slips
 
     @property
@@ -133,7 +133,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
 
 def typed_both(
     test: TypingTest,
-    price: ReleasePrice | None,
+    cost: ReleaseCost | None,
     out: Path,
     *,
     population: PathLike | None,
@@ -143,7 +143,7 @@ def typed_both(
     progress: Progress,
 ) -> tuple[dict[str, Any], ReportFiles]:
     """See `tacit.type_ab`: the record of the report, and where it was written."""
-    release = None if price is None else price.asking(len(test.typed.users))
+    release = None if cost is None else cost.asking(len(test.typed.users))
     found = carry_out(
         TypingRun(test=test, release=release, seed=seed),
         out,

@@ -146,7 +146,7 @@ def _keyboard(
 ) -> Keyboard:
     weight = LANGUAGE_WEIGHT if settings.language_weight is None else settings.language_weight
     touch = settings.typist.touch
-    lexicon = Lexicon.of(model.vocabulary.words, touch.layout)
+    lexicon = Lexicon.from_words(model.vocabulary.words, touch.layout)
     return Keyboard(
         model=model,
         decoder=Decoder(lexicon.with_words(more.words) if more.words else lexicon, touch, language_weight=weight),

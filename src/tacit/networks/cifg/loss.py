@@ -1,8 +1,8 @@
 """The loss of `cifg` with derivatives written by hand: for accelerators, where sentences stay padded.
 
 The input projection and the softmax are hoisted out of the recurrence, each weight gradient is one product over all
-words, and the softmax is never normalised word by word in memory. The slow twin is the derivative that JAX makes of
-`language_model.cross_entropy`, and the slow, obvious one `tests/networks/numpy_model.py`.
+words, and the softmax is never normalised word by word in memory. The slow reference is the derivative that JAX makes
+of `language_model.cross_entropy`, and the slow, obvious one `tests/networks/numpy_model.py`.
 
 Shapes, once for the whole file: B sentences, L words, W = L*B words (time-major), V words in the vocabulary,
 E embedding width, H units.

@@ -32,7 +32,7 @@ class Cifg(Recurrent):
     """
 
     examples: ClassVar = ({"embedding": 4, "units": 6}, {"embedding": 4, "units": 6, "tied": True})
-    noise_curve: ClassVar[str] = "docs/results/outlook.md"  # see `language_model.HasNoiseCurve`
+    noise_curve: ClassVar[str] = "docs/results/noise_forecast.md"  # see `language_model.HasNoiseCurve`
 
     vocabulary: int = 10_000
     embedding: int = 96  # papers 1 and 5
@@ -130,4 +130,4 @@ class Cifg(Recurrent):
         """The parameters on a device, without padding; see `on_device.HasOnDeviceTraining`."""
         from tacit.networks.cifg.on_device import CifgOnDevice
 
-        return CifgOnDevice.of(parameters)
+        return CifgOnDevice.from_parameters(parameters)

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tacit.networks.cifg.on_device_loops import Ids, Places, Rates, Reals, Weights, descend_batch, outputs_of
+from tacit.networks.cifg.on_device_loops import FloatArray, Ids, Places, Rates, Weights, descend_batch, outputs_of
 from tacit.networks.cifg.parameters import CifgParameters
-from tacit.networks.on_device import Scored, Step
+from tacit.networks.on_device import Scored, SgdStep
 from tacit.text.vocabulary import PAD
 
 AT_ONCE = 128  # words scored together; bounds memory
@@ -46,9 +46,9 @@ class CifgOnDevice:
     weights: Weights
 
     @classmethod
-    def of(cls, parameters: CifgParameters) -> "CifgOnDevice":
+    def from_parameters(cls, parameters: CifgParameters) -> "CifgOnDevice":
         """A copy of a model's parameters."""
-        return cls(Weights.of(parameters))
+        return cls(Weights.from_parameters(parameters))
 
     @property
     def vocabulary(self) -> int:
@@ -68,11 +68,11 @@ class CifgOnDevice:
         """See HeldModel."""
         return batches_of(sentences, size)
 
-    def memory(self, batches: Sequence[Batch]) -> Reals:
+    def memory(self, batches: Sequence[Batch]) -> FloatArray:
         """See HeldModel: the scores of the largest batch."""
         return np.empty(len(self.weights.table) * max(batch.tokens for batch in batches), np.float32)
 
-    def descend(self, batch: Batch, start: "CifgOnDevice", step: Step, memory: Reals) -> float:
+    def descend(self, batch: Batch, start: "CifgOnDevice", step: SgdStep, memory: FloatArray) -> float:
         """See HeldModel."""
         return descend_batch(
             self.weights,
@@ -96,7 +96,7 @@ class CifgOnDevice:
             yield Scored(scores, batch.ids[here], batch.targets[here])
 
 
-def rates_of(step: Step, *, tied: bool) -> Rates:
+def rates_of(step: SgdStep, *, tied: bool) -> Rates:
     """The learning rate of each array; a tied table's is that of the embedding, given twice."""
 
     def rate(name: str) -> np.float32:

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from tacit.compiled import compiled_with
 from tacit.networks.cifg.parameters import CifgParameters
 
-Reals: TypeAlias = npt.NDArray[np.float32]
+FloatArray: TypeAlias = npt.NDArray[np.float32]
 Ids: TypeAlias = npt.NDArray[np.int32]
 Places: TypeAlias = npt.NDArray[np.int64]
 
@@ -29,12 +29,12 @@ Places: TypeAlias = npt.NDArray[np.int64]
 class Weights(NamedTuple):
     """`CifgParameters` as NumPy arrays, float32. Tied: `table` is `embedding`, the same memory."""
 
-    embedding: Reals  # (V, E)
-    kernel: Reals  # (2E, 3H)
-    bias: Reals  # (3H,)
-    projection: Reals  # (H, E)
-    table: Reals  # (V, E) the output embedding by word
-    output_bias: Reals  # (V,)
+    embedding: FloatArray  # (V, E)
+    kernel: FloatArray  # (2E, 3H)
+    bias: FloatArray  # (3H,)
+    projection: FloatArray  # (H, E)
+    table: FloatArray  # (V, E) the output embedding by word
+    output_bias: FloatArray  # (V,)
 
     @property
     def tied(self) -> bool:
@@ -42,7 +42,7 @@ class Weights(NamedTuple):
         return self.table is self.embedding
 
     @classmethod
-    def of(cls, model: CifgParameters) -> "Weights":
+    def from_parameters(cls, model: CifgParameters) -> "Weights":
         """A copy of a model's parameters."""
         embedding, kernel, bias, projection, output, output_bias = (np.array(leaf, np.float32) for leaf in model)
         table = np.ascontiguousarray(output.T) if output.size else embedding
@@ -75,12 +75,12 @@ class Rates(NamedTuple):
 class Trace(NamedTuple):
     """What the backward pass needs of each word (N, .)."""
 
-    inputs: Reals  # (E)
-    gates: Reals  # (3H); the backward pass writes their derivatives over them
-    cells: Reals  # after the word (H)
-    squashed: Reals  # tanh of it (H)
-    hidden: Reals  # what is projected (H)
-    outputs: Reals  # the projection (E)
+    inputs: FloatArray  # (E)
+    gates: FloatArray  # (3H); the backward pass writes their derivatives over them
+    cells: FloatArray  # after the word (H)
+    squashed: FloatArray  # tanh of it (H)
+    hidden: FloatArray  # what is projected (H)
+    outputs: FloatArray  # the projection (E)
 
 
 BLOCK = 512  # words of the vocabulary at once: their embeddings, scores and gradient fit into 1 MB
@@ -129,14 +129,14 @@ def settled(x: np.float32) -> np.float32:
 
 
 @compiled
-def sigmoid(values: Reals) -> None:
+def sigmoid(values: FloatArray) -> None:
     """1 / (1 + exp(-x)) of each, in place."""
     for at in range(values.size):
         values[at] = _ONE / (_ONE + exp(-values[at]))
 
 
 @compiled
-def tanh(values: Reals) -> None:
+def tanh(values: FloatArray) -> None:
     """2 / (1 + exp(-2x)) - 1 of each, in place."""
     for at in range(values.size):
         values[at] = _TWO / (_ONE + exp(-_TWO * values[at])) - _ONE
@@ -146,7 +146,7 @@ def tanh(values: Reals) -> None:
 
 
 @compiled
-def multiply(rows: Reals, matrix: Reals, out: Reals) -> None:
+def multiply(rows: FloatArray, matrix: FloatArray, out: FloatArray) -> None:
     """out = rows @ matrix for few rows, in pieces that BLAS is fast at."""
     count = rows.shape[0]
     if count >= WIDE:
@@ -158,7 +158,7 @@ def multiply(rows: Reals, matrix: Reals, out: Reals) -> None:
 
 
 @compiled
-def add_scaled_rows(rows: Reals, factors: Reals, total: Reals) -> None:
+def add_scaled_rows(rows: FloatArray, factors: FloatArray, total: FloatArray) -> None:
     """total += factors[:, None] * rows."""
     for n in range(factors.size):
         row, result, factor = rows[n], total[n], factors[n]
@@ -167,7 +167,7 @@ def add_scaled_rows(rows: Reals, factors: Reals, total: Reals) -> None:
 
 
 @compiled
-def score(outputs: Reals, table: Reals, bias: Reals, scores: Reals, tops: Reals) -> None:
+def score(outputs: FloatArray, table: FloatArray, bias: FloatArray, scores: FloatArray, tops: FloatArray) -> None:
     """scores (block, N) = table @ outputs.T + bias of a block of the vocabulary; tops (N,): their maxima."""
     np.dot(table, outputs.T, scores)
     tops[:] = -np.inf
@@ -179,7 +179,7 @@ def score(outputs: Reals, table: Reals, bias: Reals, scores: Reals, tops: Reals)
 
 
 @compiled
-def exponentiate(scores: Reals, tops: Reals, sums: Reals) -> None:
+def exponentiate(scores: FloatArray, tops: FloatArray, sums: FloatArray) -> None:
     """scores = exp(scores - tops), in place; sums (N,) of it over the block."""
     sums[:] = 0.0
     for v in range(scores.shape[0]):
@@ -193,7 +193,7 @@ def exponentiate(scores: Reals, tops: Reals, sums: Reals) -> None:
 
 
 @compiled
-def open_gates(gates: Reals, feedback: Reals, bias: Reals) -> None:
+def open_gates(gates: FloatArray, feedback: FloatArray, bias: FloatArray) -> None:
     """One word's three gates (3H,), in place, from the products with its embedding and with what was fed back."""
     units = gates.size // 3
     for at in range(gates.size):
@@ -204,7 +204,7 @@ def open_gates(gates: Reals, feedback: Reals, bias: Reals) -> None:
 
 
 @compiled
-def advance(gates: Reals, before: Reals, after: Reals, squashed: Reals, hidden: Reals) -> None:
+def advance(gates: FloatArray, before: FloatArray, after: FloatArray, squashed: FloatArray, hidden: FloatArray) -> None:
     """One word's cell; the forget gate is 1 - i."""
     units = before.size
     update, candidate, emit = gates[:units], gates[units : 2 * units], gates[2 * units :]
@@ -241,13 +241,15 @@ def forward(weights: Weights, ids: Ids, active: Places) -> Trace:
 
 
 @compiled
-def outputs_of(weights: Weights, ids: Ids, active: Places) -> Reals:
+def outputs_of(weights: Weights, ids: Ids, active: Places) -> FloatArray:
     """What the scores of a batch's next words are products of (N, E)."""
     return forward(weights, ids, active).outputs
 
 
 @compiled
-def retrace(gates: Reals, before: Reals, squashed: Reals, d_hidden: Reals, d_cell: Reals) -> None:
+def retrace(
+    gates: FloatArray, before: FloatArray, squashed: FloatArray, d_hidden: FloatArray, d_cell: FloatArray
+) -> None:
     """One word backwards: derivatives of its gates' inputs over `gates`, that of the cell before over `d_cell`."""
     units = before.size
     update, candidate, emit = gates[:units], gates[units : 2 * units], gates[2 * units :]
@@ -265,7 +267,7 @@ def retrace(gates: Reals, before: Reals, squashed: Reals, d_hidden: Reals, d_cel
 
 
 @compiled
-def backward(weights: Weights, trace: Trace, active: Places, d_outputs: Reals) -> Reals:
+def backward(weights: Weights, trace: Trace, active: Places, d_outputs: FloatArray) -> FloatArray:
     """From derivatives by the outputs to those by the gates' inputs, written over `trace.gates`.
 
     d_outputs gains what flows back through the feedback. Returns what was fed back to each word (N, E).
@@ -307,7 +309,7 @@ def descend_batch(
     active: Places,
     rates: Rates,
     proximal: np.float32,
-    memory: Reals,
+    memory: FloatArray,
 ) -> float:
     """One step of SGD; the mean loss before it."""
     trace = forward(weights, ids, active)
@@ -341,14 +343,14 @@ def descend_batch(
 
 @compiled
 def descend_output(
-    outputs: Reals,
+    outputs: FloatArray,
     targets: Ids,
     weights: Weights,
     start: Weights,
     rates: Rates,
     proximal: np.float32,
-    memory: Reals,
-    d_outputs: Reals,
+    memory: FloatArray,
+    d_outputs: FloatArray,
 ) -> float:
     """The mean cross-entropy of N words; d_outputs (N, E) is set, table and output bias descend.
 
@@ -399,7 +401,9 @@ def descend_output(
 
 
 @compiled
-def descend(parameters: Reals, gradient: Reals, start: Reals, rate: np.float32, proximal: np.float32) -> None:
+def descend(
+    parameters: FloatArray, gradient: FloatArray, start: FloatArray, rate: np.float32, proximal: np.float32
+) -> None:
     """parameters -= rate * (gradient + proximal * (parameters - start)), in place."""
     mine, slope, origin = parameters.reshape(-1), gradient.reshape(-1), start.reshape(-1)
     if proximal == 0.0:

@@ -7,7 +7,7 @@ B rows from starts[t] on; those of ended sentences are overwritten by the words 
 alone). All other products run over the first R rows, R the smallest of a few compiled sizes that holds every word.
 
 Products are computed from operands of the asked precision; their sums, the parameters and the step are float32. The
-slow twin is that generic step.
+slow reference is that generic step.
 
 Shapes, once for the whole file: B sentences, L words, W = L*B rows, of which R are computed, V words in the
 vocabulary, E embedding width, H units.
@@ -42,7 +42,7 @@ class _Batch(NamedTuple):
     size: Array  # () the index of R in `_sizes`
 
 
-class _Trace(NamedTuple):
+class _PackedTrace(NamedTuple):
     """What the backward pass needs of each word."""
 
     update: Array  # i (W, H)
@@ -212,11 +212,13 @@ def _hoist(inputs: Array, kernel: Array, bias: Array, *, rows: int) -> Array:
     return _filled(_product(inputs[:rows], kernel) + bias[None, :], len(inputs))
 
 
-def _forward(batch: _Batch, hoisted: Array, feedback: Array, projection: Array, count: int) -> tuple[Array, _Trace]:
+def _forward(
+    batch: _Batch, hoisted: Array, feedback: Array, projection: Array, count: int
+) -> tuple[Array, _PackedTrace]:
     """The projected outputs (W, E) and the trace, from a zero state."""
     rows, units, width = len(hoisted), projection.shape[0], projection.shape[1]
 
-    def step(time: Array, carry: tuple[Array, Array, Array, _Trace]) -> tuple[Array, Array, Array, _Trace]:
+    def step(time: Array, carry: tuple[Array, Array, Array, _PackedTrace]) -> tuple[Array, Array, Array, _PackedTrace]:
         cell, output, outputs, trace = carry
         start = batch.starts[time]
         z = lax.dynamic_slice_in_dim(hoisted, start, count) + _product(output, feedback)
@@ -226,8 +228,8 @@ def _forward(batch: _Batch, hoisted: Array, feedback: Array, projection: Array, 
         after = cell + update * (candidate - cell)  # f = 1 - i
         squashed = jnp.tanh(after)
         output = _product(emit * squashed, projection)
-        word = _Trace(update, candidate, emit, cell, squashed)
-        trace = _Trace(*(_written(all, part, start) for all, part in zip(trace, word, strict=True)))
+        word = _PackedTrace(update, candidate, emit, cell, squashed)
+        trace = _PackedTrace(*(_written(all, part, start) for all, part in zip(trace, word, strict=True)))
         return after, output, _written(outputs, output, start), trace
 
     blank = jnp.zeros((rows, units), jnp.float32)
@@ -235,14 +237,14 @@ def _forward(batch: _Batch, hoisted: Array, feedback: Array, projection: Array, 
         jnp.zeros((count, units), jnp.float32),
         jnp.zeros((count, width), jnp.float32),
         jnp.zeros((rows, width), jnp.float32),
-        _Trace(blank, blank, blank, blank, blank),
+        _PackedTrace(blank, blank, blank, blank, blank),
     )
     _, _, outputs, trace = lax.fori_loop(0, batch.longest, step, start)
     return outputs, trace
 
 
 def _backward(
-    batch: _Batch, trace: _Trace, d_outputs: Array, feedback: Array, projection: Array, count: int
+    batch: _Batch, trace: _PackedTrace, d_outputs: Array, feedback: Array, projection: Array, count: int
 ) -> tuple[Array, Array]:
     """The derivatives by the gates before squashing (W, 3H) and by the projected outputs (W, E), fed back included."""
     rows, units, width = len(d_outputs), projection.shape[0], projection.shape[1]
@@ -253,7 +255,7 @@ def _backward(
         time = batch.longest - 1 - i
         start = batch.starts[time]
         goes_on = (jnp.arange(count) < batch.active[time])[:, None]
-        t = _Trace(*(lax.dynamic_slice_in_dim(part, start, count) for part in trace))
+        t = _PackedTrace(*(lax.dynamic_slice_in_dim(part, start, count) for part in trace))
         d_here = lax.dynamic_slice_in_dim(d_outputs, start, count)
         d_output = jnp.where(goes_on, d_here + d_fed_back, 0.0)
         d_hidden = _product(d_output, projection)

@@ -10,7 +10,7 @@ int8: a scale for each row of a table and each column of a matrix. Products are 
 int4: a scale for every 32 numbers along what a product sums over, float16. Products are `MatMulNBits` of ONNX Runtime
     (com.microsoft), from version 1.17 on, whose layout tables have, too; their rows are unpacked by standard operators.
 
-The slow twin is a step in NumPy with the weights that `Eight.rows` and `Four.rows` give back.
+The slow reference is a step in NumPy with the weights that `Eight.rows` and `Four.rows` give back.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -55,7 +55,7 @@ class Eight(NamedTuple):
     scales: NDArray[np.float32]  # (rows,)
 
     @classmethod
-    def of(cls, rows: Matrix) -> "Eight":
+    def from_rows(cls, rows: Matrix) -> "Eight":
         """The greatest number of each row becomes 127."""
         scales = _positive(np.abs(rows).max(axis=1) / np.float32(127))
         return cls((np.rint(rows / scales[:, None]) + ZERO).astype(np.uint8), scales)
@@ -73,7 +73,7 @@ class Four(NamedTuple):
     width: int  # K; the last block is filled up with zeros
 
     @classmethod
-    def of(cls, rows: Matrix) -> "Four":
+    def from_rows(cls, rows: Matrix) -> "Four":
         """Of each block, the scale of RANGES that errs least in squares."""
         blocks = _blocks(rows)  # (rows, blocks, BLOCK)
         largest = np.abs(blocks).max(axis=2)
@@ -182,7 +182,7 @@ class _Int8:
 
     def _weights(self, name: str, rows: Matrix) -> tuple[str, str]:
         if f"{name}.int8" not in self._written.weights:
-            made = Eight.of(rows)
+            made = Eight.from_rows(rows)
             self._written.weight(f"{name}.int8", made.codes)
             self._written.weight(f"{name}.scales", made.scales)
         return f"{name}.int8", f"{name}.scales"
@@ -234,7 +234,7 @@ class _Int4:
     def _weights(self, name: str, rows: Matrix) -> tuple[str, str, int]:
         written = self._written
         if f"{name}.int4" not in written.weights:
-            made = Four.of(rows)
+            made = Four.from_rows(rows)
             written.weight(f"{name}.int4", made.codes)
             written.weight(f"{name}.half_scales", made.scales)
         scales = written.constant("Cast", f"{name}.half_scales", name=f"{name}.scales", to=TensorProto.FLOAT)

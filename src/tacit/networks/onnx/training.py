@@ -1,7 +1,7 @@
 """One client's step of SGD as a graph (`train.onnx`): sentences and parameters in, parameters and loss out.
 
 Forward, backward and update are ordinary operations, so that whatever runs `step.onnx` trains, too; no runtime's own
-way of training is asked for (ONNX Runtime's ended with version 1.20, in 2024). Its slow twin is
+way of training is asked for (ONNX Runtime's ended with version 1.20, in 2024). Its slow reference is
 `language_model.sgd_step`, the step of every simulated client.
 
 The graph holds no parameters: their first values are those of `model.safetensors`, by the same names. A client's work

@@ -53,7 +53,7 @@ class DevicePolicy:
 
     fewest: int  # clients in a sum
     corruption: float  # share of the clients that may collude with the server; 0: the server has no clients
-    always: frozenset[bytes] = frozenset()  # identities that every sum must hold: keepers that add noise to it
+    always: frozenset[bytes] = frozenset()  # identities that every sum must hold: decryptors that add noise to it
     joined: frozenset[bytes] = frozenset()  # names of rounds that it has taken part in, kept through restarts
 
 
@@ -84,7 +84,7 @@ def _accepted(invitation: Invitation, policy: DevicePolicy) -> RoundSettings:
         )
     if missing := policy.always - {invitation.identities[each] for each in settings.always}:
         raise ProtocolError(
-            f"the round opens sums without {min(missing).hex()[:16]}, and this device none (a keeper of noise?)."
+            f"the round opens sums without {min(missing).hex()[:16]}, and this device none (a decryptor of noise?)."
         )
     return settings
 

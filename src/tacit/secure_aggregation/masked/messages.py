@@ -76,7 +76,7 @@ class RoundSettings(Record):
     nonce: Digest  # random: what makes the round's name new
 
     @classmethod
-    def of(
+    def from_cohort(
         cls,
         identities: Sequence[bytes],
         *,

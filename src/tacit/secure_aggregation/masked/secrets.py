@@ -201,7 +201,7 @@ def add_masks(total: Words, masks: Iterable[tuple[bytes, bool]]) -> None:
     head, rest = total[:HEAD], total[HEAD:]
     waiting = iter(masks)
     while some := list(islice(waiting, STREAMS)):
-        groups = [_Group.of(some[at : at + LANES]) for at in range(0, len(some), LANES)]
+        groups = [_Group.from_masks(some[at : at + LANES]) for at in range(0, len(some), LANES)]
         for group in groups:
             _add_lanes(head, group.heads, group.signs)
         for start in range(0, rest.size, BLOCK):
@@ -222,7 +222,7 @@ class _Group:
     signs: Words  # (masks,): all bits set where the mask is subtracted
 
     @classmethod
-    def of(cls, masks: Sequence[tuple[bytes, bool]]) -> Self:
+    def from_masks(cls, masks: Sequence[tuple[bytes, bool]]) -> Self:
         heads = b"".join(counter_mode(seed).update(bytes(4 * HEAD)) for seed, _ in masks)
         return cls(
             heads=np.frombuffer(heads, "<u4").astype(np.uint32).reshape(-1, HEAD),

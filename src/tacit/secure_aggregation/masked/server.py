@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.aggregation import WordSum
 from tacit.errors import InputError, ProtocolError, RoundAborted
-from tacit.secure_aggregation.cells import Cells
+from tacit.secure_aggregation.cells import CellStore
 from tacit.secure_aggregation.masked import secrets, shares
 from tacit.secure_aggregation.masked.client import mask_seed, self_commitment, tag_key
 from tacit.secure_aggregation.masked.messages import (
@@ -100,7 +100,7 @@ class MaskedServer:
         self._advertised: dict[int, Advertise] = {}
         self._heard: dict[int, bytes] = {}  # the same as they came, until they are passed on
         # A row for each client, a column for each that it chose: boxes that it made for them, shares that they told.
-        self._key_boxes, self._self_boxes, self._told = Cells.side_by_side(
+        self._key_boxes, self._self_boxes, self._told = CellStore.side_by_side(
             spool, settings.clients, self._plan.degree, (BOX_LENGTH, BOX_LENGTH, SHARE_BYTES)
         )
         self._sharers: set[int] = set()
@@ -218,7 +218,7 @@ class MaskedServer:
         boxes = dict(zip(receivers, message.boxes, strict=True))
         return [boxes.get(each, b"") for each in self._chosen[sender]]
 
-    def _passed_on(self, boxes: Cells, receiver: int, makers: Collection[int]) -> PassedOn:
+    def _passed_on(self, boxes: CellStore, receiver: int, makers: Collection[int]) -> PassedOn:
         """Those of the makers who chose the receiver, in ascending order, and their boxes for it."""
         found = [(each, self._place(each, receiver)) for each in self._near[receiver] if each in makers]
         chose = [(each, place) for each, place in found if place >= 0]

@@ -6,7 +6,7 @@ t + L - 2: any t + L - 1 shares give all secrets, any t - 1 nothing at all, what
 Shamir's.
 
 Why this field: products of two elements fit 64-bit words, so loops need no wider arithmetic; an element is 4 bytes on
-the wire, half of what 2^61 - 1 takes for the small numbers that keepers add; and 2^31 exceeds both the parties that
+the wire, half of what 2^61 - 1 takes for the small numbers that decryptors add; and 2^31 exceeds both the parties that
 there can be and the sums of keys. Secrecy does not depend on the size of p.
 """
 

@@ -1,4 +1,4 @@
-"""The client of a round of one message: its vector under a key of its own, and the key in shares for the keepers."""
+"""The client of a round of one message: its vector under a key of its own, and the key in shares for the decryptors."""
 
 import os
 
@@ -9,8 +9,8 @@ from tacit.secure_aggregation.masked.secrets import KEY_BYTES, Draw, Identity, a
 from tacit.secure_aggregation.masked.shares import PRIME, split
 from tacit.secure_aggregation.one_message.lattice import public_polynomial
 from tacit.secure_aggregation.one_message.messages import (
-    Report,
-    SealedRound,
+    OneMessageReport,
+    OneMessageRound,
     box_context,
     report_digests,
     signed_report,
@@ -20,7 +20,9 @@ from tacit.secure_aggregation.one_message.slots import Vector
 from tacit.secure_aggregation.residues import pack
 
 
-def sealed_report(settings: SealedRound, identity: Identity, vector: Vector, *, draw: Draw = os.urandom) -> Report:
+def one_message_report(
+    settings: OneMessageRound, identity: Identity, vector: Vector, *, draw: Draw = os.urandom
+) -> OneMessageReport:
     """The one message of a client: its vector (dimension,) uint32 up to `largest`, for this round alone.
 
     A contributor's vector is its noise + margin, up to 2 margin (`noise.contribution`). Whoever calls it has checked
@@ -40,19 +42,19 @@ def sealed_report(settings: SealedRound, identity: Identity, vector: Vector, *, 
     tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), body)
     digests = report_digests(boxes, public_key(ephemeral), tagged)
     signature = identity.sign("report", signed_report(settings.name, identity.public, digests))
-    return Report(settings.name, identity.public, boxes, public_key(ephemeral), tagged, signature, body)
+    return OneMessageReport(settings.name, identity.public, boxes, public_key(ephemeral), tagged, signature, body)
 
 
-def _shares(settings: SealedRound, key: Integers, draw: Draw) -> list[bytes]:
-    """For each keeper in order: its share of the key, `packed` numbers in each element, column by column."""
+def _shares(settings: OneMessageRound, key: Integers, draw: Draw) -> list[bytes]:
+    """For each decryptor in order: its share of the key, `packed` numbers in each element, column by column."""
     secrets = np.zeros((settings.packed, settings.columns), np.uint32)
     secrets.ravel()[: key.size] = key % PRIME
-    points = range(1, len(settings.keepers) + 1)
+    points = range(1, len(settings.decryptors) + 1)
     parts = split(secrets, points, settings.corrupt + 1, draw, packed=settings.packed)
     return [part.astype("<u4").tobytes() for part in parts]
 
 
-def _ciphertexts(settings: SealedRound, vector: Vector, key: Integers, draw: Draw) -> bytes:
+def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw: Draw) -> bytes:
     """a_j s + t e_j + m_j for each polynomial j, transformed and packed; one polynomial in memory at a time."""
     slots, parameters = settings.slots, settings.slots.parameters
     ring = parameters.ring

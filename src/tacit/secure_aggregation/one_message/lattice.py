@@ -26,7 +26,7 @@ FAILURE_BITS = 64  # a sum fails to open with probability at most 2^-64 a round
 
 
 @dataclass(frozen=True)
-class Parameters:
+class LatticeParameters:
     """A published set: N = `degree`, q the product of `primes`, t = 2^plain_bits."""
 
     name: str
@@ -50,11 +50,11 @@ PUBLISHED = MappingProxyType(
     {
         each.name: each
         for each in (
-            Parameters("willow-4096", 4096, (274877816833, 274877718529), 56),
-            Parameters(
+            LatticeParameters("willow-4096", 4096, (274877816833, 274877718529), 56),
+            LatticeParameters(
                 "willow-8192", 8192, (1125899906629633, 1125899905744897, 1125899905351681, 1125899903827969), 168
             ),
-            Parameters(
+            LatticeParameters(
                 "willow-16384",
                 16384,
                 (2305843009211596801, 2305843009211400193, 2305843009210515457, 2305843009210023937),
@@ -65,7 +65,7 @@ PUBLISHED = MappingProxyType(
 )
 
 
-def published(name: str) -> Parameters:
+def published(name: str) -> LatticeParameters:
     """The published parameters of a name. Raises: InputError for every other name."""
     if name not in PUBLISHED:
         raise InputError(f"'{name}' are no published lattice parameters; choose from {', '.join(PUBLISHED)}.")
@@ -94,7 +94,7 @@ def error_bound(reports: int, coefficients: int) -> int:
     )
 
 
-def public_polynomial(parameters: Parameters, seed: bytes, index: int) -> Residues:
+def public_polynomial(parameters: LatticeParameters, seed: bytes, index: int) -> Residues:
     """The transform of a_j (primes, N), uniform: what follows from the round's public seed (32 bytes) and j.
 
     Modulo prime i of w bits: words of 64 bits, little-endian, from the stream of `seeded` under

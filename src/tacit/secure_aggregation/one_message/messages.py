@@ -1,10 +1,10 @@
 """A round of one message from each client: its public settings, and every message of it.
 
-    client  -- Report -->  server  -- Deposit (one for each keeper, kept until the set is agreed)
-    server  -- Opening, Proposal -->  keeper  -- Vote -->  server
-    server  -- Agreement, Deposit of each client of the set -->  keeper  -- KeySum -->  server
+    client  -- Report -->  server  -- Deposit (one for each decryptor, kept until the set is agreed)
+    server  -- Opening, Proposal -->  decryptor  -- Vote -->  server
+    server  -- Agreement, Deposit of each client of the set -->  decryptor  -- KeySum -->  server
 
-A keeper that will not do as it is told answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
+A decryptor that will not do as it is told answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import packed_bytes
 from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, Indices, ManyBytes, Message, Record
 
-MOST_KEEPERS = 100
+MOST_DECRYPTORS = 100
 MOST_REPORTS = (PRIME - 1) // 2 // TAIL  # of which every sum of keys is told from its residue
 
 PublicKey = Annotated[bytes, wire.Fixed(KEY_BYTES)]
@@ -35,15 +35,15 @@ Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
 
 
 @dataclass(frozen=True)
-class SealedRound(Record):
+class OneMessageRound(Record):
     """What everybody in a round agrees on before it; its digest is the round's name in every message.
 
     parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
-    fewest reports that a sum may hold, most_reports: the most; corrupt: how many keepers may work with the server and
-    learn nothing; keepers, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server: its own
-    X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of those who
-    add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of one's noise.
-    Raises: InputError for settings that nobody can keep.
+    fewest reports that a sum may hold, most_reports: the most; corrupt: how many decryptors may work with the server
+    and learn nothing; decryptors, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server:
+    its own X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of
+    those who add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of
+    one's noise. Raises: InputError for settings that nobody can keep.
     """
 
     parameters: Bytes
@@ -52,7 +52,7 @@ class SealedRound(Record):
     report_goal: Count
     most_reports: Count
     corrupt: Index
-    keepers: PublicKeys
+    decryptors: PublicKeys
     boxes: PublicKeys
     server: PublicKey
     seed: Digest
@@ -60,22 +60,22 @@ class SealedRound(Record):
     margin: Count = 0
 
     def __post_init__(self) -> None:
-        count = len(self.keepers)
+        count = len(self.decryptors)
         if not 2 <= self.report_goal <= self.most_reports <= MOST_REPORTS - len(self.contributors):
             raise InputError(
                 f"report_goal={self.report_goal} and most_reports={self.most_reports}: a sum holds from 2 to "
                 f"{MOST_REPORTS:,} reports, noise included, and the goal is not beyond the most."
             )
-        if len(set(self.keepers)) < count or len(self.boxes) != count or len(set(self.boxes)) < count:
-            raise InputError("each keeper has one identity and one key for boxes, which no other keeper has.")
-        if not 1 <= self.corrupt < count <= MOST_KEEPERS:
+        if len(set(self.decryptors)) < count or len(self.boxes) != count or len(set(self.boxes)) < count:
+            raise InputError("each decryptor has one identity and one key for boxes, which no other decryptor has.")
+        if not 1 <= self.corrupt < count <= MOST_DECRYPTORS:
             raise InputError(
-                f"corrupt={self.corrupt} of {count} keepers: give at least one, fewer than all, and no more than "
-                f"{MOST_KEEPERS} keepers."
+                f"corrupt={self.corrupt} of {count} decryptors: give at least one, fewer than all, and no more than "
+                f"{MOST_DECRYPTORS} decryptors."
             )
-        if len(set(self.contributors)) < len(self.contributors) or len(self.contributors) > MOST_KEEPERS:
+        if len(set(self.contributors)) < len(self.contributors) or len(self.contributors) > MOST_DECRYPTORS:
             raise InputError(
-                f"{len(self.contributors)} contributors of noise: name each once, and no more than {MOST_KEEPERS}."
+                f"{len(self.contributors)} contributors of noise: name each once, and no more than {MOST_DECRYPTORS}."
             )
         _ = self.slots
 
@@ -93,11 +93,11 @@ class SealedRound(Record):
 
     @property
     def quorum(self) -> int:
-        """Keepers that must sign one set, and whose sums open it: more than half of all and of the corrupt together.
+        """Decryptors that must sign one set, and whose sums open it: more than half of all and of the corrupt together.
 
-        Any two quorums share more keepers than are corrupt, so an honest one; and that one signs one set of a round.
+        Any two quorums share more decryptors than are corrupt, so an honest one; and that one signs one set of a round.
         """
-        return (len(self.keepers) + self.corrupt) // 2 + 1
+        return (len(self.decryptors) + self.corrupt) // 2 + 1
 
     @property
     def packed(self) -> int:
@@ -106,7 +106,7 @@ class SealedRound(Record):
 
     @property
     def columns(self) -> int:
-        """Elements of a keeper's share of a key: its N numbers, `packed` in each."""
+        """Elements of a decryptor's share of a key: its N numbers, `packed` in each."""
         return -(-self.slots.parameters.degree // self.packed)
 
     @property
@@ -116,7 +116,7 @@ class SealedRound(Record):
 
     @property
     def box_bytes(self) -> int:
-        """Bytes of a client's box for one keeper."""
+        """Bytes of a client's box for one decryptor."""
         return SEALED_BYTES + 4 * self.columns
 
     def reports(self, clients: Collection[bytes]) -> int:
@@ -132,18 +132,18 @@ class SealedRound(Record):
         self,
         *,
         least_reports: int,
-        keepers: Collection[bytes] | None = None,
+        decryptors: Collection[bytes] | None = None,
         always: Collection[bytes] = (),
         margin: int = 0,
         corrupt: int = 1,
         joined: Collection[bytes] = (),
     ) -> None:
-        """What a client or a keeper asks of a round before it takes part, whatever the server says.
+        """What a client or a decryptor asks of a round before it takes part, whatever the server says.
 
-        least_reports: the smallest report goal that it accepts; keepers: the identities that it trusts; always: those
-        whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`; corrupt: how many of the
-        keepers may work with the server, as far as it knows; joined: names of rounds that it has reported in, kept
-        through restarts. Without `corrupt` a server asks just those few keepers that work with it.
+        least_reports: the smallest report goal that it accepts; decryptors: the identities that it trusts; always:
+        those whose noise it wants in every sum; margin: a contributor's own, `Encoding.margin_each`; corrupt: how many
+        of the decryptors may work with the server, as far as it knows; joined: names of rounds that it has reported in,
+        kept through restarts. Without `corrupt` a server asks just those few decryptors that work with it.
         Raises: InputError where the round is another.
         """
         if self.report_goal < least_reports:
@@ -151,16 +151,20 @@ class SealedRound(Record):
                 f"this round's report goal is {self.report_goal}, and no sum of fewer than {least_reports} reports is "
                 "opened here."
             )
-        if keepers is not None and (strange := next((each for each in self.keepers if each not in keepers), None)):
-            raise InputError(f"this round's keeper {strange.hex()[:16]} is none of those that are trusted here.")
+        if decryptors is not None and (
+            strange := next((each for each in self.decryptors if each not in decryptors), None)
+        ):
+            raise InputError(f"this round's decryptor {strange.hex()[:16]} is none of those that are trusted here.")
         if self.corrupt < corrupt:
             raise InputError(
-                f"this round is safe where {self.corrupt} of its {len(self.keepers)} keepers work with the server, and "
-                f"here it is to be where {corrupt} do; ask for rounds with as many, or more keepers."
+                f"this round is safe where {self.corrupt} of its {len(self.decryptors)} decryptors work with the "
+                f"server, and "
+                f"here it is to be where {corrupt} do; ask for rounds with as many, or more decryptors."
             )
         if self.name in joined:
             raise InputError(
-                "this device has reported in the round: a second report would have its keepers add shares of two keys. "
+                "this device has reported in the round: a second report would have its decryptors add shares of two "
+                "keys. "
                 "Send the first again, byte for byte."
             )
         if missing := next((each for each in always if each not in self.contributors), None):
@@ -184,18 +188,18 @@ def smallest_parameters(
 
 
 @dataclass(frozen=True)
-class SealedMessage(Message):
+class ProtocolMessage(Message):
     """Version 1 knew no contributors of noise."""
 
     version: ClassVar[int] = 2
 
 
 @dataclass(frozen=True)
-class Report(SealedMessage):
+class OneMessageReport(ProtocolMessage):
     """Client to server: everything that a client ever sends.
 
-    boxes: its share for each keeper; ephemeral: its half of the key of `tag`, which is over the body; signature: over
-    `signed`; body: its ciphertexts, polynomial after polynomial, transformed and packed.
+    boxes: its share for each decryptor; ephemeral: its half of the key of `tag`, which is over the body; signature:
+    over `signed`; body: its ciphertexts, polynomial after polynomial, transformed and packed.
     """
 
     kind: ClassVar[int] = 33
@@ -208,43 +212,45 @@ class Report(SealedMessage):
 
 
 @dataclass(frozen=True)
-class Opening(SealedMessage):
-    """Server to keeper: a round begins. settings: the bytes of a SealedRound."""
+class Opening(ProtocolMessage):
+    """Server to decryptor: a round begins. settings: the bytes of a SealedRound."""
 
     kind: ClassVar[int] = 34
     settings: Bytes
 
 
 @dataclass(frozen=True)
-class Proposal(SealedMessage):
-    """Server to keeper: the clients whose sum it asks for, by their identities, in ascending order."""
+class SetProposal(ProtocolMessage):
+    """Server to decryptor: the clients whose sum it asks for, by their identities, in ascending order."""
 
     kind: ClassVar[int] = 35
     clients: PublicKeys
 
 
 @dataclass(frozen=True)
-class Vote(SealedMessage):
-    """Keeper to server: the one set that it answers for in this round. clients: the digest of the set."""
+class Vote(ProtocolMessage):
+    """Decryptor to server: the one set that it answers for in this round. clients: the digest of the set."""
 
     kind: ClassVar[int] = 36
-    keeper: Index
+    decryptor: Index
     clients: Digest
     signature: Signature
 
 
 @dataclass(frozen=True)
-class Agreement(SealedMessage):
-    """Server to keeper: a quorum's signatures of the set."""
+class Agreement(ProtocolMessage):
+    """Server to decryptor: a quorum's signatures of the set."""
 
     kind: ClassVar[int] = 37
-    keepers: Indices
+    decryptors: Indices
     signatures: Signatures
 
 
 @dataclass(frozen=True)
-class Deposit(SealedMessage):
-    """Server to keeper: a client's share for this keeper. digests: `report_digests`, which the signature is over."""
+class Deposit(ProtocolMessage):
+    """Server to decryptor: a client's share for this decryptor. digests: `report_digests`, which the signature is
+    over.
+    """
 
     kind: ClassVar[int] = 38
     client: PublicKey
@@ -254,19 +260,19 @@ class Deposit(SealedMessage):
 
 
 @dataclass(frozen=True)
-class KeySum(SealedMessage):
-    """Keeper to server: the sum of its shares of the agreed set. clients: the digest of the set."""
+class KeySum(ProtocolMessage):
+    """Decryptor to server: the sum of its shares of the agreed set. clients: the digest of the set."""
 
     kind: ClassVar[int] = 39
-    keeper: Index
+    decryptor: Index
     clients: Digest
     shares: Bytes
     signature: Signature
 
 
 @dataclass(frozen=True)
-class Refusal(SealedMessage):
-    """Keeper to server: why a message was not followed, as UTF-8."""
+class Refusal(ProtocolMessage):
+    """Decryptor to server: why a message was not followed, as UTF-8."""
 
     kind: ClassVar[int] = 40
     reason: Bytes
@@ -288,10 +294,10 @@ def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
 
 
 def signed_sum(round: bytes, clients: bytes, shares: bytes) -> bytes:
-    """What a keeper signs, with the purpose "key sum"; clients: the digest of the set."""
+    """What a decryptor signs, with the purpose "key sum"; clients: the digest of the set."""
     return round + clients + shares
 
 
-def box_context(round: bytes, client: bytes, keeper: int) -> bytes:
-    """What a box is bound to; keeper: its place in the settings, from 0 on."""
-    return round + client + keeper.to_bytes(4, "little")
+def box_context(round: bytes, client: bytes, decryptor: int) -> bytes:
+    """What a box is bound to; decryptor: its place in the settings, from 0 on."""
+    return round + client + decryptor.to_bytes(4, "little")

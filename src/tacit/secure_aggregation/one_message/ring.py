@@ -106,7 +106,7 @@ class Ring:
 
     @cached_property
     def _tables(self) -> tuple["_Tables", ...]:
-        return tuple(_Tables.of(prime, self.degree) for prime in self.primes)
+        return tuple(_Tables.from_prime(prime, self.degree) for prime in self.primes)
 
     @cached_property
     def _garner(self) -> "_Garner":
@@ -142,7 +142,7 @@ class _Tables:
     power_quotients: Residues
 
     @classmethod
-    def of(cls, prime: int, degree: int) -> "_Tables":
+    def from_prime(cls, prime: int, degree: int) -> "_Tables":
         psi = primitive_root(prime, degree)
         roots = _powers(psi, prime, degree)
         inverses = _powers(pow(psi, -1, prime), prime, degree)

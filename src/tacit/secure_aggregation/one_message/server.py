@@ -1,7 +1,9 @@
-"""The server of a round of one message: it adds ciphertexts, asks keepers for the sum of the keys, and opens the sum.
+"""The server of a round of one message: it adds ciphertexts, asks decryptors for the sum of the keys, and opens the
+sum.
 
-Messages in, messages out; it holds one sum and the clients' names, however many they are. What it hands out for keepers
-(`Deposit`) is for whoever drives it to keep until the set is agreed. A message that raises has changed nothing.
+Messages in, messages out; it holds one sum and the clients' names, however many they are. What it hands out for
+decryptors (`Deposit`) is for whoever drives it to keep until the set is agreed. A message that raises has changed
+nothing.
 """
 
 from typing import cast
@@ -17,11 +19,11 @@ from tacit.secure_aggregation.one_message.messages import (
     Agreement,
     Deposit,
     KeySum,
+    OneMessageReport,
+    OneMessageRound,
     Opening,
-    Proposal,
     Refusal,
-    Report,
-    SealedRound,
+    SetProposal,
     Vote,
     report_digests,
     set_digest,
@@ -34,10 +36,10 @@ from tacit.secure_aggregation.residues import PackedSum
 from tacit.secure_aggregation.wire import parsed
 
 
-class SealedServer:
+class OneMessageServer:
     """One round, from its opening to its sum."""
 
-    def __init__(self, settings: SealedRound, private: bytes) -> None:
+    def __init__(self, settings: OneMessageRound, private: bytes) -> None:
         """private: the 32 bytes whose public key is `settings.server`."""
         self._settings, self._private = settings, private
         self._ciphertexts = PackedSum(settings.slots.parameters.ring, settings.slots.polynomials)
@@ -55,17 +57,17 @@ class SealedServer:
         return len(self._clients) - len(self._contributors & self._clients)
 
     def opening(self) -> Opening:
-        """For every keeper, before anything else."""
+        """For every decryptor, before anything else."""
         return Opening(self._settings.name, self._settings.to_bytes())
 
     def receive(self, data: bytes, *, checked: bool = False) -> tuple[Deposit, ...]:
-        """Add a client's report; what each keeper is to get of it, in the order of the settings.
+        """Add a client's report; what each decryptor is to get of it, in the order of the settings.
 
         checked: `check_report` has seen just these bytes, with these settings, and need not again.
         Raises: ProtocolError for a report that is damaged, forged, of another round, late, or not the first of its
         client; the others are summed without it.
         """
-        report = Report.from_bytes(data, round=self._settings.name)
+        report = OneMessageReport.from_bytes(data, round=self._settings.name)
         settings = self._settings
         if self._agreed is not None:
             raise ProtocolError(f"the report of {_short(report.client)} is late: the set of this round is closed.")
@@ -78,8 +80,8 @@ class SealedServer:
         self._clients.add(report.client)
         return tuple(Deposit(settings.name, report.client, digests, report.signature, box) for box in report.boxes)
 
-    def propose(self) -> Proposal:
-        """Close the set: for every keeper.
+    def propose(self) -> SetProposal:
+        """Close the set: for every decryptor.
 
         Raises: RoundAborted where fewer reports came than the report goal, or not all contributors' noise.
         """
@@ -93,34 +95,36 @@ class SealedServer:
             )
         self._agreed = tuple(sorted(self._clients))
         self._digest = set_digest(self._settings.name, self._agreed)
-        return Proposal(self._settings.name, self._agreed)
+        return SetProposal(self._settings.name, self._agreed)
 
     @property
     def signed(self) -> frozenset[int]:
-        """The keepers that have signed the set."""
+        """The decryptors that have signed the set."""
         return frozenset(self._votes)
 
     @property
     def summed(self) -> frozenset[int]:
-        """The keepers that have given their sum."""
+        """The decryptors that have given their sum."""
         return frozenset(self._sums)
 
     def answer(self, data: bytes) -> None:
-        """Take what a keeper answers. Raises: ProtocolError for a refusal, and for what is not of the proposed set."""
+        """Take what a decryptor answers. Raises: ProtocolError for a refusal, and for what is not of the proposed
+        set.
+        """
         kinds = (Vote, KeySum, Refusal)
         message = cast("Vote | KeySum | Refusal", parsed(data, kinds, round=self._settings.name))
         if isinstance(message, Refusal):
-            raise ProtocolError(f"a keeper refuses: {message.reason.decode(errors='replace')}")
+            raise ProtocolError(f"a decryptor refuses: {message.reason.decode(errors='replace')}")
         if isinstance(message, Vote):
             self._vote(message)
         else:
             self._key_sum(message)
 
     def agreement(self) -> Agreement:
-        """For every keeper. Raises: RoundAborted as long as fewer than a quorum has signed the set."""
+        """For every decryptor. Raises: RoundAborted as long as fewer than a quorum has signed the set."""
         if len(self._votes) < self._settings.quorum:
             raise RoundAborted(
-                f"{len(self._votes)} of {len(self._settings.keepers)} keepers signed the set, and "
+                f"{len(self._votes)} of {len(self._settings.decryptors)} decryptors signed the set, and "
                 f"{self._settings.quorum} are needed."
             )
         return Agreement(self._settings.name, tuple(self._votes), tuple(self._votes.values()))
@@ -128,7 +132,7 @@ class SealedServer:
     def opened(self) -> Vector:
         """The sum (dimension,) uint32 of the vectors of the agreed set, and of noise modulo 2^32, margins taken off.
 
-        Raises: RoundAborted with the cause where too few keepers answered, their answers are no sum of keys, or the
+        Raises: RoundAborted with the cause where too few decryptors answered, their answers are no sum of keys, or the
         sum fails its checks: then there is no sum.
         """
         slots, ring = self._settings.slots, self._settings.slots.parameters.ring
@@ -141,52 +145,52 @@ class SealedServer:
         return np.concatenate(found)
 
     def _vote(self, vote: Vote) -> None:
-        self._must_be_for_the_set(vote.keeper, vote.clients)
-        check_signature(self._settings.keepers[vote.keeper], "set", vote.clients, vote.signature)
-        self._votes[vote.keeper] = vote.signature
+        self._must_be_for_the_set(vote.decryptor, vote.clients)
+        check_signature(self._settings.decryptors[vote.decryptor], "set", vote.clients, vote.signature)
+        self._votes[vote.decryptor] = vote.signature
 
     def _key_sum(self, answer: KeySum) -> None:
-        self._must_be_for_the_set(answer.keeper, answer.clients)
+        self._must_be_for_the_set(answer.decryptor, answer.clients)
         signed = signed_sum(self._settings.name, answer.clients, answer.shares)
-        check_signature(self._settings.keepers[answer.keeper], "key sum", signed, answer.signature)
-        self._sums[answer.keeper] = elements(answer.shares, self._settings.columns)
+        check_signature(self._settings.decryptors[answer.decryptor], "key sum", signed, answer.signature)
+        self._sums[answer.decryptor] = elements(answer.shares, self._settings.columns)
 
     def _key(self) -> Integers:
-        """The sum (N,) of the clients' keys, from as many keepers as are needed; the others must agree with them."""
+        """The sum (N,) of the clients' keys, from as many decryptors as are needed; the others must agree with them."""
         quorum, packed = self._settings.quorum, self._settings.packed
         if len(self._sums) < quorum:
-            raise RoundAborted(f"{len(self._sums)} keepers gave their sums, and {quorum} are needed.")
-        points, shares = [keeper + 1 for keeper in self._sums], np.array(list(self._sums.values()))
+            raise RoundAborted(f"{len(self._sums)} decryptors gave their sums, and {quorum} are needed.")
+        points, shares = [decryptor + 1 for decryptor in self._sums], np.array(list(self._sums.values()))
         others = combined(lagrange(points[:quorum], points[quorum:]), shares[:quorum]) if points[quorum:] else None
         if others is not None and not np.array_equal(others, shares[quorum:]):
-            raise RoundAborted("the sums of the keepers contradict one another: one of them is false.")
+            raise RoundAborted("the sums of the decryptors contradict one another: one of them is false.")
         residues = rebuilt(shares[:quorum], points[:quorum], packed=packed).ravel().astype(np.int64)
         signed = np.where(residues > PRIME // 2, residues - PRIME, residues)
         key, behind = np.split(signed, [self._settings.slots.parameters.degree])
         if np.any(behind) or np.abs(key).max() > TAIL * len(self._clients):
-            raise RoundAborted("what the keepers gave is no sum of clients' keys.")
+            raise RoundAborted("what the decryptors gave is no sum of clients' keys.")
         return key
 
-    def _must_be_for_the_set(self, keeper: int, digest: bytes) -> None:
-        if keeper >= len(self._settings.keepers):
-            raise ProtocolError(f"there is no keeper {keeper} in this round.")
+    def _must_be_for_the_set(self, decryptor: int, digest: bytes) -> None:
+        if decryptor >= len(self._settings.decryptors):
+            raise ProtocolError(f"there is no decryptor {decryptor} in this round.")
         if self._agreed is None or digest != self._digest:
-            raise ProtocolError(f"keeper {keeper} answers for a set that was not proposed.")
+            raise ProtocolError(f"decryptor {decryptor} answers for a set that was not proposed.")
 
 
-def check_report(settings: SealedRound, private: bytes, report: Report) -> tuple[bytes, ...]:
+def check_report(settings: OneMessageRound, private: bytes, report: OneMessageReport) -> tuple[bytes, ...]:
     """The digests that the client signed, of a report that is whole and its client's own, be it its second.
 
     private: the server's key of this round. Raises: ProtocolError for a report that is damaged or forged.
     """
-    if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.keepers):
+    if len(report.body) != settings.body_bytes or len(report.boxes) != len(settings.decryptors):
         raise ProtocolError(
             f"the report of {_short(report.client)} has {len(report.body)} bytes of ciphertext and "
-            f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.keepers)}."
+            f"{len(report.boxes)} boxes; this round takes {settings.body_bytes} and {len(settings.decryptors)}."
         )
     if wrong := {len(box) for box in report.boxes} - {settings.box_bytes}:
         raise ProtocolError(
-            f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no keeper could"
+            f"a box of {_short(report.client)} has {min(wrong)} bytes and not {settings.box_bytes}: no decryptor could"
             " add what is in it, and the round would be void."
         )
     digests = digests_of(report)
@@ -196,7 +200,7 @@ def check_report(settings: SealedRound, private: bytes, report: Report) -> tuple
     return digests
 
 
-def digests_of(report: Report) -> tuple[bytes, ...]:
+def digests_of(report: OneMessageReport) -> tuple[bytes, ...]:
     """What its client signed."""
     return report_digests(report.boxes, report.ephemeral, report.tag)
 

@@ -1,4 +1,5 @@
-"""Rounds of one message in memory, keepers in folders, with whatever goes wrong on the way; nothing for real vectors.
+"""Rounds of one message in memory, decryptors in folders, with whatever goes wrong on the way; nothing for real
+vectors.
 
 Whoever drives a real round does the same: it passes messages on, and sends them again where no answer came.
 """
@@ -11,28 +12,28 @@ from pathlib import Path
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity, Words
-from tacit.secure_aggregation.one_message.client import sealed_report
-from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.one_message.messages import Deposit, KeySum, SealedRound, Vote, smallest_parameters
-from tacit.secure_aggregation.one_message.server import SealedServer
-from tacit.secure_aggregation.simulate import Faults, Post
+from tacit.secure_aggregation.one_message.client import one_message_report
+from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
+from tacit.secure_aggregation.one_message.messages import Deposit, KeySum, OneMessageRound, Vote, smallest_parameters
+from tacit.secure_aggregation.one_message.server import OneMessageServer
+from tacit.secure_aggregation.simulate import MessageFaults, Post
 
-ATTEMPTS = 4  # to get an answer of a keeper
-KeeperLie = Callable[[int, Vote | KeySum], Vote | KeySum | None]  # what a keeper says instead; None: nothing
+ATTEMPTS = 4  # to get an answer of a decryptor
+DecryptorLie = Callable[[int, Vote | KeySum], Vote | KeySum | None]  # what a decryptor says instead; None: nothing
 
 
 @dataclass
-class SealedParties:
-    """Everybody in a round, and everything that chance decides; all follows from a seed, keepers' keys included."""
+class OneMessageParties:
+    """Everybody in a round, and everything that chance decides; all follows from a seed, decryptors' keys included."""
 
-    settings: SealedRound
-    server: SealedServer
+    settings: OneMessageRound
+    server: OneMessageServer
     identities: list[Identity]  # of the clients, and of the contributors of noise behind them
-    keepers: list[Keeper]
+    decryptors: list[Decryptor]
     chance: random.Random
 
     @classmethod
-    def of(
+    def from_settings(
         cls,
         count: int,
         folder: Path,
@@ -41,44 +42,44 @@ class SealedParties:
         largest: int,
         seed: int,
         report_goal: int = 2,
-        keepers: int = 4,
+        decryptors: int = 4,
         corrupt: int = 1,
         contributors: int = 0,
         margin: int = 0,
-    ) -> "SealedParties":
+    ) -> "OneMessageParties":
         """`count` clients and so many contributors of noise from -margin to margin each.
 
-        Keepers are in folders below `folder`, made where they are not there.
+        Decryptors are in folders below `folder`, made where they are not there.
         """
         chance = random.Random(seed)
         draw = secrets.seeded(chance.randbytes(32))
-        folders = [folder / f"keeper-{index}" for index in range(keepers)]
+        folders = [folder / f"decryptor-{index}" for index in range(decryptors)]
         for each in folders:
-            make_keeper(each, draw=draw)
+            make_decryptor(each, draw=draw)
         identities = [Identity(draw(secrets.KEY_BYTES)) for _ in range(count + contributors)]
         noise = tuple(each.public for each in identities[count:])
-        made = [Keeper(each, least_reports=2, always=noise) for each in folders]
+        made = [Decryptor(each, least_reports=2, always=noise) for each in folders]
         private = draw(secrets.KEY_BYTES)
         most = max(count, report_goal)
-        settings = SealedRound(
+        settings = OneMessageRound(
             parameters=smallest_parameters(dimension, largest, most, contributors=contributors, margin=margin),
             dimension=dimension,
             largest=largest,
             report_goal=report_goal,
             most_reports=most,
             corrupt=corrupt,
-            keepers=tuple(each.identity for each in made),
+            decryptors=tuple(each.identity for each in made),
             boxes=tuple(each.box for each in made),
             server=secrets.public_key(private),
             seed=draw(32),
             contributors=noise,
             margin=margin,
         )
-        return cls(settings, SealedServer(settings, private), identities, made, chance)
+        return cls(settings, OneMessageServer(settings, private), identities, made, chance)
 
 
 @dataclass
-class SealedOutcome:
+class OneMessageOutcome:
     """What came of a round, and all that the server heard."""
 
     included: list[int] = field(default_factory=list)  # parties in the sum, by their place
@@ -88,29 +89,29 @@ class SealedOutcome:
     heard: list[bytes] = field(default_factory=list)
 
 
-def run_sealed_round(
-    parties: SealedParties,
+def run_one_message_round(
+    parties: OneMessageParties,
     vectors: Sequence[Words],
     *,
-    faults: Faults | None = None,
+    faults: MessageFaults | None = None,
     leaving: Collection[int] = (),
     dead: Sequence[int] = (),
     killed: float = 0.0,
-    lie: KeeperLie | None = None,
-) -> SealedOutcome:
+    lie: DecryptorLie | None = None,
+) -> OneMessageOutcome:
     """One round with a vector (dimension,) uint32 of each client, and of each contributor, its noise + margin.
 
-    leaving: clients that vanish before they send anything. dead: keepers that answer nothing; killed: the chance that
-    a keeper is, before a message, and starts again; lie: what keepers answer instead.
+    leaving: clients that vanish before they send anything. dead: decryptors that answer nothing; killed: the chance
+    that a decryptor is, before a message, and starts again; lie: what decryptors answer instead.
     """
-    outcome, post = SealedOutcome(), Post(faults or Faults(), parties.chance)
+    outcome, post = OneMessageOutcome(), Post(faults or MessageFaults(), parties.chance)
     waiting = _reports(parties, vectors, post, outcome, leaving)
     desk = _Desk(parties, post, outcome, killed, lie)
     try:
         proposal = parties.server.propose().to_bytes()
         outcome.included = sorted(waiting)
         opening = parties.server.opening().to_bytes()
-        alive = [index for index in range(len(parties.keepers)) if index not in dead]
+        alive = [index for index in range(len(parties.decryptors)) if index not in dead]
         for index in alive:
             desk.ask(index, [opening, proposal], lambda: parties.server.signed)
         agreement = parties.server.agreement().to_bytes()
@@ -124,13 +125,17 @@ def run_sealed_round(
 
 
 def _reports(
-    parties: SealedParties, vectors: Sequence[Words], post: Post, outcome: SealedOutcome, leaving: Collection[int]
+    parties: OneMessageParties,
+    vectors: Sequence[Words],
+    post: Post,
+    outcome: OneMessageOutcome,
+    leaving: Collection[int],
 ) -> dict[int, tuple[Deposit, ...]]:
-    """What each client that was added has for the keepers."""
+    """What each client that was added has for the decryptors."""
     places = {identity.public: index for index, identity in enumerate(parties.identities)}
     draw = secrets.seeded(parties.chance.randbytes(32))
     sent = [
-        sealed_report(parties.settings, identity, vector, draw=draw).to_bytes()
+        one_message_report(parties.settings, identity, vector, draw=draw).to_bytes()
         for place, (identity, vector) in enumerate(zip(parties.identities, vectors, strict=True))
         if place not in leaving and not post.happens(post.faults.vanishes)
     ]
@@ -148,16 +153,16 @@ def _reports(
 
 @dataclass
 class _Desk:
-    """Where server and keepers hear of one another."""
+    """Where server and decryptors hear of one another."""
 
-    parties: SealedParties
+    parties: OneMessageParties
     post: Post
-    outcome: SealedOutcome
+    outcome: OneMessageOutcome
     killed: float
-    lie: KeeperLie | None
+    lie: DecryptorLie | None
 
     def ask(self, index: int, messages: Sequence[bytes], answered: Callable[[], Collection[int]]) -> None:
-        """Send a keeper these messages in their order until the server has its answer, or for so many times."""
+        """Send a decryptor these messages in their order until the server has its answer, or for so many times."""
         for _ in range(ATTEMPTS):
             answers: list[bytes] = []
             for data in messages:
@@ -173,11 +178,11 @@ class _Desk:
                 return
 
     def _answers(self, index: int, data: bytes) -> list[bytes]:
-        keepers = self.parties.keepers
+        decryptors = self.parties.decryptors
         if self.post.happens(self.killed):
-            keepers[index] = keepers[index].restarted()
+            decryptors[index] = decryptors[index].restarted()
         try:
-            answer = keepers[index].receive(data)
+            answer = decryptors[index].receive(data)
         except (ProtocolError, InputError) as error:
             self.outcome.refused.append(str(error))
             return []

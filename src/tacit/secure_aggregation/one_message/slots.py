@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tacit.compiled import compiled
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy.encoding import WORD
-from tacit.secure_aggregation.one_message.lattice import Parameters, error_bound
+from tacit.secure_aggregation.one_message.lattice import LatticeParameters, error_bound
 from tacit.secure_aggregation.one_message.ring import LIMBS, Residues
 
 CHECK_BITS = 128  # of check slots in every polynomial, at least
@@ -33,7 +33,7 @@ class Slots:
     Raises: InputError for values that go together in no way.
     """
 
-    parameters: Parameters
+    parameters: LatticeParameters
     dimension: int
     largest: int
     reports: int
@@ -126,7 +126,7 @@ class Slots:
         if not fits or not right or np.any(coordinates > self.most(reports)):
             raise RoundAborted(
                 f"the sum does not open: part {index + 1} of {self.polynomials} fails its checks. A client's shares "
-                "were not those of its key, or a client, a keeper or the server changed what it passed on."
+                "were not those of its key, or a client, a decryptor or the server changed what it passed on."
             )
         return coordinates.astype(np.uint32) - np.uint32(self.margin * self.contributors)
 

@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.protocol.messages import VERSION, CheckIn
 from tacit.server.http.admin import Admin, check_admin
-from tacit.server.http.check_in_rates import Paces
+from tacit.server.http.check_in_rates import CheckInRates
 from tacit.server.http.log_served import LogServed
 from tacit.server.http.models_served import Models
 from tacit.server.http.openapi import document
@@ -33,8 +33,8 @@ from tacit.server.http.services import Services
 from tacit.server.http.tokens_served import TokensServed
 from tacit.server.metrics import MEDIA_TYPE as METRICS_TYPE
 from tacit.server.store import assignments
-from tacit.server.store.assignments import Assigned, NoPlace, Shown, assign_all
-from tacit.server.store.batching import Gathered
+from tacit.server.store.assignments import Assigned, NoPlace, ShownToken, assign_all
+from tacit.server.store.batching import Batching
 
 JSON = "application/json"
 CHECK_IN = "/v1/check-in"
@@ -52,9 +52,9 @@ class Worker:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._receiving, self._models = Receiving(services), Models(services)
-        self._paces = Paces(services.store, services.worker)
+        self._check_in_rates = CheckInRates(services.store, services.worker)
         self._idle = 0  # check-ins answered since they were counted last
-        self._places: dict[str, Gathered[Shown | None, Assigned | NoPlace]] = {}  # by task
+        self._places: dict[str, Batching[ShownToken | None, Assigned | NoPlace]] = {}  # by task
         self._plan = lru_cache(PLANS_KEPT)(self._read_plan)
 
     # -- devices -------------------------------------------------------------------------------------------------------
@@ -78,9 +78,9 @@ class Worker:
             if assigned is NoPlace.REDEEMED:
                 raise Refused("token", OTHER_TOKEN)
         self._idle += 1
-        return self._paces.answer(given.population)
+        return self._check_in_rates.answer(given.population)
 
-    async def _shown(self, token: str | None) -> Shown | None:
+    async def _shown(self, token: str | None) -> ShownToken | None:
         """What is redeemed for a place: nothing where devices need no tokens. Raises: Refused."""
         issuer = self._services.issuer
         if issuer is None:
@@ -90,13 +90,13 @@ class Worker:
         found = await self._services.threaded(issuer.redeemable, token)
         if found is None:
             raise Refused("token", OTHER_TOKEN)
-        return Shown(*found)
+        return ShownToken(*found)
 
-    async def _place(self, task: str, shown: Shown | None) -> Assigned | NoPlace:
+    async def _place(self, task: str, shown: ShownToken | None) -> Assigned | NoPlace:
         """In the round of this task, in one transaction with all who wait for one. Raises: Refused."""
         services = self._services
         if task not in self._places:
-            self._places[task] = Gathered(lambda shown: services.threaded(assign_all, services.store, task, shown))
+            self._places[task] = Batching(lambda shown: services.threaded(assign_all, services.store, task, shown))
         return await self._places[task].answer(shown)
 
     async def report(self, request: Request) -> Response:
@@ -128,7 +128,7 @@ class Worker:
         """The operator's public key. A device pins the one that it was given otherwise; this is for people."""
         return Response(f'{{"operator_key":"{self._services.key.public}"}}', media_type=JSON)
 
-    async def hand_over(self, _: Request) -> Response:
+    async def key_rotation(self, _: Request) -> Response:
         """To which key the operator changed, for devices that pinned the one before."""
         if self._services.hand_over is None:
             raise Refused("not-found", "the operator has the key that it always had.")
@@ -159,7 +159,7 @@ class Worker:
         self._idle -= idle
         metrics.check_ins.labels("come_back").inc(idle)
         metrics.held.set(self._services.sums.held)
-        for population, pace in self._paces.known.items():
+        for population, pace in self._check_in_rates.known.items():
             metrics.devices.labels(population).set(pace.devices)
         for each in self._services.snapshot.rounds.values():
             for where in ("assigned", "received", "counted"):
@@ -170,7 +170,7 @@ class Worker:
     async def begin(self) -> None:
         """Look into the store for the first time. Raises: Refused where it does not answer."""
         await self._services.threaded(self._services.snapshot.refresh)
-        await self._services.threaded(self._paces.look, self._services.snapshot.sizes)
+        await self._services.threaded(self._check_in_rates.look, self._services.snapshot.sizes)
 
     async def work(self) -> None:
         """Look into the store, write sums and show a sign of life, again and again, until it is cancelled."""
@@ -184,7 +184,7 @@ class Worker:
                 if (now := asyncio.get_running_loop().time()) - beat >= BEAT_S:
                     await services.threaded(assignments.seen, services.store, services.worker)
                     beat = now
-                await services.threaded(self._paces.look, services.snapshot.sizes)
+                await services.threaded(self._check_in_rates.look, services.snapshot.sizes)
             except Refused:
                 log.warning("the store does not answer; trying again")
             self._count()
@@ -209,7 +209,7 @@ def application(services: Services) -> ASGIApp:
         Route("/v1/models/{sha256}", worker.model, methods=["GET"]),
         Route("/v1/plans/{sha256}", worker.plan, methods=["GET"]),
         Route("/v1/key", worker.key, methods=["GET"]),
-        Route("/v1/key/hand-over", worker.hand_over, methods=["GET"]),
+        Route("/v1/key/hand-over", worker.key_rotation, methods=["GET"]),
         Route("/v1/openapi.json", _openapi, methods=["GET"]),
         Route("/healthz", worker.health, methods=["GET"]),
         Route("/metrics", worker.metrics, methods=["GET"]),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import cast
 
 
-class Pour(asyncio.BufferedProtocol):
+class BodyStream(asyncio.BufferedProtocol):
     """A connection's protocol until a buffer is full, or it is stopped; what comes then is the connection's again."""
 
     def __init__(

@@ -12,21 +12,21 @@ from typing import NamedTuple
 from sqlalchemy import and_, delete, insert, select
 
 from tacit.protocol.messages import ComeBack
-from tacit.server.http.pace_steering import MOST_S, OVER, WRONG, Pace, Shared, period_of, window_of
+from tacit.server.http.pace_steering import MOST_S, OVER, WRONG, PaceSteering, SharedRates, period_of, window_of
 from tacit.server.store.schema import paces
 from tacit.server.store.store import Store
 
-SILENT_S = 15.0  # after which a worker is not reckoned with
+TIMED_OUT_S = 15.0  # after which a worker is not reckoned with
 TELL_S = 2.0  # between two times that a worker writes its rows
 KEPT_S = OVER * MOST_S  # a row of one that ended: how many there were is worth a guess as long as that
 
 
-class Paces:
+class CheckInRates:
     """One worker's, for all populations that it knows."""
 
     def __init__(self, store: Store, worker: str, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._store, self._worker, self._clock = store, worker, clock
-        self.known = dict[str, Pace]()
+        self.known = dict[str, PaceSteering]()
         self._answers = dict[str, tuple[float, bytes]]()  # with the T that it says
         self._told = -float("inf")
         self._unknown = come_back(period_of(0))
@@ -48,7 +48,7 @@ class Paces:
         for population in sizes.keys() - self.known.keys():
             rows, at = told(self._store, population), self._store.now()
             guess = guessed(rows, now=at, otherwise=sizes[population])
-            pace = Pace(now, guess, others=others(rows, now=at))
+            pace = PaceSteering(now, guess, others=others(rows, now=at))
             self._answers[population] = pace.period, come_back(pace.period)
             self.known[population] = pace
         for population, size in sizes.items():
@@ -71,7 +71,7 @@ def come_back(period: float) -> bytes:
     return ComeBack(after_s=after, before_s=before).model_dump_json().encode()
 
 
-class Told(NamedTuple):
+class WorkerRate(NamedTuple):
     """A row of a worker."""
 
     worker: str
@@ -81,21 +81,21 @@ class Told(NamedTuple):
     at: float  # the store's clock
 
 
-def told(store: Store, population: str) -> list[Told]:
+def told(store: Store, population: str) -> list[WorkerRate]:
     """The rows of all workers, of those that ended too."""
-    columns = [paces.c[name] for name in Told._fields]
+    columns = [paces.c[name] for name in WorkerRate._fields]
     with store.reading() as connection:
         found = connection.execute(select(*columns).where(paces.c.population == population))
-        return [Told._make(row) for row in found]
+        return [WorkerRate._make(row) for row in found]
 
 
-def others(rows: list[Told], *, now: float, worker: str = "") -> Shared:
+def others(rows: list[WorkerRate], *, now: float, worker: str = "") -> SharedRates:
     """What the others see who work now: each has sent away other devices, and was told of the same unseen ones."""
-    live = [row for row in rows if row.worker != worker and abs(now - row.at) <= SILENT_S]
-    return Shared(sum(row.away for row in live), max((row.unseen for row in live), default=0.0))
+    live = [row for row in rows if row.worker != worker and abs(now - row.at) <= TIMED_OUT_S]
+    return SharedRates(sum(row.away for row in live), max((row.unseen for row in live), default=0.0))
 
 
-def guessed(rows: list[Told], *, now: float, otherwise: float) -> float:
+def guessed(rows: list[WorkerRate], *, now: float, otherwise: float) -> float:
     """Devices that a worker which begins should expect beside those that others have sent away: as many as there were
     for whoever looked last, and `otherwise` where nobody did.
     """
@@ -103,7 +103,7 @@ def guessed(rows: list[Told], *, now: float, otherwise: float) -> float:
     return otherwise if last is None else max(0.0, last.devices - others(rows, now=now).away)
 
 
-def tell(store: Store, worker: str, seen: Mapping[str, tuple[Shared, float]]) -> None:
+def tell(store: Store, worker: str, seen: Mapping[str, tuple[SharedRates, float]]) -> None:
     """Write this worker's rows, by population what it shares and how many devices there are in its eyes."""
     now = store.now()
     rows = [

@@ -7,7 +7,7 @@ from typing import Any
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from tacit.server.http.body_stream import Pour
+from tacit.server.http.body_stream import BodyStream
 from tacit.server.http.problems import MEDIA_TYPE, Refused
 
 HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its headers
@@ -15,10 +15,11 @@ GOODBYE_S = 0.5  # that the other side of a connection has to close it, when the
 MOST_HEAD = 1 << 14  # bytes of a request before its body
 MOST = 20_000  # connections of a process at a time
 LARGE = 1 << 16  # bytes of a body that can be poured
-POUR = "tacit.pour"  # ASGI extension of such a request: has the body poured, once, into a memoryview of just its length
+# ASGI extension of such a request: has the body poured, once, into a memoryview of just its length
+STREAM = "tacit.pour"
 
 
-class Connection(HttpToolsProtocol):
+class ServedConnection(HttpToolsProtocol):
     """One connection: its headers are bounded in time and in bytes, and what is no HTTP is a Problem too."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
@@ -57,7 +58,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         length = next((value for name, value in self.headers if name == b"content-length"), b"0")
         if int(length) >= LARGE:  # httptools takes digits alone
-            self.scope["extensions"] = {POUR: partial(self._pour, self.cycle)}  # type: ignore[dict-item]
+            self.scope["extensions"] = {STREAM: partial(self._body_stream, self.cycle)}  # type: ignore[dict-item]
 
     def shutdown(self) -> None:
         """uvicorn: the process ends."""
@@ -83,10 +84,10 @@ class Connection(HttpToolsProtocol):
         self.transport.write(head.encode() + b"connection: close\r\n\r\n" + body)
         self.transport.close()
 
-    def _pour(self, cycle: RequestResponseCycle, into: memoryview) -> Pour:
+    def _body_stream(self, cycle: RequestResponseCycle, into: memoryview) -> BodyStream:
         """Of a body of which nothing was received through ASGI. What has come is at its place at once."""
         del cycle.scope["extensions"]  # which know the cycle: without a ring its memory goes at once
-        pour = Pour(self.transport, self, into, len(cycle.body))
+        pour = BodyStream(self.transport, self, into, len(cycle.body))
         into[: pour.count], cycle.body = cycle.body, bytearray()
         if not cycle.more_body or cycle.disconnected:
             pour.stop()
@@ -94,11 +95,11 @@ class Connection(HttpToolsProtocol):
         if cycle.waiting_for_100_continue:
             cycle.waiting_for_100_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        pour.begin(self._poured)
+        pour.begin(self._streamed)
         self.flow.resume_reading()
         return pour
 
-    def _poured(self) -> None:
+    def _streamed(self) -> None:
         """The body of the request that was parsed last is whole: what comes is another's, and waits for the answer."""
         self.cycle.more_body = False
         self.flow.pause_reading()
@@ -122,7 +123,7 @@ class Connection(HttpToolsProtocol):
 
 # What every listener of ours tells uvicorn: such connections, nothing of strangers in a log, nothing of itself said.
 LISTENER: dict[str, Any] = {
-    "http": Connection,
+    "http": ServedConnection,
     "ws": "none",
     "access_log": False,
     "log_config": None,

@@ -22,7 +22,7 @@ RANGE = re.compile(r"bytes=([0-9]{1,12})?-([0-9]{1,12})?")
 MEDIA_TYPE = "application/octet-stream"
 
 
-class Served(NamedTuple):
+class ServedModel(NamedTuple):
     """A model, and the same compressed where that is shorter."""
 
     plain: bytes
@@ -34,7 +34,7 @@ class Models:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._kept: OrderedDict[str, Served] = OrderedDict()
+        self._kept: OrderedDict[str, ServedModel] = OrderedDict()
         self._reading = asyncio.Lock()
 
     async def response(self, digest: str, headers: Mapping[str, str]) -> Response:
@@ -64,7 +64,7 @@ class Models:
             await self._services.threaded(snapshot.refresh)
         return digest in snapshot.models()
 
-    async def _served(self, digest: str) -> Served:
+    async def _served(self, digest: str) -> ServedModel:
         async with self._reading:  # a hundred devices that want it cause one look
             if digest not in self._kept:
                 self._kept[digest] = await self._services.threaded(self._read, digest)
@@ -73,10 +73,10 @@ class Models:
             self._kept.move_to_end(digest)
             return self._kept[digest]
 
-    def _read(self, digest: str) -> Served:
+    def _read(self, digest: str) -> ServedModel:
         plain = self._services.blobs.get(model_name(digest), digest=digest)
         packed = gzip.compress(plain, 1, mtime=0)
-        return Served(plain, packed if len(packed) < HELPS * len(plain) else None)
+        return ServedModel(plain, packed if len(packed) < HELPS * len(plain) else None)
 
     def _pieces(self, content: memoryview, status: int, headers: dict[str, str]) -> Response:
         self._services.metrics.model_bytes.inc(len(content))

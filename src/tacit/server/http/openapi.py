@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
-from tacit.protocol.key_rotation import SignedHandOver
+from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.messages import (
     VERSION,
     Answer,
@@ -31,7 +31,7 @@ OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "forma
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
     documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
-    documents += [SignedHandOver]
+    documents += [SignedKeyRotation]
     documents += [
         SignedHead,
         InclusionProof,

@@ -55,14 +55,14 @@ def unseen(age: float) -> float:
     return 1 - age if age <= 0.5 else max(0.0, OVER - age) ** 2 / 2
 
 
-class Shared(NamedTuple):
+class SharedRates(NamedTuple):
     """What a worker tells others of a population; `known` is what all of them together make of it."""
 
     away: float  # devices that it sent away and that are not due
     unseen: float  # devices that it was told of when it began, and that nobody has seen since
 
 
-NOBODY = Shared(0.0, 0.0)
+NOBODY = SharedRates(0.0, 0.0)
 
 
 @dataclass
@@ -77,13 +77,13 @@ class _Sent:
         return self.count * away((now - (self.since + self.until) / 2) / period)
 
 
-class Pace:
+class PaceSteering:
     """Of one population, as one worker sees it. Times are a steady clock's, in seconds.
 
     `sent` is counted up by whoever answers; all else is looked at now and then (`look`), by one thread.
     """
 
-    def __init__(self, now: float, guess: float, *, others: Shared = NOBODY) -> None:
+    def __init__(self, now: float, guess: float, *, others: SharedRates = NOBODY) -> None:
         """guess: devices that there are besides those whom the others have sent away."""
         self.sent = 0  # answers, ever
         self.others, self.most = others, math.inf  # most: devices for which T is set
@@ -93,7 +93,7 @@ class Pace:
         self._counted, self._looked = 0, now
         self._groups = list[tuple[float, _Sent]]()  # T and who was told it, the oldest first
 
-    def look(self, now: float) -> Shared:
+    def look(self, now: float) -> SharedRates:
         """Count who is away, and set T by it."""
         new, since = self.sent - self._counted, self._looked
         self._counted, self._looked = self._counted + new, now
@@ -107,7 +107,7 @@ class Pace:
         period = period_of(min(max(self.devices, 1.0), self.most))
         if abs(period - self.period) > STEP * self.period:
             self.period = period
-        return Shared(mine, left)
+        return SharedRates(mine, left)
 
     def _left(self, now: float, seen: float) -> float:
         """What is left of the guess. It melts as those come of whom it spoke, and shrinks to what it is worth: where

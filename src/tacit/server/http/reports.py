@@ -12,12 +12,12 @@ from starlette.types import Receive
 
 from tacit.errors import InputError, ProtocolError
 from tacit.protocol.bodies import read_report, sha256
-from tacit.server.http.connections import POUR
+from tacit.server.http.connections import STREAM
 from tacit.server.http.problems import Refused
 from tacit.server.http.services import Limits, Services
 from tacit.server.http.snapshot import Current
-from tacit.server.store.assignments import Answer, Assignment, find_all, give_back
-from tacit.server.store.batching import Gathered
+from tacit.server.store.assignments import ReportAnswer, StoredAssignment, find_all, give_back
+from tacit.server.store.batching import Batching
 from tacit.server.store.round_states import TAKING
 
 HEX_64 = re.compile(r"[0-9a-f]{64}")
@@ -62,7 +62,9 @@ class Receiving:
 
     def __init__(self, services: Services) -> None:
         self._services, self._memory = services, Memory(services.limits)
-        self._found = Gathered[str, Assignment | None](lambda names: services.threaded(find_all, services.store, names))
+        self._found = Batching[str, StoredAssignment | None](
+            lambda names: services.threaded(find_all, services.store, names)
+        )
 
     async def receive(self, request: Request, assignment: str) -> bytes:
         """The signed receipt of a report, as it is sent. Raises: Refused."""
@@ -71,7 +73,7 @@ class Receiving:
         if found.body_digest is not None and found.body_digest != claimed:
             raise Refused("other-report", "another report was received for this assignment; it stands.")
         if found.body_digest is not None:  # it came, and the receipt did not arrive; there is nothing to read again
-            return self._receipt(assignment, claimed, Answer.AGAIN)
+            return self._receipt(assignment, claimed, ReportAnswer.AGAIN)
         if current is None or current.is_full:
             raise _late(current)
         most = current.most_bytes
@@ -81,10 +83,10 @@ class Receiving:
             body = await large_body(request, length, self._services.limits)
             self._services.metrics.report_bytes.inc(length)
             answer = await self._services.threaded(self._added, body, encoding, claimed, current, assignment)
-        if answer is Answer.LATE:
+        if answer is ReportAnswer.LATE:
             self._services.metrics.reports.labels(answer.value).inc()
             raise _late(self._services.snapshot.rounds.get(found.task))
-        if answer is Answer.ELSEWHERE:
+        if answer is ReportAnswer.ELSEWHERE:
             self._services.metrics.reports.labels(answer.value).inc()
             raise Refused("busy", "another worker has this round's reports; send it again.", **_ELSEWHERE)
         return self._receipt(assignment, claimed, answer)
@@ -97,13 +99,13 @@ class Receiving:
         gave = await self._services.threaded(give_back, self._services.store, assignment, task=found.task)
         self._services.metrics.reports.labels("given back" if gave else "kept").inc()
 
-    async def _assigned(self, request: Request, assignment: str) -> tuple[Assignment, Current | None]:
+    async def _assigned(self, request: Request, assignment: str) -> tuple[StoredAssignment, Current | None]:
         """The assignment whose secret the request has, and its round; None where that is over. Raises: Refused."""
         secret = BEARER.fullmatch(request.headers.get("authorization", ""))
         if secret is None:
             raise Refused("credential", "send `Authorization: Bearer` and the assignment's secret.", **_CHALLENGE)
         found = await self._found.answer(assignment)
-        nobody = Assignment("", "0" * 64, "", None)  # compared as well, so that time does not tell which is wrong
+        nobody = StoredAssignment("", "0" * 64, "", None)  # compared as well, so that time does not tell which is wrong
         if not (found or nobody).opened_by(secret[1]) or found is None:
             raise Refused(
                 "credential", "there is no such assignment with this secret; its round may be over.", **_CHALLENGE
@@ -113,35 +115,35 @@ class Receiving:
             await self._services.threaded(snapshot.refresh)
         return found, snapshot.rounds.get(found.task)
 
-    def _added(self, body: memoryview, encoding: str, claimed: str, current: Current, assignment: str) -> Answer:
+    def _added(self, body: memoryview, encoding: str, claimed: str, current: Current, assignment: str) -> ReportAnswer:
         """In a thread. Raises: Refused; StoreError."""
         plain = body if encoding == "identity" else _inflated(body, current.most_bytes)
         if sha256(plain) != claimed:
             raise Refused("malformed", "the body's SHA-256 is not what X-Content-SHA256 says; send it again.")
         if current.task.sealed is not None:
-            return self._spooled(memoryview(plain), claimed, current.task.sealed, current.task.task, assignment)
+            return self._stored(memoryview(plain), claimed, current.task.sealed, current.task.task, assignment)
         try:
             report = read_report(plain, current.shape, assignment)
         except InputError as error:
             raise Refused("refused", str(error)) from None
         return self._services.sums.take(report, current.task, assignment, claimed)
 
-    def _spooled(self, body: memoryview, claimed: str, sealed: str, task: str, assignment: str) -> Answer:
+    def _stored(self, body: memoryview, claimed: str, sealed: str, task: str, assignment: str) -> ReportAnswer:
         """Of a sealed report. Raises: Refused; StoreError."""
-        from tacit.server.sums import sealed_reports
+        from tacit.server.sums import one_message_reports
 
         services = self._services
         try:
-            sealed_reports.check(body, sealed, services.key.round_key(task))
+            one_message_reports.check(body, sealed, services.key.round_key(task))
         except ProtocolError as error:
             raise Refused("refused", str(error)) from None
         where = {"task": task, "assignment": assignment, "worker": services.worker}
-        return sealed_reports.spool(services.store, services.blobs, body, **where, digest=claimed)
+        return one_message_reports.report_store(services.store, services.blobs, body, **where, digest=claimed)
 
-    def _receipt(self, assignment: str, body_digest: str, answer: Answer) -> bytes:
+    def _receipt(self, assignment: str, body_digest: str, answer: ReportAnswer) -> bytes:
         """Raises: Refused where there is none."""
         self._services.metrics.reports.labels(answer.value).inc()
-        if answer is Answer.OTHER:
+        if answer is ReportAnswer.OTHER:
             raise Refused("other-report", "another report was received for this assignment; it stands.")
         return self._services.key.receipt(assignment, body_digest).model_dump_json().encode()
 
@@ -176,7 +178,7 @@ async def large_body(request: Request, length: int, limits: Limits) -> memoryvie
 
     Where the server can pour it, it comes into its place without a turn of this coroutine for each piece.
     """
-    pour = (request.scope.get("extensions") or {}).get(POUR)
+    pour = (request.scope.get("extensions") or {}).get(STREAM)
     if pour is None:
         return memoryview(await read_body(request.receive, length, limits))
     body = np.empty(length, np.uint8).data  # huge pages, where the system has them

@@ -14,7 +14,7 @@ from tacit.protocol.signing import OperatorKey
 from tacit.server.http.problems import Refused
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.metrics import Metrics
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Issuer
 from tacit.server.sums.partial_sums import PartialSums
@@ -44,7 +44,7 @@ class Services:
     """One worker's."""
 
     store: Store
-    blobs: Blobs
+    blobs: BlobStore
     key: OperatorKey
     worker: str
     snapshot: Snapshot

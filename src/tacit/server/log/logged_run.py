@@ -8,11 +8,11 @@ from pydantic import ValidationError
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
-from tacit.jobs.opening import opened
+from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_entries import leaf_of, plan_entry
-from tacit.protocol.merkle import Tree, is_included
+from tacit.protocol.merkle import MerkleTree, is_included
 from tacit.protocol.messages import InclusionProof, SignedPlan
 from tacit.protocol.requests import log_entries
 from tacit.protocol.signing import OperatorKey, digest, is_signed
@@ -90,7 +90,7 @@ def _missing(kept: LoggedRun, entries: list[str]) -> str | None:
     head, index = kept.proof.head.head, kept.proof.index
     if len(entries) < head.size:
         return f"the log has {len(entries)} entries, and it had {head.size} when the run began: it is another, or older"
-    if Tree(map(leaf_of, entries[: head.size])).root().hex() != head.root:
+    if MerkleTree(map(leaf_of, entries[: head.size])).root().hex() != head.root:
         return f"the first {head.size} entries of the log are not those that it had when the run began"
     if entries[index] != plan_entry(digest(kept.signed_plan.plan)):
         return f"entry {index} of the log is not the plan of this run"
@@ -100,7 +100,7 @@ def _missing(kept: LoggedRun, entries: list[str]) -> str | None:
 def _entries(log: PathLike, certificates: Path | None) -> list[str]:
     """Raises: InputError; ServerError."""
     if "://" in str(log):
-        with connected(Server.at(str(log)), certificates=certificates) as connection:
+        with connected(Server.from_url(str(log)), certificates=certificates) as connection:
             return entries_of(connection.held(log_entries()), log)
     try:
         return entries_of(as_path("log", log).read_bytes(), log)

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, insert, select, text
 from tacit.errors import InputError, StoreError
 from tacit.files import sync_folder
 from tacit.protocol.log_entries import leaf_of
-from tacit.protocol.merkle import Tree
+from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, SignedHead, TreeHead
 from tacit.protocol.signing import OperatorKey
 from tacit.server.store.schema import log
@@ -32,7 +32,7 @@ ENTRY = re.compile(r"[a-z][a-z-]{0,30} [0-9a-f]{64}")
 SUFFIX = ".log"  # of the file, beside the operator's key
 
 
-class Log:
+class TransparencyLog:
     """The log as its operator's coordinators write it."""
 
     def __init__(self, store: Store, key: OperatorKey, file: Path) -> None:
@@ -40,7 +40,7 @@ class Log:
         self._store, self._key, self._file = store, key, file
 
     @classmethod
-    def beside(cls, store: Store, key: OperatorKey, path: Path) -> "Log":
+    def beside(cls, store: Store, key: OperatorKey, path: Path) -> "TransparencyLog":
         """path: the key's."""
         return cls(store, key, path.with_suffix(SUFFIX))
 
@@ -64,7 +64,7 @@ class Log:
             if entry not in entries:
                 missing, entries = [*missing, entry], [*entries, entry]
             _add(file, missing)
-            tree = Tree()
+            tree = MerkleTree()
             for position, each in enumerate(entries):
                 tree.append(leaf_of(each))
                 if position >= len(stored):
@@ -131,7 +131,7 @@ class LogView:
     """The log as it is read: heads and proofs from the store, which are signed already."""
 
     def __init__(self, store: Store) -> None:
-        self._store, self._tree, self._lock = store, Tree(), threading.Lock()
+        self._store, self._tree, self._lock = store, MerkleTree(), threading.Lock()
         self._entries: list[str] = []
         self._positions: dict[str, int] = {}
         self._head: SignedHead | None = None

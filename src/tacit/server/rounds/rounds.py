@@ -21,17 +21,17 @@ from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import read_sum, sha256, sum_body
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
-from tacit.protocol.sealed_shape import settings_of
+from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.signing import OperatorKey, digest
-from tacit.secure_aggregation.one_message.messages import SealedRound
-from tacit.server.rounds.sealed_rounds import KeeperTransport, NotYet, SealedOpening, check_keepers
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.server.rounds.one_message_rounds import DecryptorTransport, NotYet, OneMessageOpening, check_decryptors
 from tacit.server.store import assignments, round_states
-from tacit.server.store.blobs import Blobs, model_name, total_name
+from tacit.server.store.blobs import BlobStore, model_name, total_name
 from tacit.server.store.round_states import Attempt, Lease, NewRound, Total
 from tacit.server.store.store import Store
+from tacit.server.sums.one_message_reports import new_round
 from tacit.server.sums.round_blobs import remove_blobs, sweep
 from tacit.server.sums.round_sums import NoSum, summed
-from tacit.server.sums.sealed_reports import new_round
 
 log = logging.getLogger("tacit.server")
 OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
@@ -46,13 +46,13 @@ class RoundTimes:
     reporting: float = 900.0  # after that, for the last reports
     closing: float = 30.0  # for workers to write what they hold
     pause: float = 120.0  # from a round's release to the next one's opening, and between two attempts
-    opening: float = 600.0  # for a quorum of keepers to open a sealed sum
+    opening: float = 600.0  # for a quorum of decryptors to open a sealed sum
     silence: float = 15.0  # a worker that was not seen for so long is dead
     poll: float = 0.5  # between two looks into the store
     attempts: int = 100  # at a round, in one process, before it gives up and says why
 
 
-class Served(NamedTuple):
+class ServedRun(NamedTuple):
     """What a collector needs to know of its run before it can ask anybody."""
 
     plan: Plan
@@ -66,7 +66,7 @@ class Wanted:
     asked: RoundTask  # but for what is an attempt's own
     content: bytes  # what it begins with
     goal: int  # reports: no sum of more
-    least: int  # no sum of fewer is bound: a round that does not reach it is given up
+    min_reports: int  # no sum of fewer is bound: a round that does not reach it is given up
     check: Callable[[Any, Total], None]  # that a sum can be used. Raises: InputError, TrainingError
 
 
@@ -75,7 +75,7 @@ class Summed(NamedTuple):
 
     values: Any  # (length,) float32, or uint32 modulo 2^32
     total: Total
-    came: int  # devices that were given the task, in all attempts
+    participants: int  # devices that were given the task, in all attempts
 
 
 class ServedRounds:
@@ -86,23 +86,23 @@ class ServedRounds:
     def __init__(
         self,
         store: Store,
-        blobs: Blobs,
+        blobs: BlobStore,
         key: OperatorKey,
         *,
         document: Callable[[Any], tuple[QuestionDocument, bytes]],
         devices: RealDevices | None = None,
         times: RoundTimes = RoundTimes(),
-        keepers: Sequence[KeeperTransport] = (),
+        decryptors: Sequence[DecryptorTransport] = (),
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """key: signs the tasks. document: a question as devices get it, and the content that its round begins with.
-        devices: whom it asks, of a run that asks each once. keepers: of sealed sums, in the order of the plan. wait:
+        devices: whom it asks, of a run that asks each once. decryptors: of sealed sums, in the order of the plan. wait:
         for so many seconds, between two looks into the store.
         """
         self._document, self._devices = document, devices
-        self._keepers = keepers
+        self._decryptors = decryptors
         self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
-        self._served: Served | None = None
+        self._served: ServedRun | None = None
         self._rests_until = -float("inf")
 
     @property
@@ -125,7 +125,7 @@ class ServedRounds:
             asked=self.asked(question.round, content, asked),
             content=content,
             goal=question.goal,
-            least=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
+            min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
             check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
         )
         values, total, came = self.sum_of(wanted)
@@ -133,12 +133,13 @@ class ServedRounds:
 
     def serve(self, plan: Plan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
-        if len(plan.aggregation.keepers) != len(self._keepers):
+        if len(plan.aggregation.keepers) != len(self._decryptors):
             raise RunError(
-                f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} keepers, and {len(self._keepers)} "
+                f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} decryptors, and "
+                f"{len(self._decryptors)} "
                 "are known here; give the collector those of the plan."
             )
-        self._served = Served(plan, lease)
+        self._served = ServedRun(plan, lease)
         sweep(self._store, self._blobs, round_states.attempts(self._store, plan.run))  # whoever was killed left some
 
     def sum_of(self, wanted: Wanted) -> Summed:
@@ -178,7 +179,7 @@ class ServedRounds:
         return self._now_serving.lease
 
     @property
-    def _now_serving(self) -> Served:
+    def _now_serving(self) -> ServedRun:
         if self._served is None:
             raise RunError("this collector serves no run yet; `tacit serve` starts it.")
         return self._served
@@ -263,7 +264,7 @@ class ServedRounds:
             signed_task=signed.model_dump_json(),
             model_digest=asked.content.sha256,
             goal=wanted.goal,
-            least=wanted.least,
+            least=wanted.min_reports,
             most=math.ceil(wanted.goal * self._times.over_selection),
             closes_selecting=closes,
             deadline=signed.task.deadline,
@@ -278,7 +279,7 @@ class ServedRounds:
         with self._opening(attempt) as opening:
             return self._played_with(attempt, wanted, opening)
 
-    def _played_with(self, attempt: Attempt, wanted: Wanted, opening: SealedOpening | None) -> str:
+    def _played_with(self, attempt: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> str:
         """opening: of a sealed round's sum."""
         closing_since = None
         while True:
@@ -303,7 +304,7 @@ class ServedRounds:
             if round_states.attempt_of(self._store, attempt.task).state == found.state:
                 self._wait(self._times.poll)
 
-    def _take(self, found: Attempt, now: float, wanted: Wanted, opening: SealedOpening | None) -> None:
+    def _take(self, found: Attempt, now: float, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_content(found, wanted)
         if opening is not None and found.counted > opening.reports:
@@ -320,7 +321,7 @@ class ServedRounds:
                 return
             round_states.end_selecting(self._store, self._lease, found.task)
         held = assignments.held(self._store, found.task)
-        for worker in assignments.silent(self._store, held, since=now - self._times.silence):
+        for worker in assignments.timed_out(self._store, held, since=now - self._times.silence):
             lost = assignments.give_up(self._store, found.task, worker)
             log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
         enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST
@@ -340,20 +341,20 @@ class ServedRounds:
 
     # -- sealed ------------------------------------------------------------------------------------------------------
 
-    def _sealed(self, name: str, wanted: Wanted) -> SealedRound | None:
-        """The settings of an attempt that a quorum of keepers takes; None where reports are not sealed.
+    def _sealed(self, name: str, wanted: Wanted) -> OneMessageRound | None:
+        """The settings of an attempt that a quorum of decryptors takes; None where reports are not sealed.
 
-        Waits for keepers as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
+        Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
         """
         plan, asked = self._now_serving.plan, wanted.asked
         if plan.aggregation.kind != "sealed":
             return None
-        private, sizes = self._key.round_key(name), {"least": wanted.least, "most": wanted.goal}
+        private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
         settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), **sizes)
         patience, since = self._times.selecting, self._store.now()
         while True:
             try:
-                check_keepers(self._keepers, settings)
+                check_decryptors(self._decryptors, settings)
                 return settings
             except RoundAborted as error:
                 raise TrainingError(f"round {asked.round} is not opened: {error}") from None
@@ -361,31 +362,31 @@ class ServedRounds:
                 if not since <= self._store.now() < since + patience:
                     raise TrainingError(
                         f"round {asked.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
-                        "devices. See that the keepers run, and can be reached from here; then run the same command "
+                        "devices. See that the decryptors run, and can be reached from here; then run the same command "
                         "again."
                     ) from None
                 log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
                 self._wait(max(self._times.pause, self._times.poll))
 
     @contextmanager
-    def _opening(self, attempt: Attempt) -> Iterator[SealedOpening | None]:
+    def _opening(self, attempt: Attempt) -> Iterator[OneMessageOpening | None]:
         """How its sum is opened; None where reports are not sealed, or it has its sum."""
         sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
         if sealed is None or attempt.state not in round_states.UNBOUND:
             yield None
             return
         private, settings = self._key.round_key(attempt.task), settings_of(sealed)
-        opening = SealedOpening(
-            self._store, self._blobs, self._keepers, task=attempt.task, settings=settings, private=private
+        opening = OneMessageOpening(
+            self._store, self._blobs, self._decryptors, task=attempt.task, settings=settings, private=private
         )
         with closing(opening):
             yield opening
 
     # -- its sum -----------------------------------------------------------------------------------------------------
 
-    def _bind(self, found: Attempt, wanted: Wanted, opening: SealedOpening | None) -> None:
-        """Add the partial sums up, or have keepers open the sum, and bind the total; or abandon the attempt where there
-        is none to be bound. Where there may be one later it waits a little.
+    def _bind(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
+        """Add the partial sums up, or have decryptors open the sum, and bind the total; or abandon the attempt where
+        there is none to be bound. Where there may be one later it waits a little.
         """
         try:
             if opening is not None:
@@ -402,7 +403,7 @@ class ServedRounds:
             log.warning("round %d of '%s': %s", found.round, found.run, error)
             self._wait(self._times.poll)
 
-    def _bind_now(self, found: Attempt, wanted: Wanted, opening: SealedOpening | None) -> None:
+    def _bind_now(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """Raises: NotYet."""
         if found.counted < found.least:
             self._abandon(

@@ -37,7 +37,7 @@ class Assigned(NamedTuple):
     secret: str  # 64 hex: who shows it may report
 
 
-class Shown(NamedTuple):
+class ShownToken(NamedTuple):
     """A token that a device shows for its place."""
 
     hash: str
@@ -51,7 +51,7 @@ class NoPlace(Enum):
     REDEEMED = "redeemed"  # the token was redeemed before
 
 
-class Assignment(NamedTuple):
+class StoredAssignment(NamedTuple):
     """An assignment as the store has it."""
 
     task: str
@@ -71,7 +71,7 @@ class Came(NamedTuple):
     body_digest: str
 
 
-class Answer(Enum):
+class ReportAnswer(Enum):
     """What becomes of a report."""
 
     RECEIVED = "received"  # it is the worker's to add, now
@@ -136,11 +136,11 @@ def signed_plan(store: Store, digest: str) -> str | None:
 
 def assign(store: Store, task: str, *, token_hash: str | None = None, epoch: int = 0) -> Assigned | None:
     """A place in the round, as `assign_all` gives it to one; None where there is none, for whatever reason."""
-    (given,) = assign_all(store, task, [None if token_hash is None else Shown(token_hash, epoch)])
+    (given,) = assign_all(store, task, [None if token_hash is None else ShownToken(token_hash, epoch)])
     return given if isinstance(given, Assigned) else None
 
 
-def assign_all(store: Store, task: str, shown: Sequence[Shown | None]) -> list[Assigned | NoPlace]:
+def assign_all(store: Store, task: str, shown: Sequence[ShownToken | None]) -> list[Assigned | NoPlace]:
     """What each of these devices gets, as if they came one after another; one transaction for all of them.
 
     shown: a device each, the token that is redeemed with its place, or None where devices need none. A token takes one
@@ -178,7 +178,7 @@ def assign_all(store: Store, task: str, shown: Sequence[Shown | None]) -> list[A
     return given
 
 
-def _redeemed(connection: Connection, shown: Sequence[Shown]) -> set[str]:
+def _redeemed(connection: Connection, shown: Sequence[ShownToken]) -> set[str]:
     """Redeem these tokens: those that nobody had redeemed before. In one order, so that two workers never wait for each
     other.
     """
@@ -189,22 +189,22 @@ def _redeemed(connection: Connection, shown: Sequence[Shown]) -> set[str]:
     return set(connection.execute(new, rows).scalars())
 
 
-def find_all(store: Store, names: Sequence[str]) -> list[Assignment | None]:
+def find_all(store: Store, names: Sequence[str]) -> list[StoredAssignment | None]:
     """The assignments of these ids, to check secret and task before a body is read; None where there is none."""
-    columns = select(assignments.c.id, *(assignments.c[name] for name in Assignment._fields))
+    columns = select(assignments.c.id, *(assignments.c[name] for name in StoredAssignment._fields))
     with store.reading() as connection:
         rows = connection.execute(columns.where(assignments.c.id.in_(sorted(set(names)))))
-        found = {row.id: Assignment._make(row[1:]) for row in rows}
+        found = {row.id: StoredAssignment._make(row[1:]) for row in rows}
     return [found.get(each) for each in names]
 
 
-def receive(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+def receive(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """What becomes of one report, as `receive_all` says it."""
     (answer,) = receive_all(store, [Came(assignment, body_digest)], task=task, worker=worker)
     return answer
 
 
-def receive_all(store: Store, came: Sequence[Came], *, task: str, worker: str) -> list[Answer]:
+def receive_all(store: Store, came: Sequence[Came], *, task: str, worker: str) -> list[ReportAnswer]:
     """Which of these reports this worker is to add to its sum, as if they came one after another; one transaction.
 
     Each once, by whichever worker comes first. A report is in the sum when the worker has added it, and durable when it
@@ -214,14 +214,14 @@ def receive_all(store: Store, came: Sequence[Came], *, task: str, worker: str) -
     return _taken(store, came, task, rounds.c.received, {"state": RECEIVED, "worker": worker})
 
 
-def count(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+def count(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """The same for a sealed report, whose blob is written: it is durable with this."""
     came, values = [Came(assignment, body_digest)], {"state": COUNTED, "worker": worker}
     (answer,) = _taken(store, came, task, rounds.c.counted, values, durable=True)
     return answer
 
 
-def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> Answer:
+def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """The same for a report that is not usable: it takes no place in the sum, and its device is a lost one."""
     came, values = [Came(assignment, body_digest)], {"state": LOST, "worker": worker}
     (answer,) = _taken(store, came, task, rounds.c.lost, values)
@@ -236,7 +236,7 @@ def _taken(
     values: Mapping[str, str],
     *,
     durable: bool = False,
-) -> list[Answer]:
+) -> list[ReportAnswer]:
     """Set the values of assignments that have reported nothing yet, and count them there, in a round that takes
     reports: unusable ones always, others up to its goal.
     """
@@ -253,20 +253,20 @@ def _taken(
         elsewhere = where is rounds.c.received and 0 < left < NEARLY_FULL and _others_hold(connection, task, values)
         mine = select(assignments.c.id, assignments.c.body_digest).where(assignments.c.id.in_(names), _of(task))
         bodies: dict[str, str | None] = {name: body for name, body in connection.execute(mine)}
-        answers, new = list[Answer](), list[dict[str, str]]()
+        answers, new = list[ReportAnswer](), list[dict[str, str]]()
         for each in came:
             before = bodies.get(each.assignment)
             if before is not None:
                 same = hmac.compare_digest(before, each.body_digest)
-                answers.append(Answer.AGAIN if same else Answer.OTHER)
+                answers.append(ReportAnswer.AGAIN if same else ReportAnswer.OTHER)
             elif each.assignment not in bodies or not left:
-                answers.append(Answer.LATE)
+                answers.append(ReportAnswer.LATE)
             elif elsewhere:
-                answers.append(Answer.ELSEWHERE)
+                answers.append(ReportAnswer.ELSEWHERE)
             else:
                 left -= 1
                 bodies[each.assignment] = each.body_digest
-                answers.append(Answer.RECEIVED)
+                answers.append(ReportAnswer.RECEIVED)
                 new.append({"which": each.assignment, "body": each.body_digest})
         if new:
             set_one = update(assignments).where(assignments.c.id == bindparam("which"))
@@ -379,7 +379,7 @@ def held(store: Store, task: str) -> dict[str, int]:
         return {str(worker): int(count) for worker, count in connection.execute(columns)}
 
 
-def silent(store: Store, among: Iterable[str], *, since: float) -> list[str]:
+def timed_out(store: Store, among: Iterable[str], *, since: float) -> list[str]:
     """Those of these workers that were not seen since a moment."""
     with store.reading() as connection:
         found = connection.execute(select(workers.c.id).where(workers.c.seen >= since)).scalars()

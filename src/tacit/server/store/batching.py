@@ -14,7 +14,7 @@ A = TypeVar("A")
 MOST = 256  # questions in one transaction
 
 
-class Gathered(Generic[Q, A]):
+class Batching(Generic[Q, A]):
     """Of one event loop; `ask` is never called again before it is done."""
 
     def __init__(self, ask: Callable[[Sequence[Q]], Awaitable[Sequence[A]]], *, most: int = MOST) -> None:

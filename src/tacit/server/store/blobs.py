@@ -35,12 +35,12 @@ def total_name(task: str, digest: str) -> str:
     return f"totals/{task}/{digest}"
 
 
-def sealed_name(task: str, assignment: str, digest: str) -> str:
-    """Of a sealed report with this SHA-256, which a quorum of keepers opens in a sum alone."""
+def one_message_name(task: str, assignment: str, digest: str) -> str:
+    """Of a sealed report with this SHA-256, which a quorum of decryptors opens in a sum alone."""
     return f"sealed/{task}/{assignment}-{digest}"
 
 
-class Blobs:
+class BlobStore:
     """Bytes by name. Threads may share it."""
 
     def __init__(self, store: LocalStore | MemoryStore | object, url: str) -> None:
@@ -48,7 +48,7 @@ class Blobs:
         self._folder = Path(str(store.prefix)) if isinstance(store, LocalStore) else None
 
     @classmethod
-    def open(cls, url: str) -> "Blobs":
+    def open(cls, url: str) -> "BlobStore":
         """Those at `file:///FOLDER`, `memory://`, `s3://BUCKET/PREFIX` and so on; a folder is made, its owner's alone.
 
         Credentials of an object store come from the environment, as its other tools take them. Raises: InputError.

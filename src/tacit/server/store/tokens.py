@@ -23,7 +23,7 @@ from tacit.protocol.blind_rsa import PREFIX_BYTES, Signer
 from tacit.protocol.signing import OperatorKey
 from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
 from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
-from tacit.server.log.transparency import Log
+from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store.schema import batches, enrolments, tokens
 from tacit.server.store.store import Store
 
@@ -51,7 +51,7 @@ class Issuer:
         """
         self._devices = devices
         self._store, self._operator, self._epochs = store, key, epochs
-        self._folder, self._log = path.with_suffix(SUFFIX), Log.beside(store, key, path)
+        self._folder, self._log = path.with_suffix(SUFFIX), TransparencyLog.beside(store, key, path)
         self._lock = threading.Lock()
         self._current: tuple[Signer, SignedTokenKey] | None = None
 

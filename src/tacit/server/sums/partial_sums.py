@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from tacit.aggregation import Counted, ReportSum
 from tacit.errors import StoreError
-from tacit.protocol.bodies import Report, sha256, sum_body
+from tacit.protocol.bodies import ReportBody, sha256, sum_body
 from tacit.protocol.messages import RoundTask
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Answer, Came, Flushed, OpenRound
-from tacit.server.store.blobs import Blobs, partial_name
+from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Came, Flushed, OpenRound, ReportAnswer
+from tacit.server.store.blobs import BlobStore, partial_name
 from tacit.server.store.store import Store
 
 EVERY = 5.0  # seconds between two writings of a sum that grows
@@ -32,9 +32,9 @@ log = logging.getLogger("tacit.server")
 class Coming:
     """A report that waits for the store's word."""
 
-    report: Report
+    report: ReportBody
     came: Came
-    answer: Answer | None = None
+    answer: ReportAnswer | None = None
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Sum:
     sums: ReportSum
     total: Counted  # in order of arrival
     since: float  # when it was last written, or began
-    alone: Report | None = None  # the first since then, which is added with the second
+    alone: ReportBody | None = None  # the first since then, which is added with the second
     new: list[str] = field(default_factory=list)  # assignments that were added since
     generation: int = 0
     tries: int = 0  # of writing it: each has a name of its own, since one that failed may have been taken
@@ -57,7 +57,7 @@ class Sum:
         sums = task.asks.shape().sums
         return cls(sums=sums, total=sums.zero(), since=now)
 
-    def add(self, report: Report, assignment: str) -> None:
+    def add(self, report: ReportBody, assignment: str) -> None:
         """One more, after those that came before."""
         self.new.append(assignment)
         if len(self.new) == 1:
@@ -76,20 +76,20 @@ class Sum:
         """The report that is alone is in no sum."""
         self.alone, self.new = None, []
 
-    def _add(self, report: Report) -> None:
+    def _add(self, report: ReportBody) -> None:
         self.total = self.sums.add(self.total, report.counted)
 
 
 class PartialSums:
     """The sums of a worker, one for each round that it has a report of. Threads may share it."""
 
-    def __init__(self, store: Store, blobs: Blobs, worker: str, *, buried: Callable[[], None]) -> None:
+    def __init__(self, store: Store, blobs: BlobStore, worker: str, *, evicted: Callable[[], None]) -> None:
         """buried: called when others took this worker for dead and gave up what it holds; it then has to end."""
-        self._store, self._blobs, self._worker, self._buried = store, blobs, worker, buried
+        self._store, self._blobs, self._worker, self._evicted = store, blobs, worker, evicted
         self._sums: dict[str, Sum] = {}
         self._lock = threading.Lock()  # of the table
 
-    def take(self, report: Report, task: RoundTask, assignment: str, body_digest: str) -> Answer:
+    def take(self, report: ReportBody, task: RoundTask, assignment: str, body_digest: str) -> ReportAnswer:
         """Have the store decide whether this report is the assignment's first, and add it if it is.
 
         Raises: StoreError.
@@ -119,7 +119,7 @@ class PartialSums:
             raise
         for each, answer in zip(now, answers, strict=True):
             each.answer = answer
-            if answer is Answer.RECEIVED:
+            if answer is ReportAnswer.RECEIVED:
                 sum.add(each.report, each.came.assignment)
 
     def write_what_is_due(self, rounds: Iterable[OpenRound], now: float) -> None:
@@ -198,7 +198,7 @@ class PartialSums:
             self._forget(task)
         elif refused:  # the round goes on, and what this worker holds is not its own any more
             self._forget(task)
-            self._buried()
+            self._evicted()
 
     def _forget(self, task: str) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from sqlalchemy import and_, select
 
-from tacit.server.store.blobs import Blobs, model_name
+from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.round_states import ABANDONED, RELEASED, Attempt
 from tacit.server.store.schema import rounds
 from tacit.server.store.store import Store
@@ -12,7 +12,7 @@ from tacit.server.store.store import Store
 PLACES = ("partials", "sealed", "totals")  # each has a folder for a task
 
 
-def sweep(store: Store, blobs: Blobs, attempts: Iterable[Attempt]) -> None:
+def sweep(store: Store, blobs: BlobStore, attempts: Iterable[Attempt]) -> None:
     """`remove_blobs` of those of these attempts of which there are any. Raises: StoreError."""
     tasks = {name.split("/")[1] for place in PLACES for name in blobs.names(place)}
     for each in attempts:
@@ -20,7 +20,7 @@ def sweep(store: Store, blobs: Blobs, attempts: Iterable[Attempt]) -> None:
             remove_blobs(store, blobs, each)
 
 
-def remove_blobs(store: Store, blobs: Blobs, attempt: Attempt) -> None:
+def remove_blobs(store: Store, blobs: BlobStore, attempt: Attempt) -> None:
     """Remove the sums of an attempt that is over, its sealed reports, and its model unless another round has it.
 
     Nothing of one that is not over: its partial sums and its total are all that there is. Raises: StoreError.

@@ -6,7 +6,7 @@ from tacit.aggregation import Counted, merged
 from tacit.errors import StoreError
 from tacit.protocol.bodies import read_sum, sha256, sum_body
 from tacit.protocol.messages import RoundTask, SignedTask
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.round_states import Attempt, Partial, Total
 
 
@@ -14,7 +14,7 @@ class NoSum(Exception):
     """A sum that is not bound; says why."""
 
 
-def summed(blobs: Blobs, found: Attempt, parts: list[Partial]) -> tuple[Any, Total]:
+def summed(blobs: BlobStore, found: Attempt, parts: list[Partial]) -> tuple[Any, Total]:
     """(the sum of the partial sums, what is to be bound), added up in the order of the workers' ids.
 
     Raises: NoSum where a blob is not what was flushed.
@@ -27,6 +27,6 @@ def summed(blobs: Blobs, found: Attempt, parts: list[Partial]) -> tuple[Any, Tot
     return total.values, Total(sha256(sum_body(total.values)), *total[1:])
 
 
-def _flushed(blobs: Blobs, part: Partial, task: RoundTask) -> Counted:
+def _flushed(blobs: BlobStore, part: Partial, task: RoundTask) -> Counted:
     values = read_sum(blobs.get(part.blob, digest=part.digest), task)
     return Counted(values, part.reports, part.short_updates, part.losses)

@@ -1,4 +1,4 @@
-"""`tacit keeper`: lines in, lines out, as a process that is killed in the midst of it."""
+"""`tacit decryptor`: lines in, lines out, as a process that is killed in the midst of it."""
 
 import base64
 import subprocess
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.one_message_parts import CLIENTS, Small, small_round, summed, vectors
 
 import tacit
 from tacit.errors import InputError
-from tacit.secure_aggregation.one_message.messages import KeySum, Proposal, Refusal, Vote
+from tacit.secure_aggregation.one_message.messages import KeySum, Refusal, SetProposal, Vote
 from tacit.secure_aggregation.wire import Message, parsed
 
 
@@ -35,8 +35,8 @@ def refused(answer: str) -> str:
 
 @contextmanager
 def process(state: Path) -> Iterator["subprocess.Popen[str]"]:
-    """`tacit keeper` with its pipes; killed with SIGKILL when it is left."""
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", "2"]
+    """`tacit decryptor` with its pipes; killed with SIGKILL when it is left."""
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(state), "--least-reports", "2"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as running:
         yield running
@@ -50,8 +50,8 @@ def asked(running: "subprocess.Popen[str]", message: Message) -> Vote | KeySum |
     return read(running.stdout.readline())
 
 
-def proposal(small: Small, count: int) -> Proposal:
-    return Proposal(small.settings.name, tuple(sorted(each.public for each in CLIENTS[:count])))
+def proposal(small: Small, count: int) -> SetProposal:
+    return SetProposal(small.settings.name, tuple(sorted(each.public for each in CLIENTS[:count])))
 
 
 def test_a_process_that_is_killed_after_its_vote_and_after_its_answer(tmp_path: Path) -> None:
@@ -81,29 +81,29 @@ def test_a_process_that_is_killed_after_its_vote_and_after_its_answer(tmp_path: 
 
 
 def test_its_public_keys_are_shown_and_stay(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
     done = subprocess.run(words, input=b"\xff\xfe\n", capture_output=True, check=True)
-    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+    desk = tacit.decryptor(tmp_path / "new", least_reports=2)
     assert done.stderr.decode().splitlines()[:2] == [f"identity {desk.identity}", f"box {desk.box}"]
     assert refused(done.stdout.decode()) == "this line is no base64."
     assert len(desk.identity) == len(desk.box) == 64
 
 
 def test_every_line_has_one_answer(tmp_path: Path) -> None:
-    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+    desk = tacit.decryptor(tmp_path / "new", least_reports=2)
     none, first, second, third = desk.answers(["é\n", "hello!\n", "aGVsbG8=\n", "\n"])
     assert refused(none) == refused(first) == "this line is no base64."
     assert "no message of secure aggregation" in refused(second)
     assert "no message of secure aggregation" in refused(third)
 
 
-def test_two_processes_do_not_run_one_keeper(tmp_path: Path) -> None:
-    desk = tacit.keeper(tmp_path / "new", least_reports=2)
+def test_two_processes_do_not_run_one_decryptor(tmp_path: Path) -> None:
+    desk = tacit.decryptor(tmp_path / "new", least_reports=2)
     running = desk.answers(["", ""])
     next(running)
-    with pytest.raises(InputError, match="another process runs the keeper"):
-        tacit.keeper(tmp_path / "new", least_reports=2)
-    with pytest.raises(InputError, match="another process runs the keeper"):
+    with pytest.raises(InputError, match="another process runs the decryptor"):
+        tacit.decryptor(tmp_path / "new", least_reports=2)
+    with pytest.raises(InputError, match="another process runs the decryptor"):
         next(desk.answers([""]))
     running.close()
     assert list(desk.answers([])) == []
@@ -113,7 +113,7 @@ def test_only_enrolled_clients_count(tmp_path: Path) -> None:
     small = small_round(tmp_path)
     enrolled = tmp_path / "clients.txt"
     enrolled.write_text("".join(f"{each.public.hex()}\n" for each in CLIENTS[:3]))
-    desk = tacit.keeper(small.folders[0], least_reports=2, clients=enrolled)
+    desk = tacit.decryptor(small.folders[0], least_reports=2, clients=enrolled)
     messages = [small.server.opening(), proposal(small, 4), proposal(small, 3)]
     _, refusal, vote = desk.answers([line(each) for each in messages])
     assert "is not enrolled" in refused(refusal)
@@ -126,10 +126,10 @@ def test_whose_noise_it_wants(tmp_path: Path) -> None:
     opening = small.server.opening()
     for name, wanted in (("right.txt", CLIENTS[5]), ("wrong.txt", CLIENTS[0])):
         (tmp_path / name).write_text(f"{wanted.public.hex()}\n")
-    right = tacit.keeper(small.folders[0], least_reports=2, contributors=tmp_path / "right.txt")
+    right = tacit.decryptor(small.folders[0], least_reports=2, contributors=tmp_path / "right.txt")
     opened, refusal = right.answers([line(opening), line(proposal(small, 3))])
     assert read(opened) is None and "lacks the contributor of noise" in refused(refusal)
-    wrong = tacit.keeper(small.folders[0], least_reports=2, contributors=tmp_path / "wrong.txt")
+    wrong = tacit.decryptor(small.folders[0], least_reports=2, contributors=tmp_path / "wrong.txt")
     (refusal,) = wrong.answers([line(opening)])
     assert "whose noise is wanted in every sum" in refused(refusal)
 
@@ -148,43 +148,43 @@ def test_a_list_of_clients_that_is_none(tmp_path: Path, content: str | None, rea
     if content is not None:
         (tmp_path / "clients.txt").write_text(content)
     with pytest.raises(InputError, match=reason):
-        tacit.keeper(tmp_path / "new", least_reports=2, clients=tmp_path / "clients.txt")
+        tacit.decryptor(tmp_path / "new", least_reports=2, clients=tmp_path / "clients.txt")
     with pytest.raises(InputError, match=reason):
-        tacit.keeper(tmp_path / "new", least_reports=2, contributors=tmp_path / "clients.txt")
+        tacit.decryptor(tmp_path / "new", least_reports=2, contributors=tmp_path / "clients.txt")
     assert not (tmp_path / "new").exists()
 
 
 def test_a_folder_that_is_something_else(tmp_path: Path) -> None:
     (tmp_path / "something").write_text("else")
-    with pytest.raises(InputError, match="no keeper's and not empty"):
-        tacit.keeper(tmp_path, least_reports=2)
+    with pytest.raises(InputError, match="no decryptor's and not empty"):
+        tacit.decryptor(tmp_path, least_reports=2)
     with pytest.raises(InputError, match="least_reports=1: the sum of one"):
-        tacit.keeper(tmp_path / "new", least_reports=1)
+        tacit.decryptor(tmp_path / "new", least_reports=1)
 
 
 def test_what_is_refused_stands_on_standard_error_too(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
     done = subprocess.run(words, input="no base64\n", capture_output=True, text=True, check=True)
     assert refused(done.stdout) in done.stderr.splitlines()[-1] == "refused: this line is no base64."
 
 
 @pytest.mark.parametrize("name", ["identity", "box"])
 @pytest.mark.parametrize("content", [b"", b"short", None])
-def test_a_keeper_whose_key_is_damaged(tmp_path: Path, name: str, content: bytes | None) -> None:
-    tacit.keeper(tmp_path / "new", least_reports=2)
+def test_a_decryptor_whose_key_is_damaged(tmp_path: Path, name: str, content: bytes | None) -> None:
+    tacit.decryptor(tmp_path / "new", least_reports=2)
     key = tmp_path / "new" / name
     key.unlink()
     key.mkdir() if content is None else key.write_bytes(content)
     with pytest.raises(InputError, match=f"{name}' .*make another in a new folder"):
-        tacit.keeper(tmp_path / "new", least_reports=2)
+        tacit.decryptor(tmp_path / "new", least_reports=2)
 
 
 def test_an_answer_that_is_damaged_is_not_given_another_time(tmp_path: Path) -> None:
     small = small_round(tmp_path)
     messages = [line(small.server.opening()), line(proposal(small, 3))]
-    *_, vote = tacit.keeper(small.folders[0], least_reports=2).answers(messages)
+    *_, vote = tacit.decryptor(small.folders[0], least_reports=2).answers(messages)
     assert isinstance(read(vote), Vote)
     (kept,) = (small.folders[0] / "rounds").iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
-    *_, refusal = tacit.keeper(small.folders[0], least_reports=2).answers(messages)
+    *_, refusal = tacit.decryptor(small.folders[0], least_reports=2).answers(messages)
     assert "is damaged" in refused(refusal) and "begin another round" in refused(refusal)

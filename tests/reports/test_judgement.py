@@ -11,11 +11,11 @@ from tacit.errors import InputError, RunError
 from tacit.jobs.report import report
 from tacit.privacy import Tree
 from tacit.reports.blocks import Labels
+from tacit.reports.judgement import NO_BETTER, WORSE, cost, judged, judgement_labels, opening
 from tacit.reports.summary import RunSummary, summarise
 from tacit.reports.train import page
 from tacit.reports.train_record import records_of
-from tacit.reports.verdict import NO_BETTER, WORSE, judged, opening, price, verdict_labels
-from tacit.runs import Metric, Run
+from tacit.runs import MetricEntry, Run
 
 
 def summary_of(path: Path, **noted: float | bool) -> RunSummary:
@@ -34,7 +34,7 @@ def record_of(summary: RunSummary) -> Mapping[str, Any]:
     return found
 
 
-def test_one_sentence_says_what_was_learned_at_what_price_and_the_next_whether_that_is_good(tmp_path: Path) -> None:
+def test_one_sentence_says_what_was_learned_at_what_cost_and_the_next_whether_that_is_good(tmp_path: Path) -> None:
     said = opening(summary_of(tmp_path / "run"))
     learned, good = said.split(". ")
     assert learned.startswith("After 20 rounds of 4 clients the model suggests the next word first in 4.5% of cases")
@@ -55,7 +55,7 @@ def test_a_model_is_judged_by_the_interval_of_its_gain(
     model: float, start: float, labels: tuple[str, ...], words: str, tmp_path: Path
 ) -> None:
     summary = summary_of(tmp_path / "run", model=model, start=start)
-    assert tuple(label.name for label in verdict_labels(summary)) == labels
+    assert tuple(label.name for label in judgement_labels(summary)) == labels
     assert words in judged(summary)
     shown = next(block for block in page(record_of(summary)).blocks if isinstance(block, Labels))
     assert tuple(label.name for label in shown.labels)[1 : 1 + len(labels)] == labels, "at the very top"
@@ -65,8 +65,8 @@ def test_of_a_run_under_way_the_curve_tells(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree(), done=7)
     with Run.open(path) as run:
         with run.locked():
-            run.record_metrics([Metric(step=0, split="validation", name="top1_accuracy", value=0.14)])
-        (label,) = verdict_labels(summarise(run))
+            run.record_metrics([MetricEntry(step=0, split="validation", name="top1_accuracy", value=0.14)])
+        (label,) = judgement_labels(summarise(run))
         assert "validation clients, so far" in opening(summarise(run))
     assert label.name == WORSE and "top-1 2.24% after 7 rounds, and 14.00% before the first (random)" in label.meaning
 
@@ -76,7 +76,7 @@ def test_every_page_opens_with_a_sentence(kind: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr("tacit.reports.page.render", lambda figure, form: b"")
     files = report(write_run(tmp_path / "run", **RUNS[kind]))
     summary = summarise(Run.open(tmp_path / "run"))
-    assert price(summary) in files.page.record["opening"]
+    assert cost(summary) in files.page.record["opening"]
     assert opening(summary) == files.everything.page.record["opening"]
     assert ("no noise was added" in opening(summary)) == (not summary.private and summary.released > 0)
     terms = "What these words mean" in files.markdown.read_text()
@@ -99,7 +99,7 @@ def test_first_words_that_were_not_counted_are_not_spoken_of(tmp_path: Path) -> 
     assert "first words" in repr(with_them.blocks) and "first words" not in repr(without.blocks)
 
 
-def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path) -> None:
+def test_the_comparison_models_stand_in_the_record_with_their_intervals(tmp_path: Path) -> None:
     beside = page(record_of(summary_of(tmp_path / "run"))).record["beside"]
     assert set(beside) == {"public_text", "trigram", "model", "start", "first words"}
     value, low, high = beside["start"]["top1_accuracy"]
@@ -110,8 +110,8 @@ def test_the_contenders_stand_in_the_record_with_their_intervals(tmp_path: Path)
 @pytest.mark.parametrize(
     ("name", "damaged"),
     [
-        ("contenders", {"trigram": "novels"}),
-        ("contenders", 3),
+        ("comparison_models", {"trigram": "novels"}),
+        ("comparison_models", 3),
         ("suggestions", [{"prompt": 3, "words": []}]),
         ("suggestions", {"I will see": []}),
     ],
@@ -126,8 +126,8 @@ def test_damaged_notes_are_refused(name: str, damaged: object, tmp_path: Path) -
 def test_sums_of_other_clients_are_refused(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree())
     with Run.open(path) as run, run.locked():
-        noted = run.notes["contenders"]
+        noted = run.notes["comparison_models"]
         noted["test"]["predicted"] = [1.0]
-        run.note("contenders", noted)
+        run.note("comparison_models", noted)
     with pytest.raises(InputError, match=r"sums of \[4\] clients beside 1"):
         summarise(Run.open(path))

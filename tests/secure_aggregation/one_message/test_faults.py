@@ -1,4 +1,6 @@
-"""Whatever happens to messages, clients and keepers: the exact sum of the agreed set, or an end that says why not."""
+"""Whatever happens to messages, clients and decryptors: the exact sum of the agreed set, or an end that says why
+not.
+"""
 
 import dataclasses
 import math
@@ -12,17 +14,22 @@ import pytest
 from tacit.secure_aggregation.masked.secrets import Identity, Words
 from tacit.secure_aggregation.masked.shares import PRIME, elements
 from tacit.secure_aggregation.one_message.messages import KeySum, Vote, set_digest, signed_sum
-from tacit.secure_aggregation.one_message.simulation import KeeperLie, SealedOutcome, SealedParties, run_sealed_round
-from tacit.secure_aggregation.simulate import Faults
+from tacit.secure_aggregation.one_message.simulation import (
+    DecryptorLie,
+    OneMessageOutcome,
+    OneMessageParties,
+    run_one_message_round,
+)
+from tacit.secure_aggregation.simulate import MessageFaults
 
 DIMENSION = 40
 CAUSES = {
     "reports came": "too few reports",
     "lacks the contributor": "noise is missing",
-    "signed the set": "too few keepers signed",
-    "keepers gave their sums": "too few keepers answered",
-    "contradict": "a keeper lied",
-    "is no sum of clients' keys": "a keeper lied",
+    "signed the set": "too few decryptors signed",
+    "decryptors gave their sums": "too few decryptors answered",
+    "contradict": "a decryptor lied",
+    "is no sum of clients' keys": "a decryptor lied",
     "does not open": "somebody lied",
 }
 
@@ -37,13 +44,13 @@ def vectors(seed: int, count: int, largest: int, contributors: int = 0, margin: 
     return [draw.integers(0, most, DIMENSION, np.uint32, endpoint=True) for most in each]
 
 
-def liars(folder: Path, lying: list[int], chance: random.Random) -> KeeperLie:
-    """Keepers that sign another set, or give another sum, properly signed; an honest one says what it is to say."""
+def liars(folder: Path, lying: list[int], chance: random.Random) -> DecryptorLie:
+    """Decryptors that sign another set, or give another sum, properly signed; an honest one says what it is to say."""
 
     def lie(index: int, answer: Vote | KeySum) -> Vote | KeySum | None:
         if index not in lying or chance.random() < 0.3:
             return answer
-        identity = Identity((folder / f"keeper-{index}" / "identity").read_bytes())
+        identity = Identity((folder / f"decryptor-{index}" / "identity").read_bytes())
         if isinstance(answer, Vote):
             digest = set_digest(answer.round, (identity.public,))
             return dataclasses.replace(answer, clients=digest, signature=identity.sign("set", digest))
@@ -57,23 +64,23 @@ def liars(folder: Path, lying: list[int], chance: random.Random) -> KeeperLie:
     return lie
 
 
-def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedParties, SealedOutcome]:
+def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], OneMessageParties, OneMessageOutcome]:
     """A random round: 2 to `most` clients, small cohorts as often as large ones, and faults of random chances."""
     chance = random.Random(seed)
     count = round(2 * math.exp(chance.random() * math.log(most / 2)))
     largest = 2 ** chance.randint(0, 24) - chance.choice([0, 0, 1]) or 1
-    keepers = chance.randint(2, 7)
+    decryptors = chance.randint(2, 7)
     contributors = chance.choice([0, 0, 1, 3])
     margin = chance.choice([1, largest, chance.randint(1, 2**25)]) if contributors else 0
-    parties = SealedParties.of(
+    parties = OneMessageParties.from_settings(
         count,
         folder,
         dimension=DIMENSION,
         largest=largest,
         seed=seed,
         report_goal=max(2, round(count * chance.choice([0.3, 0.6, 0.9]))),
-        keepers=keepers,
-        corrupt=chance.randint(1, keepers - 1),
+        decryptors=decryptors,
+        corrupt=chance.randint(1, decryptors - 1),
         contributors=contributors,
         margin=margin,
     )
@@ -82,7 +89,7 @@ def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedPa
     def often() -> float:
         return worst * chance.random()
 
-    faults = Faults(
+    faults = MessageFaults(
         vanishes=5 * often(),
         lost=often(),
         twice=3 * often(),
@@ -91,16 +98,16 @@ def one_round(seed: int, most: int, folder: Path) -> tuple[list[Words], SealedPa
         replayed=3 * often(),
         forged=3 * often(),
     )
-    spare = keepers - parties.settings.quorum
-    unwell = chance.sample(range(keepers), k=min(keepers, chance.choice([0, spare, spare + 1])))
+    spare = decryptors - parties.settings.quorum
+    unwell = chance.sample(range(decryptors), k=min(decryptors, chance.choice([0, spare, spare + 1])))
     dead, lying = unwell[: len(unwell) // 2], unwell[len(unwell) // 2 :]
     given = vectors(seed, count, largest, contributors, margin)
     killed = chance.choice([0.0, 0.0, 0.3 / count])
     lie = liars(folder, lying, chance)
-    return given, parties, run_sealed_round(parties, given, faults=faults, dead=dead, killed=killed, lie=lie)
+    return given, parties, run_one_message_round(parties, given, faults=faults, dead=dead, killed=killed, lie=lie)
 
 
-def must_be_exact_or_say_why(given: list[Words], parties: SealedParties, done: SealedOutcome) -> str:
+def must_be_exact_or_say_why(given: list[Words], parties: OneMessageParties, done: OneMessageOutcome) -> str:
     """How the round ended."""
     if done.aborted is not None:
         assert done.total is None
@@ -143,21 +150,21 @@ def test_a_thousand_random_rounds_are_exact_or_say_why_not(part: int, tmp_path: 
 def test_each_fault_alone_is_refused_by_its_name(
     fault: str, often: float, said: tuple[str, ...], tmp_path: Path
 ) -> None:
-    parties = SealedParties.of(12, tmp_path, dimension=DIMENSION, largest=9, seed=3)
+    parties = OneMessageParties.from_settings(12, tmp_path, dimension=DIMENSION, largest=9, seed=3)
     given = vectors(3, 12, 9)
-    done = run_sealed_round(parties, given, faults=Faults(**{fault: often}))
+    done = run_one_message_round(parties, given, faults=MessageFaults(**{fault: often}))
     assert done.refused and not [why for why in done.refused if not any(each in why for each in said)]
     assert must_be_exact_or_say_why(given, parties, done) == "sum"
     if fault in ("replayed", "twice", "forged", "delayed"):  # they change nothing
         assert done.included == list(range(12))
 
 
-def test_as_many_keepers_as_are_spare_may_die(tmp_path: Path) -> None:
+def test_as_many_decryptors_as_are_spare_may_die(tmp_path: Path) -> None:
     given = vectors(1, 5, 9)
-    for dead, end in (((0,), "sum"), ((3,), "sum"), ((1, 2), "too few keepers signed")):
+    for dead, end in (((0,), "sum"), ((3,), "sum"), ((1, 2), "too few decryptors signed")):
         folder = tmp_path / str(dead)
-        parties = SealedParties.of(5, folder, dimension=DIMENSION, largest=9, seed=1)
-        assert must_be_exact_or_say_why(given, parties, run_sealed_round(parties, given, dead=dead)) == end
+        parties = OneMessageParties.from_settings(5, folder, dimension=DIMENSION, largest=9, seed=1)
+        assert must_be_exact_or_say_why(given, parties, run_one_message_round(parties, given, dead=dead)) == end
 
 
 def test_a_round_can_be_run_again(tmp_path: Path) -> None:

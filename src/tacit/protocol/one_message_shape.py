@@ -2,19 +2,19 @@
 
 from functools import lru_cache
 
-from tacit.secure_aggregation.one_message.messages import SealedRound
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
 
 AROUND = 4096  # bytes of a report beside its ciphertexts and boxes, at most
 BESIDE_A_BOX = 8
 
 
 @lru_cache(maxsize=100)
-def settings_of(sealed: str) -> SealedRound:
+def settings_of(sealed: str) -> OneMessageRound:
     """Of a task's hexadecimal digits. Raises: InputError, ProtocolError for what are none."""
-    return SealedRound.from_bytes(bytes.fromhex(sealed))
+    return OneMessageRound.from_bytes(bytes.fromhex(sealed))
 
 
 def most_sealed_bytes(sealed: str) -> int:
     """No report of the round is longer."""
     settings = settings_of(sealed)
-    return settings.body_bytes + len(settings.keepers) * (settings.box_bytes + BESIDE_A_BOX) + AROUND
+    return settings.body_bytes + len(settings.decryptors) * (settings.box_bytes + BESIDE_A_BOX) + AROUND

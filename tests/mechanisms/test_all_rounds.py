@@ -1,4 +1,6 @@
-"""Keepers' noise: a stream's noise in a basis that changes every round, as integers, against its real-valued twin."""
+"""Decryptors' noise: a stream's noise in a basis that changes every round, as integers, against its real-valued
+twin.
+"""
 
 import math
 from collections.abc import Callable
@@ -14,10 +16,10 @@ from tests.support.mechanisms.strategies import STRATEGIES, any_strategy, carryi
 
 from tacit.errors import InputError
 from tacit.mechanisms import NoiseStream, standard_normal_seeds, stream_for
-from tacit.mechanisms.all_rounds import Basis, largest_deviation, whole_noise
+from tacit.mechanisms.all_rounds import Basis, largest_deviation, noise_of_all_rounds
 from tacit.privacy.strategy import BandedInverse, Independent, Strategy
 
-Reals = npt.NDArray[np.float64]
+FloatArray = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 DIMENSION = 16
@@ -25,10 +27,10 @@ STDDEV = 900.0  # of a seed, in integers
 every_mechanism = pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
 
 
-def matrix_of(round: int, dimension: int = DIMENSION) -> Reals:
+def matrix_of(round: int, dimension: int = DIMENSION) -> FloatArray:
     """The round's public orthogonal matrix R: random signs, then Hadamard's."""
     signs = np.random.default_rng(round).choice([-1.0, 1.0], dimension)
-    turned: Reals = hadamard(dimension) * signs / math.sqrt(dimension)
+    turned: FloatArray = hadamard(dimension) * signs / math.sqrt(dimension)
     return turned
 
 
@@ -37,27 +39,27 @@ def basis_of(round: int, dimension: int = DIMENSION) -> Basis:
     return Basis(turn=lambda x: matrix @ x, back=lambda x: matrix.T @ x)
 
 
-def key_of(keeper: int) -> bytes:
-    return keeper.to_bytes(16, "big")
+def key_of(decryptor: int) -> bytes:
+    return decryptor.to_bytes(16, "big")
 
 
-def whole(stream: NoiseStream, rounds: int, *, keeper: int = 0, stddev: float = STDDEV) -> list[Integers]:
+def whole(stream: NoiseStream, rounds: int, *, decryptor: int = 0, stddev: float = STDDEV) -> list[Integers]:
     state, said = stream.init(DIMENSION), []
     for round in range(rounds):
         about = b"round %d" % round
-        integers, state = whole_noise(
-            stream, state, stddev=stddev, key=key_of(keeper), bound_to=about, basis=basis_of(round)
+        integers, state = noise_of_all_rounds(
+            stream, state, stddev=stddev, key=key_of(decryptor), bound_to=about, basis=basis_of(round)
         )
         said.append(integers)
     return said
 
 
-def real(stream: NoiseStream, rounds: int, *, keeper: int = 0, stddev: float = STDDEV) -> Reals:
-    """The slow twin, before rounding: the dense map of all seeds in the model's own basis, each round turned."""
+def real(stream: NoiseStream, rounds: int, *, decryptor: int = 0, stddev: float = STDDEV) -> FloatArray:
+    """The slow reference, before rounding: the dense map of all seeds in the model's own basis, each round turned."""
     state, seeds = stream.init(DIMENSION), []
     for round in range(rounds):
         about = np.frombuffer(b"round %d" % round, np.uint8)
-        keys = stream.round_keys(state, about, stddev=stddev, key=key_of(keeper), purpose="noise of a keeper")
+        keys = stream.round_keys(state, about, stddev=stddev, key=key_of(decryptor), purpose="noise of a keeper")
         drawn = standard_normal_seeds(keys[0].seeds, stream.seeds_in(round), DIMENSION)
         seeds.append(drawn @ matrix_of(round))  # R' Z', row by row
         state = state._replace(round=np.int32(round + 1), keys=np.array([list(keys[0].whole)], np.uint8))
@@ -83,23 +85,23 @@ def test_half_an_integer_is_all_that_rounding_moves(strategy: Strategy) -> None:
     assert kstest(errors.ravel() + 0.5, "uniform").pvalue > 1e-4
 
 
-@given(strategy=any_strategy, rounds=st.integers(1, 12), keepers=st.integers(2, 4), seed=st.integers(0, 99))
+@given(strategy=any_strategy, rounds=st.integers(1, 12), decryptors=st.integers(2, 4), seed=st.integers(0, 99))
 def test_the_sum_of_streams_is_the_stream_of_summed_seeds(
-    strategy: Strategy, rounds: int, keepers: int, seed: int
+    strategy: Strategy, rounds: int, decryptors: int, seed: int
 ) -> None:
-    """Linear mechanisms are linear: K keepers' streams of one strategy add up to a stream of it."""
+    """Linear mechanisms are linear: K decryptors' streams of one strategy add up to a stream of it."""
     stream = carrying(strategy)
     generator = np.random.default_rng(seed)
-    drawn = [generator.standard_normal((keepers, stream.seeds_in(round), 3)) for round in range(rounds)]
+    drawn = [generator.standard_normal((decryptors, stream.seeds_in(round), 3)) for round in range(rounds)]
 
-    def play(take: Callable[[Reals], Reals]) -> Reals:
+    def play(take: Callable[[FloatArray], FloatArray]) -> FloatArray:
         state, said = stream.init(3), []
         for seeds in drawn:
             noise, state = stream.next(state, take(seeds))
             said.append(noise)
         return np.array(said)
 
-    each = [play(lambda seeds, keeper=keeper: seeds[keeper]) for keeper in range(keepers)]  # type: ignore[misc]
+    each = [play(lambda seeds, decryptor=decryptor: seeds[decryptor]) for decryptor in range(decryptors)]  # type: ignore[misc]
     together = play(lambda seeds: seeds.sum(axis=0))
     size = max(1.0, float(np.abs(each).max()))
     np.testing.assert_allclose(sum(each), together, rtol=0, atol=1e-5 * size)
@@ -121,13 +123,16 @@ def test_adding_integers_and_rounding_commute(sums: list[int], noise: float) -> 
 
 
 @every_mechanism
-def test_k_keepers_cost_the_root_of_k(strategy: Strategy) -> None:
-    """The variance of the last of 8 rounds, two keepers together; the scale of one, and of three, is rejected."""
-    stream, keepers, runs = carrying(strategy), 2, 60
+def test_k_decryptors_cost_the_root_of_k(strategy: Strategy) -> None:
+    """The variance of the last of 8 rounds, two decryptors together; the scale of one, and of three, is rejected."""
+    stream, decryptors, runs = carrying(strategy), 2, 60
     rows = np.linalg.norm(stream.dense(8), axis=1)
     assert largest_deviation(stream, 8) == pytest.approx(rows.max(), rel=1e-6)
     total = np.array(
-        [sum(whole(stream, 8, keeper=run * keepers + keeper)[-1] for keeper in range(keepers)) for run in range(runs)]
+        [
+            sum(whole(stream, 8, decryptor=run * decryptors + decryptor)[-1] for decryptor in range(decryptors))
+            for run in range(runs)
+        ]
     )
     found = float((total.astype(np.float64) ** 2).sum())
 
@@ -135,8 +140,8 @@ def test_k_keepers_cost_the_root_of_k(strategy: Strategy) -> None:
         square = of_keepers * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
         return bool(chi2.ppf(1e-4, total.size) < found / square < chi2.ppf(1 - 1e-4, total.size))
 
-    assert plausible(keepers)
-    assert not plausible(keepers - 1) and not plausible(keepers + 1)
+    assert plausible(decryptors)
+    assert not plausible(decryptors - 1) and not plausible(decryptors + 1)
 
 
 def test_small_noise_is_rounded_right() -> None:
@@ -154,7 +159,7 @@ def test_another_round_has_other_noise_from_then_on(strategy: Strategy) -> None:
     def played(names: list[bytes]) -> list[Integers]:
         state, said = stream.init(DIMENSION), []
         for round, name in enumerate(names):
-            integers, state = whole_noise(
+            integers, state = noise_of_all_rounds(
                 stream, state, stddev=STDDEV, key=key_of(7), bound_to=name, basis=basis_of(round)
             )
             said.append(integers)
@@ -169,4 +174,4 @@ def test_another_round_has_other_noise_from_then_on(strategy: Strategy) -> None:
 def test_seeds_that_would_be_drawn_again_are_refused() -> None:
     stream = stream_for(BandedInverse((1.0, -0.9)))
     with pytest.raises(InputError, match="draws_again=False"):
-        whole_noise(stream, stream.init(DIMENSION), stddev=1.0, key=key_of(1), bound_to=b"", basis=basis_of(0))
+        noise_of_all_rounds(stream, stream.init(DIMENSION), stddev=1.0, key=key_of(1), bound_to=b"", basis=basis_of(0))

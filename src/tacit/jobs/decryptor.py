@@ -1,4 +1,4 @@
-"""A keeper of rounds of one message, as a third party runs it: lines of messages in, lines of answers out."""
+"""A decryptor of rounds of one message, as a third party runs it: lines of messages in, lines of answers out."""
 
 import base64
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, of_type
 from tacit.files import PathLike, as_path, check_folder, held
-from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
+from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.messages import KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
@@ -17,31 +17,31 @@ IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
 NO_ROUND = bytes(ROUND_BYTES)  # of a refusal of what is no message
 
 
-class KeeperDesk:
-    """A keeper that waits for messages."""
+class DecryptorDesk:
+    """A decryptor that waits for messages."""
 
-    def __init__(self, state: Path, keeper: Keeper) -> None:
-        self._state, self._keeper, self._turn = state, keeper, threading.Lock()
+    def __init__(self, state: Path, decryptor: Decryptor) -> None:
+        self._state, self._decryptor, self._turn = state, decryptor, threading.Lock()
 
     @property
     def identity(self) -> str:
         """Its Ed25519 public key, 64 hexadecimal digits: how clients and servers know it."""
-        return self._keeper.identity.hex()
+        return self._decryptor.identity.hex()
 
     @property
     def box(self) -> str:
         """The X25519 public key that clients seal its shares to, 64 hexadecimal digits."""
-        return self._keeper.box.hex()
+        return self._decryptor.box.hex()
 
     def __str__(self) -> str:
-        """Its public keys, as `tacit keeper` shows them to whom it is to be named."""
+        """Its public keys, as `tacit decryptor` shows them to whom it is to be named."""
         return f"identity {self.identity}\nbox {self.box}"
 
     def answers(self, lines: Iterable[str], *, refused: Callable[[str], None] = lambda why: None) -> Iterator[str]:
         """For each line, a message in base64, one line: the answer in base64, empty where there is none to give.
 
         What is not followed is answered by a `Refusal` that says why, which `refused` is told too; it has changed
-        nothing. An answer is on disk before it is given. Raises: InputError where another process runs this keeper.
+        nothing. An answer is on disk before it is given. Raises: InputError where another process runs this decryptor.
         """
         with _alone(self._state):
             for line in lines:
@@ -53,7 +53,7 @@ class KeeperDesk:
         """The answers to messages that came together, up to the first refusal or sum: what is behind it is not read.
 
         Other messages wait meanwhile, so that a server may send all of a round at once, whoever else asks. Whoever
-        calls it has the keeper to himself (`alone`).
+        calls it has the decryptor to himself (`alone`).
         """
         found: list[bytes] = []
         with self._turn:
@@ -66,7 +66,7 @@ class KeeperDesk:
         return found
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nobody else runs this keeper meanwhile. Raises: InputError where another process does."""
+        """Nobody else runs this decryptor meanwhile. Raises: InputError where another process does."""
         return _alone(self._state)
 
     def _answer(self, line: str, refused: Callable[[str], None]) -> bytes:
@@ -82,23 +82,23 @@ class KeeperDesk:
         round = NO_ROUND
         try:
             _, round = opened(data)
-            return self._keeper.receive(data)
+            return self._decryptor.receive(data)
         except (ProtocolError, InputError) as error:
             refused(str(error))
             return Refusal(round, str(error).encode())
 
 
-def keeper(
+def decryptor(
     state: PathLike, *, least_reports: int, clients: PathLike | None = None, contributors: PathLike | None = None
-) -> KeeperDesk:
-    """A keeper whose secret keys and whose answers are in the folder `state`, which is made where there is none.
+) -> DecryptorDesk:
+    """A decryptor whose secret keys and whose answers are in the folder `state`, which is made where there is none.
 
     It opens no sum of fewer than `least_reports` reports, whatever a server asks. clients: a file with the identity
     of an enrolled client, 64 hexadecimal digits, in each line; a set with anybody else in it is refused. Without it a
     server can invent clients, and so learn the vector of a real one (docs/secure-aggregation-protocols.md).
     contributors: such a file of those who must add noise to every round; a round without one of them is refused.
     Raises: InputError for values that are none, for a folder or a file that is something else or damaged, and where
-    another process runs this keeper.
+    another process runs this decryptor.
     """
     folder = as_path("state", state)
     of_type("least_reports", least_reports, int)
@@ -107,20 +107,20 @@ def keeper(
     known = None if clients is None else _identities(as_path("clients", clients))
     always = frozenset() if contributors is None else _identities(as_path("contributors", contributors))
     check_folder("state", folder)
-    make_keeper(folder)
+    make_decryptor(folder)
     with _alone(folder):  # found out before anybody is told its keys
         pass
-    return KeeperDesk(folder, Keeper(folder, least_reports=least_reports, clients=known, always=always))
+    return DecryptorDesk(folder, Decryptor(folder, least_reports=least_reports, clients=known, always=always))
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else runs this keeper meanwhile. Raises: InputError where somebody does."""
+    """Nobody else runs this decryptor meanwhile. Raises: InputError where somebody does."""
     try:
         with held(folder):
             yield
     except BlockingIOError:
-        raise InputError(f"another process runs the keeper of '{folder}'; end that one first.") from None
+        raise InputError(f"another process runs the decryptor of '{folder}'; end that one first.") from None
 
 
 def _decoded(line: str) -> bytes:
@@ -141,7 +141,8 @@ def _identities(file: Path) -> frozenset[bytes]:
     for number, line in enumerate(lines, 1):
         if IDENTITY.fullmatch(line.strip()) is None:
             raise InputError(
-                f"line {number} of '{file}' is no identity; give 64 hexadecimal digits in each line, as `tacit keeper` "
+                f"line {number} of '{file}' is no identity; give 64 hexadecimal digits in each line, as `tacit "
+                f"decryptor` "
                 "shows its own."
             )
         found.add(bytes.fromhex(line))

@@ -1,4 +1,4 @@
-"""Sealed rounds: whoever is killed at whatever point, keepers sign one set, and the sum is that of its devices."""
+"""Sealed rounds: whoever is killed at whatever point, decryptors sign one set, and the sum is that of its devices."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -10,7 +10,7 @@ import pytest
 from tests.server.killed_coordinator import Killed, KilledAt
 from tests.server.sealed_fleet import GOAL, SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
 from tests.support.server.fleet import KEY, TIMES
-from tests.support.server.sealing import keepers_in
+from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 
 from tacit.errors import ProtocolError, RunError, TrainingError
@@ -23,7 +23,7 @@ from tacit.server.train import document
 @pytest.fixture
 def fleet(tmp_path: Path) -> Iterator[SealedFleet]:
     with quick_folder() as folder:
-        yield SealedFleet(folder, keepers=keepers_in(tmp_path, count=2, least=GOAL))
+        yield SealedFleet(folder, decryptors=decryptors_in(tmp_path, count=2, least=GOAL))
 
 
 def test_a_sealed_round_gives_the_sum_and_leaves_nothing(fleet: SealedFleet) -> None:
@@ -37,9 +37,9 @@ def test_a_sealed_round_gives_the_sum_and_leaves_nothing(fleet: SealedFleet) -> 
     assert_one_set_is_signed(fleet)
 
 
-def test_a_closed_sealed_round_needs_no_keeper_again(fleet: SealedFleet) -> None:
+def test_a_closed_sealed_round_needs_no_decryptor_again(fleet: SealedFleet) -> None:
     got, _ = fleet.collector().collect((), a_task(), seed=SEED)
-    for each in fleet.keepers:
+    for each in fleet.decryptors:
         each.away = True
     again, _ = fleet.collector().collect((), a_task(), seed=SEED)
     assert np.asarray(got.values).tobytes() == np.asarray(again.values).tobytes()
@@ -59,8 +59,8 @@ def test_a_coordinator_killed_at_any_transaction(tmp_path: Path, monkeypatch: py
 def killed_at_every(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: bool, first: int, stride: int) -> None:
     for step in count(first, stride):
         with quick_folder() as folder:
-            keepers = keepers_in(tmp_path / str(step), count=2, least=GOAL)
-            fleet, died = SealedFleet(folder, keepers=keepers, at_once=6), False
+            decryptors = decryptors_in(tmp_path / str(step), count=2, least=GOAL)
+            fleet, died = SealedFleet(folder, decryptors=decryptors, at_once=6), False
             with monkeypatch.context() as patch:
                 killed = KilledAt(fleet, step, after=after, patch=patch)
                 try:
@@ -78,7 +78,7 @@ def killed_at_every(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, after: b
 
 
 @pytest.mark.parametrize("message", range(3 + GOAL))
-def test_a_keeper_killed_before_a_message_goes_on_to_the_sum(fleet: SealedFleet, message: int) -> None:
+def test_a_decryptor_killed_before_a_message_goes_on_to_the_sum(fleet: SealedFleet, message: int) -> None:
     killed: list[int] = []
 
     def dies(number: int) -> bool:
@@ -87,7 +87,7 @@ def test_a_keeper_killed_before_a_message_goes_on_to_the_sum(fleet: SealedFleet,
             return True
         return False
 
-    fleet.keepers[1].dies_at = dies
+    fleet.decryptors[1].dies_at = dies
     got, _ = fleet.collector().collect((), a_task(), seed=SEED)
     assert killed == [message] and len(fleet.attempts()) == 1
     assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
@@ -99,37 +99,37 @@ def test_without_a_quorum_the_round_is_given_up_and_made_again_with_others(fleet
 
     def away(seconds: float) -> None:
         wait(seconds)
-        fleet.keepers[0].away = True
+        fleet.decryptors[0].away = True
 
     collector._wait = away
     with pytest.raises(TrainingError, match="none of 1 attempts gave a sum"):
         collector.collect((), a_task(), seed=SEED)
-    fleet.keepers[0].away = False
+    fleet.decryptors[0].away = False
     got, _ = fleet.collector().collect((), a_task(), seed=SEED)
     first, second = fleet.attempts()
-    assert first.state == round_states.ABANDONED and "keeper 0: it is away" in (first.why or "")
+    assert first.state == round_states.ABANDONED and "decryptor 0: it is away" in (first.why or "")
     assert not fleet.blobs.names(f"sealed/{first.task}")
     assert_sum_of(got, fleet.came[second.task])
     assert_one_set_is_signed(fleet)
 
 
-def test_no_device_works_for_keepers_that_would_refuse(tmp_path: Path) -> None:
+def test_no_device_works_for_decryptors_that_would_refuse(tmp_path: Path) -> None:
     with quick_folder() as folder:
-        fleet = SealedFleet(folder, keepers=keepers_in(tmp_path, least=GOAL + 1))
-        with pytest.raises(TrainingError, match=r"2 of 2 keepers refuse.*no sum of fewer than 5 reports is opened"):
+        fleet = SealedFleet(folder, decryptors=decryptors_in(tmp_path, least=GOAL + 1))
+        with pytest.raises(TrainingError, match=r"2 of 2 decryptors refuse.*no sum of fewer than 5 reports is opened"):
             fleet.collector().collect((), a_task(), seed=SEED)
         assert not fleet.attempts()
 
 
-def test_keepers_that_cannot_be_reached_are_waited_for_no_longer_than_devices(fleet: SealedFleet) -> None:
-    fleet.keepers[1].away = True
+def test_decryptors_that_cannot_be_reached_are_waited_for_no_longer_than_devices(fleet: SealedFleet) -> None:
+    fleet.decryptors[1].away = True
     collector, began = fleet.collector(replace(TIMES, selecting=50.0, pause=10.0)), fleet.clock.now
     with pytest.raises(
-        TrainingError, match=r"not opened.*2 are needed \(keeper 1: it is away.*See that the keepers run"
+        TrainingError, match=r"not opened.*2 are needed \(decryptor 1: it is away.*See that the decryptors run"
     ):
         collector.collect((), a_task(), seed=SEED)
     assert 50.0 <= fleet.clock.now - began < 100.0 and not fleet.attempts()
-    fleet.keepers[1].away = False
+    fleet.decryptors[1].away = False
     got, _ = collector.collect((), a_task(), seed=SEED)
     assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
 
@@ -168,11 +168,11 @@ def test_blobs_that_came_after_their_round_was_over_are_swept(fleet: SealedFleet
     assert [name.split("/")[1] for name in fleet.blobs.names("sealed")] == ["1" * 32]
 
 
-def test_below_the_goal_no_keeper_is_asked_for_a_set(fleet: SealedFleet) -> None:
+def test_below_the_goal_no_decryptor_is_asked_for_a_set(fleet: SealedFleet) -> None:
     fleet.left = GOAL - 1
     with pytest.raises(TrainingError, match="3 devices came while it was open, and 4 are needed"):
         fleet.collector(RoundTimes(attempts=1, selecting=5.0, poll=1.0)).collect((), a_task(), seed=SEED)
-    assert not [file for keeper in fleet.keepers for file in (keeper.folder / "rounds").iterdir()]
+    assert not [file for decryptor in fleet.decryptors for file in (decryptor.folder / "rounds").iterdir()]
 
 
 def test_a_clients_second_report_takes_no_place(fleet: SealedFleet) -> None:
@@ -219,8 +219,8 @@ def test_what_is_no_report_of_the_round_is_not_counted(fleet: SealedFleet) -> No
     assert_sum_of(got, fleet.came[fleet.attempts()[0].task])
 
 
-def test_a_collector_without_the_keepers_of_its_plan_is_refused(fleet: SealedFleet) -> None:
+def test_a_collector_without_the_decryptors_of_its_plan_is_refused(fleet: SealedFleet) -> None:
     lease = round_states.take_lease(fleet.store, fleet.plan.run, seconds=60)
     assert lease is not None
-    with pytest.raises(RunError, match="names 2 keepers, and 0 are known here"):
+    with pytest.raises(RunError, match="names 2 decryptors, and 0 are known here"):
         ServedRounds(fleet.store, fleet.blobs, KEY, document=document).serve(fleet.plan, lease)

@@ -1,4 +1,4 @@
-"""All of it as processes: a server, two keepers and devices make a private model of sealed rounds on one machine."""
+"""All of it as processes: a server, two decryptors and devices make a private model of sealed rounds on one machine."""
 
 import os
 import signal
@@ -25,9 +25,9 @@ DEVICES, ROUNDS, GOAL = 12, 2, 3
 
 
 @contextmanager
-def keeper(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`tacit keeper` as a process: its line of a recipe."""
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(state), "--least-reports", str(GOAL)]
+def decryptor(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """`tacit decryptor` as a process: its line of a recipe."""
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(state), "--least-reports", str(GOAL)]
     words += ["--port", str(port), "--operator-key", operator]
     environment = {**os.environ, "COLUMNS": "200"}
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
@@ -40,15 +40,15 @@ def keeper(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, sub
 
 
 @pytest.mark.long
-def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> None:
+def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) -> None:
     operator = OperatorKey.in_file(tmp_path / "operator.key").public
     cache = tiny_cache(tmp_path / "cache", {"train": DEVICES, "validation": 5, "test": 6})
     with ExitStack() as stack:
         lines = []
         for number in range(2):
-            line, process = stack.enter_context(keeper(tmp_path / f"keeper-{number}", operator))
+            line, process = stack.enter_context(decryptor(tmp_path / f"decryptor-{number}", operator))
             lines.append(line)
-        phones = {"population": "phones", "devices": 40, "keepers": lines, "pause_minutes": 0.01}
+        phones = {"population": "phones", "devices": 40, "decryptors": lines, "pause_minutes": 0.01}
         recipe = tiny_recipe(
             cache.path,
             deployment=phones,
@@ -57,10 +57,10 @@ def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> No
             privacy={"mechanism": {"name": "blt-b400"}, "noise_multiplier": 6.0},
         )
         recipe = recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": None})})
-        process.send_signal(signal.SIGKILL)  # a keeper that is killed comes again, at its address
+        process.send_signal(signal.SIGKILL)  # a decryptor that is killed comes again, at its address
         process.wait()
         port = int(lines[1].split()[0].rpartition(":")[2])
-        stack.enter_context(keeper(tmp_path / "keeper-1", operator, port))
+        stack.enter_context(decryptor(tmp_path / "decryptor-1", operator, port))
         stop, there, told = threading.Event(), threading.Event(), list[Serving]()
 
         def serving(said: Serving) -> None:
@@ -118,6 +118,6 @@ def test_devices_keepers_and_a_server_make_a_private_model(tmp_path: Path) -> No
     with Run.open(result.runs[0]) as run:
         assert run.steps_done == ROUNDS
         assert [each["reports"] for row in run.steps() for each in row.releases] == [GOAL] * ROUNDS
-    assert "which only 2 or more of 2 keepers together can recover" in tacit.statement(result.runs[0]).markdown()
+    assert "which only 2 or more of 2 decryptors together can recover" in tacit.statement(result.runs[0]).markdown()
     assert tacit.verify(result.runs[0]).holds
     assert not list((tmp_path / "served" / "blobs").rglob("*-*"))

@@ -1,8 +1,9 @@
-"""Keepers over HTTP, from the server's side: messages that belong together go in one request, signed by the operator.
+"""Decryptors over HTTP, from the server's side: messages that belong together go in one request, signed by the
+operator.
 
 A body is messages one after another, each behind its length (4 bytes, little-endian), and so is the answer. What is
-signed is `tacit keeper v1`, a zero byte, the keeper's identity and the SHA-256 of the body: so that a keeper reads no
-body of a stranger's, and nobody passes on to one keeper what was meant for another.
+signed is `tacit keeper v1`, a zero byte, the decryptor's identity and the SHA-256 of the body: so that a decryptor
+reads no body of a stranger's, and nobody passes on to one decryptor what was meant for another.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from urllib.parse import urlsplit
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.protocol.signing import OperatorKey
-from tacit.server.rounds.sealed_rounds import KeeperAway
+from tacit.server.rounds.one_message_rounds import DecryptorAway
 
 PATH = "/v1/messages"
 LENGTH_BYTES = 4
@@ -26,7 +27,7 @@ MOST_BODY = 1 << 30  # bytes: 30,000 boxes of 33 kB
 MOST_ANSWER = 1 << 22  # bytes: a vote and a sum of keys, 33 kB at the largest lattice
 IN_MEMORY = 1 << 24  # bytes of a body; what is longer is in a file without a name
 BLOCK = 1 << 18
-CONNECT_S, SLOWEST = 10.0, 100_000.0  # seconds to connect; bytes a second that a keeper takes, at least
+CONNECT_S, SLOWEST = 10.0, 100_000.0  # seconds to connect; bytes a second that a decryptor takes, at least
 THINKING_S = 60.0  # besides
 
 
@@ -47,14 +48,14 @@ def unframed(body: IO[bytes]) -> Iterator[bytes]:
         yield message
 
 
-def signed_for_keeper(identity: bytes, body_digest: bytes) -> bytes:
+def signed_for_decryptor(identity: bytes, body_digest: bytes) -> bytes:
     """What the operator signs."""
     return b"tacit keeper v1\0" + identity + body_digest
 
 
 @dataclass(frozen=True)
-class HttpKeeper:
-    """A keeper that is somewhere else; see `sealed_rounds.KeeperTransport`."""
+class HttpDecryptor:
+    """A decryptor that is somewhere else; see `sealed_rounds.KeeperTransport`."""
 
     url: str
     identity: bytes
@@ -64,7 +65,7 @@ class HttpKeeper:
     @property
     def name(self) -> str:
         """For whoever reads the log."""
-        return f"the keeper {self.identity.hex()[:16]} at {urlsplit(self.url).netloc}"
+        return f"the decryptor {self.identity.hex()[:16]} at {urlsplit(self.url).netloc}"
 
     def ask(self, messages: Iterable[bytes]) -> Sequence[bytes]:
         """See KeeperTransport. Raises: KeeperAway for whatever is no answer in time."""
@@ -81,7 +82,7 @@ class HttpKeeper:
                 "Content-Type": "application/octet-stream",
                 "Content-Length": str(size),
                 "X-Content-SHA256": digest.hexdigest(),
-                "X-Tacit-Signature": self.key.sign(signed_for_keeper(self.identity, digest.digest())),
+                "X-Tacit-Signature": self.key.sign(signed_for_decryptor(self.identity, digest.digest())),
             }
             patience = httpx.Timeout(THINKING_S + size / SLOWEST, connect=CONNECT_S)
             tls = ssl.create_default_context()  # the system's certificates; SSL_CERT_FILE names others
@@ -92,10 +93,12 @@ class HttpKeeper:
                     _at_most(came.iter_bytes()) as answer,
                 ):
                     if came.status_code != 200:
-                        raise KeeperAway(f"it answers {came.status_code}: {answer.read(500).decode(errors='replace')}")
+                        raise DecryptorAway(
+                            f"it answers {came.status_code}: {answer.read(500).decode(errors='replace')}"
+                        )
                     return list(unframed(answer))
             except (httpx.HTTPError, InputError) as error:
-                raise KeeperAway(f"it does not answer ({error or type(error).__name__}).") from error
+                raise DecryptorAway(f"it does not answer ({error or type(error).__name__}).") from error
 
 
 def _blocks(body: IO[bytes]) -> Iterator[bytes]:
@@ -105,11 +108,11 @@ def _blocks(body: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _at_most(pieces: Iterable[bytes]) -> Iterator[IO[bytes]]:
-    """What a keeper answers. Raises: KeeperAway for more than any keeper does."""
+    """What a decryptor answers. Raises: KeeperAway for more than any decryptor does."""
     with SpooledTemporaryFile(IN_MEMORY) as answer:
         for piece in pieces:
             answer.write(piece)
             if answer.tell() > MOST_ANSWER:
-                raise KeeperAway(f"it answers more than {MOST_ANSWER} bytes.")
+                raise DecryptorAway(f"it answers more than {MOST_ANSWER} bytes.")
         answer.seek(0)
         yield answer

@@ -1,4 +1,4 @@
-"""A keeper's promises: one set a round, one answer, after a kill too; and what it refuses."""
+"""A decryptor's promises: one set a round, one answer, after a kill too; and what it refuses."""
 
 import dataclasses
 import os
@@ -8,38 +8,38 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.secure_aggregation.sealed_parts import CLIENTS, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.one_message_parts import CLIENTS, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity
-from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.one_message.messages import Agreement, KeySum, Opening, Proposal, Vote, set_digest
+from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
+from tacit.secure_aggregation.one_message.messages import Agreement, KeySum, Opening, SetProposal, Vote, set_digest
 
 
-def answered(keeper: Keeper, small: Small, clients: list[Identity]) -> Vote:
+def answered(decryptor: Decryptor, small: Small, clients: list[Identity]) -> Vote:
     """Open the round and propose these clients."""
-    keeper.receive(small.server.opening().to_bytes())
-    vote = keeper.receive(proposal(small, clients))
+    decryptor.receive(small.server.opening().to_bytes())
+    vote = decryptor.receive(proposal(small, clients))
     assert isinstance(vote, Vote)
     return vote
 
 
 def proposal(small: Small, clients: list[Identity]) -> bytes:
-    return Proposal(small.settings.name, tuple(sorted(each.public for each in clients))).to_bytes()
+    return SetProposal(small.settings.name, tuple(sorted(each.public for each in clients))).to_bytes()
 
 
 def test_it_signs_one_set_of_a_round(tmp_path: Path) -> None:
     small = small_round(tmp_path)
-    first = answered(small.keepers[0], small, CLIENTS[:3])
-    assert answered(small.keepers[0], small, CLIENTS[:3]) == first
-    for again in (small.keepers[0], Keeper(small.folders[0], least_reports=2)):
+    first = answered(small.decryptors[0], small, CLIENTS[:3])
+    assert answered(small.decryptors[0], small, CLIENTS[:3]) == first
+    for again in (small.decryptors[0], Decryptor(small.folders[0], least_reports=2)):
         again.receive(small.server.opening().to_bytes())
         with pytest.raises(ProtocolError, match="has signed another set"):
             again.receive(proposal(small, CLIENTS[:2]))
         assert again.receive(proposal(small, CLIENTS[:3])) == first
     another = small_round(tmp_path, seed=bytes(31) + b"1")
-    assert answered(small.keepers[0], another, CLIENTS[:2]).clients != first.clients
+    assert answered(small.decryptors[0], another, CLIENTS[:2]).clients != first.clients
 
 
 def test_after_a_restart_it_gives_the_same_answer(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_after_a_restart_it_gives_the_same_answer(tmp_path: Path) -> None:
     deposits = small.received(3)
     small.agree()
     answer = small.summed_by(0, deposits)
-    started_again = Keeper(small.folders[0], least_reports=2)
+    started_again = Decryptor(small.folders[0], least_reports=2)
     for message in (small.server.opening(), small.server.propose()):
         started_again.receive(message.to_bytes())
     assert started_again.receive(small.server.agreement().to_bytes()) == answer
@@ -57,8 +57,8 @@ def test_after_a_restart_within_a_set_it_adds_it_up_anew(tmp_path: Path) -> None
     small = small_round(tmp_path)
     deposits = small.received(3)
     small.agree()
-    small.keepers[0].receive(deposits[0][0].to_bytes())
-    small.keepers[0] = Keeper(small.folders[0], least_reports=2)
+    small.decryptors[0].receive(deposits[0][0].to_bytes())
+    small.decryptors[0] = Decryptor(small.folders[0], least_reports=2)
     small.asked(0)
     for index in range(3):
         small.server.answer(small.summed_by(index, deposits).to_bytes())
@@ -69,18 +69,18 @@ def test_shares_may_come_in_any_order_and_are_added_once(tmp_path: Path) -> None
     small = small_round(tmp_path)
     deposits = small.received(3)
     small.agree()
-    keeper = small.keepers[0]
-    keeper.receive(deposits[2][0].to_bytes())
+    decryptor = small.decryptors[0]
+    decryptor.receive(deposits[2][0].to_bytes())
     with pytest.raises(ProtocolError, match="or its share has been added"):
-        keeper.receive(deposits[2][0].to_bytes())
+        decryptor.receive(deposits[2][0].to_bytes())
     for message in (small.server.opening(), small.server.propose(), small.server.agreement()):
-        keeper.receive(message.to_bytes())  # again: it does not begin anew
-    keeper.receive(deposits[0][0].to_bytes())
+        decryptor.receive(message.to_bytes())  # again: it does not begin anew
+    decryptor.receive(deposits[0][0].to_bytes())
     with pytest.raises(ProtocolError, match="not the one that the client signed"):
-        keeper.receive(deposits[1][1].to_bytes())  # another keeper's
+        decryptor.receive(deposits[1][1].to_bytes())  # another decryptor's
     with pytest.raises(ProtocolError, match=r"a signature \(report\)"):
-        keeper.receive(dataclasses.replace(deposits[1][0], signature=bytes(64)).to_bytes())
-    answer = keeper.receive(deposits[1][0].to_bytes())
+        decryptor.receive(dataclasses.replace(deposits[1][0], signature=bytes(64)).to_bytes())
+    answer = decryptor.receive(deposits[1][0].to_bytes())
     assert isinstance(answer, KeySum)
     for given in (answer, *(small.summed_by(index, deposits) for index in (1, 2))):
         small.server.answer(given.to_bytes())
@@ -90,38 +90,38 @@ def test_shares_may_come_in_any_order_and_are_added_once(tmp_path: Path) -> None
 def test_no_sum_before_a_quorum_has_signed(tmp_path: Path) -> None:
     small = small_round(tmp_path)
     deposits = small.received(3)
-    votes = [answered(keeper, small, CLIENTS[:3]) for keeper in small.keepers]
-    keeper, name = small.keepers[0], small.settings.name
+    votes = [answered(decryptor, small, CLIENTS[:3]) for decryptor in small.decryptors]
+    decryptor, name = small.decryptors[0], small.settings.name
     with pytest.raises(ProtocolError, match="before a quorum"):
-        keeper.receive(deposits[0][0].to_bytes())
+        decryptor.receive(deposits[0][0].to_bytes())
     signatures = tuple(vote.signature for vote in votes)
     other = Identity((small.folders[2] / "identity").read_bytes())
     elsewhere = other.sign("set", set_digest(name, tuple(sorted(each.public for each in CLIENTS[:2]))))
-    for keepers, signed, reason in (
+    for decryptors, signed, reason in (
         ((0, 1), signatures[:2], "fewer than 3"),
         ((0, 1, 1), signatures[:2] + signatures[1:2], "fewer than 3"),
         ((0, 1, 2), signatures[:2], "fewer than 3"),
         ((0, 1, 2), (*signatures[:2], elsewhere), r"a signature \(set\)"),
         ((0, 1, 3), signatures[:3], r"a signature \(set\)"),
-        ((0, 1, 9), signatures[:3], "no keeper 9"),
+        ((0, 1, 9), signatures[:3], "no decryptor 9"),
     ):
         with pytest.raises(ProtocolError, match=reason):
-            keeper.receive(Agreement(name, keepers, signed).to_bytes())
+            decryptor.receive(Agreement(name, decryptors, signed).to_bytes())
         with pytest.raises(ProtocolError, match="before a quorum"):
-            keeper.receive(deposits[0][0].to_bytes())
-    keeper.receive(Agreement(name, (0, 2, 3), (signatures[0], *signatures[2:])).to_bytes())
-    keeper.receive(deposits[0][0].to_bytes())
+            decryptor.receive(deposits[0][0].to_bytes())
+    decryptor.receive(Agreement(name, (0, 2, 3), (signatures[0], *signatures[2:])).to_bytes())
+    decryptor.receive(deposits[0][0].to_bytes())
 
 
 def test_what_it_refuses_to_sign(tmp_path: Path) -> None:
     small = small_round(tmp_path, report_goal=3, most_reports=5)
-    keeper, name = small.keepers[0], small.settings.name
+    decryptor, name = small.decryptors[0], small.settings.name
     ascending = sorted(each.public for each in CLIENTS)
     with pytest.raises(ProtocolError, match="was not opened"):
-        keeper.receive(proposal(small, CLIENTS[:3]))
-    keeper.receive(small.server.opening().to_bytes())
+        decryptor.receive(proposal(small, CLIENTS[:3]))
+    decryptor.receive(small.server.opening().to_bytes())
     with pytest.raises(ProtocolError, match="no set of this round"):
-        keeper.receive(Agreement(name, (), ()).to_bytes())
+        decryptor.receive(Agreement(name, (), ()).to_bytes())
     for clients, reason in (
         (ascending[:2], "a set of 2 clients"),
         (ascending[:6], "a set of 6 clients"),
@@ -130,47 +130,47 @@ def test_what_it_refuses_to_sign(tmp_path: Path) -> None:
         ([], "a set of 0 clients"),
     ):
         with pytest.raises(ProtocolError, match=reason):
-            keeper.receive(Proposal(name, tuple(clients)).to_bytes())
+            decryptor.receive(SetProposal(name, tuple(clients)).to_bytes())
     assert not list((small.folders[0] / "rounds").iterdir())
-    picky = Keeper(small.folders[0], least_reports=2, clients=frozenset(ascending[:3]))
+    picky = Decryptor(small.folders[0], least_reports=2, clients=frozenset(ascending[:3]))
     picky.receive(small.server.opening().to_bytes())
     with pytest.raises(ProtocolError, match=f"client {ascending[3].hex()[:16]} is not enrolled"):
-        picky.receive(Proposal(name, tuple(ascending[:4])).to_bytes())
-    assert picky.receive(Proposal(name, tuple(ascending[:3])).to_bytes()) is not None
+        picky.receive(SetProposal(name, tuple(ascending[:4])).to_bytes())
+    assert picky.receive(SetProposal(name, tuple(ascending[:3])).to_bytes()) is not None
 
 
 def test_it_signs_no_set_without_those_who_add_noise(tmp_path: Path) -> None:
     """The last two of six do. One of them twice is no two; and the enrolled clients are not asked to hold them."""
     small = small_round(tmp_path, report_goal=2, most_reports=3, contributors=2, margin=9)
-    keeper, name = small.keepers[0], small.settings.name
-    keeper.receive(small.server.opening().to_bytes())
+    decryptor, name = small.decryptors[0], small.settings.name
+    decryptor.receive(small.server.opening().to_bytes())
     for lacking in (CLIENTS[:2], CLIENTS[:5], [*CLIENTS[:3], CLIENTS[5]]):
         with pytest.raises(InputError, match="lacks the contributor of noise"):
-            keeper.receive(proposal(small, lacking))
+            decryptor.receive(proposal(small, lacking))
     both = sorted(each.public for each in (*CLIENTS[:2], *CLIENTS[4:]))
     with pytest.raises(ProtocolError, match="once, in ascending order"):
-        keeper.receive(Proposal(name, tuple(sorted([*both, CLIENTS[5].public]))).to_bytes())
+        decryptor.receive(SetProposal(name, tuple(sorted([*both, CLIENTS[5].public]))).to_bytes())
     for reports, reason in ((1, "a set of 1 clients"), (4, "a set of 4 clients")):
         with pytest.raises(ProtocolError, match=reason):
-            keeper.receive(proposal(small, [*CLIENTS[:reports], *CLIENTS[4:]]))
+            decryptor.receive(proposal(small, [*CLIENTS[:reports], *CLIENTS[4:]]))
     assert not list((small.folders[0] / "rounds").iterdir()), "and it has signed none of them"
     enrolled = frozenset(each.public for each in CLIENTS[:2])
-    picky = Keeper(small.folders[0], least_reports=2, clients=enrolled)
+    picky = Decryptor(small.folders[0], least_reports=2, clients=enrolled)
     picky.receive(small.server.opening().to_bytes())
     with pytest.raises(ProtocolError, match="is not enrolled"):
         picky.receive(proposal(small, CLIENTS[1:]))
     vote = picky.receive(proposal(small, [*CLIENTS[:2], *CLIENTS[4:]]))
     assert isinstance(vote, Vote)
     with pytest.raises(ProtocolError, match="has signed another set"):
-        answered(keeper, small, [*CLIENTS[1:3], *CLIENTS[4:]])
+        answered(decryptor, small, [*CLIENTS[1:3], *CLIENTS[4:]])
 
 
 def test_it_takes_no_part_in_a_round_without_the_noise_that_it_was_told_to_want(tmp_path: Path) -> None:
     small = small_round(tmp_path, contributors=1, margin=9)
     opening = small.server.opening().to_bytes()
     for wanted in (4, 5):
-        keeper = Keeper(small.folders[0], least_reports=2, always=[CLIENTS[wanted].public])
-        for each in (keeper, keeper.restarted()):
+        decryptor = Decryptor(small.folders[0], least_reports=2, always=[CLIENTS[wanted].public])
+        for each in (decryptor, decryptor.restarted()):
             if wanted == 5:
                 each.receive(opening)
                 continue
@@ -182,47 +182,47 @@ def test_rounds_in_which_it_takes_no_part(tmp_path: Path) -> None:
     small = small_round(tmp_path)
     settings = small.settings
     with pytest.raises(InputError, match="fewer than 100"):
-        Keeper(small.folders[0], least_reports=100).receive(small.server.opening().to_bytes())
+        Decryptor(small.folders[0], least_reports=100).receive(small.server.opening().to_bytes())
     with pytest.raises(ProtocolError, match="not those of their round"):
-        small.keepers[0].receive(Opening(bytes(32), settings.to_bytes()).to_bytes())
+        small.decryptors[0].receive(Opening(bytes(32), settings.to_bytes()).to_bytes())
     others = dataclasses.replace(settings, boxes=settings.boxes[::-1])
     with pytest.raises(ProtocolError, match="no part in the round"):
-        small.keepers[0].receive(Opening(others.name, others.to_bytes()).to_bytes())
+        small.decryptors[0].receive(Opening(others.name, others.to_bytes()).to_bytes())
     with pytest.raises(ProtocolError, match="no message"):
-        small.keepers[0].receive(b"hello")
+        small.decryptors[0].receive(b"hello")
     with pytest.raises(ProtocolError, match="kind 36"):
-        small.keepers[0].receive(Vote(settings.name, 0, bytes(32), bytes(64)).to_bytes())
+        small.decryptors[0].receive(Vote(settings.name, 0, bytes(32), bytes(64)).to_bytes())
 
 
 def test_a_folder_is_made_once_and_for_its_owner(tmp_path: Path) -> None:
-    folder = tmp_path / "keeper"
+    folder = tmp_path / "decryptor"
     with pytest.raises(InputError, match=r"identity. cannot be read .* make another in a new folder"):
-        Keeper(folder, least_reports=2)
-    make_keeper(folder)
-    first = Keeper(folder, least_reports=2)
-    make_keeper(folder)
-    assert Keeper(folder, least_reports=2).identity == first.identity
-    assert Keeper(folder, least_reports=2).box == first.box
+        Decryptor(folder, least_reports=2)
+    make_decryptor(folder)
+    first = Decryptor(folder, least_reports=2)
+    make_decryptor(folder)
+    assert Decryptor(folder, least_reports=2).identity == first.identity
+    assert Decryptor(folder, least_reports=2).box == first.box
     assert folder.stat().st_mode & 0o777 == 0o700
     (folder / "rounds").rename(folder / "elsewhere")
     with pytest.raises(InputError, match="lacks 'rounds'"):
-        Keeper(folder, least_reports=2)
+        Decryptor(folder, least_reports=2)
     assert secrets.public_key((folder / "box").read_bytes()) == first.box
 
 
 SIGNS_UNTIL_KILLED = """
 import sys
 from pathlib import Path
-from tacit.secure_aggregation.one_message.keeper import Keeper
-keeper = Keeper(Path(sys.argv[1]), least_reports=2)
+from tacit.secure_aggregation.one_message.decryptor import Decryptor
+decryptor = Decryptor(Path(sys.argv[1]), least_reports=2)
 for line in sys.stdin:
-    answer = keeper.receive(bytes.fromhex(line))
+    answer = decryptor.receive(bytes.fromhex(line))
     print(answer.to_bytes().hex() if answer else "", flush=True)
 """
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.02])
-def test_a_killed_keeper_has_signed_what_it_said_and_signs_nothing_else(tmp_path: Path, delay: float) -> None:
+def test_a_killed_decryptor_has_signed_what_it_said_and_signs_nothing_else(tmp_path: Path, delay: float) -> None:
     """A real process, killed with SIGKILL in the midst of rounds: whatever left it, the next process holds to it."""
     rounds = [small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(12)]
     folder = rounds[0].folders[0]
@@ -251,7 +251,7 @@ def test_a_killed_keeper_has_signed_what_it_said_and_signs_nothing_else(tmp_path
         said += process.stdout.read().splitlines()
     votes = [Vote.from_bytes(bytes.fromhex(line)) for line in said if len(line.strip()) == 2 * len(_vote_bytes())]
     assert len(votes) >= 2
-    after = Keeper(folder, least_reports=2)
+    after = Decryptor(folder, least_reports=2)
     for small in rounds:
         after.receive(small.server.opening().to_bytes())
         if small.settings.name in {vote.round for vote in votes}:

@@ -6,30 +6,30 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.stats import kstest
-from tests.support.secure_aggregation.sealed_parts import CLIENTS, SERVER, Small, small_round, summed, vectors
+from tests.support.secure_aggregation.one_message_parts import CLIENTS, SERVER, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.masked.secrets import Identity, unsealed
 from tacit.secure_aggregation.masked.shares import PRIME, Elements, elements, rebuilt
-from tacit.secure_aggregation.one_message.client import sealed_report
+from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.lattice import public_polynomial
 from tacit.secure_aggregation.one_message.messages import (
     Deposit,
     KeySum,
-    Report,
-    SealedRound,
+    OneMessageReport,
+    OneMessageRound,
     report_digests,
     signed_report,
     signed_sum,
     smallest_parameters,
 )
 from tacit.secure_aggregation.one_message.ring import Integers, Residues
-from tacit.secure_aggregation.one_message.server import SealedServer
+from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import add_packed, packed_bytes
 
 
-def ciphertext(settings: SealedRound, body: bytes) -> Residues:
+def ciphertext(settings: OneMessageRound, body: bytes) -> Residues:
     """The transforms (polynomials, primes, N) in a report's body."""
     ring = settings.slots.parameters.ring
     size = packed_bytes(ring)
@@ -39,9 +39,9 @@ def ciphertext(settings: SealedRound, body: bytes) -> Residues:
     return found
 
 
-@pytest.mark.parametrize(("keepers", "corrupt"), [(2, 1), (3, 1), (3, 2), (4, 1), (5, 1), (7, 2)])
-def test_the_sum_of_those_who_reported(tmp_path: Path, keepers: int, corrupt: int) -> None:
-    small = small_round(tmp_path, keepers=keepers, corrupt=corrupt)
+@pytest.mark.parametrize(("decryptors", "corrupt"), [(2, 1), (3, 1), (3, 2), (4, 1), (5, 1), (7, 2)])
+def test_the_sum_of_those_who_reported(tmp_path: Path, decryptors: int, corrupt: int) -> None:
+    small = small_round(tmp_path, decryptors=decryptors, corrupt=corrupt)
     deposits = small.received(3)
     small.agree()
     for index in range(small.settings.quorum):  # as many as are needed, and no more
@@ -51,9 +51,9 @@ def test_the_sum_of_those_who_reported(tmp_path: Path, keepers: int, corrupt: in
 
 @pytest.mark.parametrize("parameters", ["willow-4096", "willow-8192", "willow-16384"])
 def test_every_published_set_over_more_than_one_polynomial(tmp_path: Path, parameters: str) -> None:
-    small = small_round(tmp_path, keepers=2, parameters=parameters.encode())
+    small = small_round(tmp_path, decryptors=2, parameters=parameters.encode())
     dimension = small.settings.slots.capacity + 5
-    small = small_round(tmp_path, keepers=2, parameters=parameters.encode(), dimension=dimension)
+    small = small_round(tmp_path, decryptors=2, parameters=parameters.encode(), dimension=dimension)
     each = vectors(2, dimension=dimension)
     deposits = [small.server.receive(small.report(at, vector).to_bytes()) for at, vector in enumerate(each)]
     small.agree()
@@ -108,27 +108,27 @@ class TestTheServer:
         deposits = small.received(2)
         for index in range(2):
             small.asked(index, agreement=False)
-        with pytest.raises(RoundAborted, match="2 of 4 keepers signed the set, and 3 are needed"):
+        with pytest.raises(RoundAborted, match="2 of 4 decryptors signed the set, and 3 are needed"):
             small.server.agreement()
         small.agree()
         for index in range(2):
             small.server.answer(small.summed_by(index, deposits).to_bytes())
-        with pytest.raises(RoundAborted, match="2 keepers gave their sums, and 3 are needed"):
+        with pytest.raises(RoundAborted, match="2 decryptors gave their sums, and 3 are needed"):
             small.server.opened()
 
-    def test_a_keeper_that_signs_another_set_is_not_counted(self, tmp_path: Path) -> None:
+    def test_a_decryptor_that_signs_another_set_is_not_counted(self, tmp_path: Path) -> None:
         small, other = small_round(tmp_path), small_round(tmp_path)
         small.received(3)
         other.received(2)
         vote = other.asked(0, agreement=False).receive(other.server.propose().to_bytes())
         assert vote is not None
         small.server.propose()
-        with pytest.raises(ProtocolError, match="keeper 0 answers for a set that was not proposed"):
+        with pytest.raises(ProtocolError, match="decryptor 0 answers for a set that was not proposed"):
             small.server.answer(vote.to_bytes())
-        with pytest.raises(ProtocolError, match="no keeper 9"):
-            small.server.answer(dataclasses.replace(vote, keeper=9).to_bytes())
+        with pytest.raises(ProtocolError, match="no decryptor 9"):
+            small.server.answer(dataclasses.replace(vote, decryptor=9).to_bytes())
 
-    def test_a_keeper_that_lies_about_its_sum_spoils_the_round_and_no_more(self, tmp_path: Path) -> None:
+    def test_a_decryptor_that_lies_about_its_sum_spoils_the_round_and_no_more(self, tmp_path: Path) -> None:
         small = small_round(tmp_path)
         deposits = small.received(3)
         small.agree()
@@ -152,8 +152,8 @@ class TestTheServer:
         assert small.server.opened().tolist() == summed(vectors(3))
 
     def test_a_lie_that_is_still_a_small_key_fails_the_checks(self, tmp_path: Path) -> None:
-        """All keepers of a quorum move the first number of the sum of keys by one."""
-        small = small_round(tmp_path, keepers=2, corrupt=1)
+        """All decryptors of a quorum move the first number of the sum of keys by one."""
+        small = small_round(tmp_path, decryptors=2, corrupt=1)
         assert small.settings.packed == 1
         deposits = small.received(3)
         small.agree()
@@ -162,8 +162,8 @@ class TestTheServer:
             shares = elements(answer.shares, small.settings.columns)
             shares[0] = (int(shares[0]) + 1) % PRIME  # a constant: the polynomial's value grows by one everywhere
             data = shares.astype("<u4").tobytes()
-            keeper = Identity((small.folders[index] / "identity").read_bytes())
-            signature = keeper.sign("key sum", signed_sum(small.settings.name, answer.clients, data))
+            decryptor = Identity((small.folders[index] / "identity").read_bytes())
+            signature = decryptor.sign("key sum", signed_sum(small.settings.name, answer.clients, data))
             small.server.answer(dataclasses.replace(answer, shares=data, signature=signature).to_bytes())
         with pytest.raises(RoundAborted, match="does not open: part 1 of 1"):
             small.server.opened()
@@ -175,7 +175,7 @@ class TestALyingClient:
         small = small_round(tmp_path)
         deposits = small.received(2)
         liar = Identity(bytes(31) + b"7")
-        honest, other = (sealed_report(small.settings, liar, vectors(1)[0]) for _ in range(2))
+        honest, other = (one_message_report(small.settings, liar, vectors(1)[0]) for _ in range(2))
         deposits.append(small.server.receive(_with_boxes_of(small, liar, honest, other).to_bytes()))
         small.agree()
         for index in range(3):
@@ -187,7 +187,7 @@ class TestALyingClient:
         small = small_round(tmp_path)
         deposits = small.received(2)
         liar = Identity(bytes(31) + b"7")
-        honest = sealed_report(small.settings, liar, vectors(1)[0])
+        honest = one_message_report(small.settings, liar, vectors(1)[0])
         broken = dataclasses.replace(honest, boxes=tuple(box[:-1] + bytes([box[-1] ^ 1]) for box in honest.boxes))
         deposits.append(small.server.receive(_with_boxes_of(small, liar, honest, broken).to_bytes()))
         small.agree()
@@ -195,7 +195,7 @@ class TestALyingClient:
             small.summed_by(0, deposits)
 
     @pytest.mark.parametrize("box", [b"", bytes(31), bytes(2**20)])
-    def test_a_box_that_no_keeper_could_add_is_refused_before_it_spoils_the_round(
+    def test_a_box_that_no_decryptor_could_add_is_refused_before_it_spoils_the_round(
         self, tmp_path: Path, box: bytes
     ) -> None:
         small = small_round(tmp_path)
@@ -294,7 +294,9 @@ def contributed(small: Small, noise: list[Integers], *, first: int = 4) -> list[
     return [small.server.receive(small.report(first + at, each).to_bytes()) for at, each in enumerate(words)]
 
 
-def _with_boxes_of(small: Small, identity: Identity, report: Report, other: Report) -> Report:
+def _with_boxes_of(
+    small: Small, identity: Identity, report: OneMessageReport, other: OneMessageReport
+) -> OneMessageReport:
     digests = report_digests(other.boxes, report.ephemeral, report.tag)
     signature = identity.sign("report", signed_report(small.settings.name, identity.public, digests))
     return dataclasses.replace(report, boxes=other.boxes, signature=signature)
@@ -325,7 +327,7 @@ class TestWhatOthersLearn:
         words = [int.from_bytes(row.astype("<u8").tobytes(), "little", signed=True) % ring.modulus for row in limbs]
         assert kstest(np.array([word / 2.0**64 for word in words]) / modulus, "uniform").pvalue < BY_CHANCE
 
-    def test_fewer_keepers_than_the_threshold_rebuild_nothing(self, tmp_path: Path) -> None:
+    def test_fewer_decryptors_than_the_threshold_rebuild_nothing(self, tmp_path: Path) -> None:
         """One of four is corrupt: its share alone is uniform whatever the key, and three shares give the key."""
         small = small_round(tmp_path)
         report = small.report(0, vectors(1)[0])
@@ -337,17 +339,17 @@ class TestWhatOthersLearn:
         guess = rebuilt(np.stack([*shares[:2], shares[3] * 0]), [1, 2, 3], packed=2).ravel()
         assert kstest(guess / PRIME, "uniform").pvalue > BY_CHANCE
 
-    def test_two_quorums_share_an_honest_keeper(self) -> None:
-        for keepers in range(2, 40):
-            for corrupt in range(1, keepers):
-                names = tuple(bytes(31) + bytes([at]) for at in range(keepers))
-                settings = SealedRound(b"willow-4096", 5, 10, 2, 9, corrupt, names, names, bytes(32), bytes(32))
+    def test_two_quorums_share_an_honest_decryptor(self) -> None:
+        for decryptors in range(2, 40):
+            for corrupt in range(1, decryptors):
+                names = tuple(bytes(31) + bytes([at]) for at in range(decryptors))
+                settings = OneMessageRound(b"willow-4096", 5, 10, 2, 9, corrupt, names, names, bytes(32), bytes(32))
                 quorum = settings.quorum
-                assert 2 * quorum - keepers > corrupt and corrupt < quorum <= keepers
+                assert 2 * quorum - decryptors > corrupt and corrupt < quorum <= decryptors
                 assert corrupt + settings.packed == quorum
 
 
-def _opened_shares(small: Small, report: Report) -> Elements:
+def _opened_shares(small: Small, report: OneMessageReport) -> Elements:
     found = []
     for index, folder in enumerate(small.folders):
         context = small.settings.name + report.client + index.to_bytes(4, "little")
@@ -355,7 +357,7 @@ def _opened_shares(small: Small, report: Report) -> Elements:
     return np.stack(found)
 
 
-def _opened_key(small: Small, report: Report) -> Integers:
+def _opened_key(small: Small, report: OneMessageReport) -> Integers:
     residues = rebuilt(_opened_shares(small, report)[:3], [1, 2, 3], packed=2).ravel().astype(np.int64)
     return np.where(residues > PRIME // 2, residues - PRIME, residues)
 
@@ -376,8 +378,8 @@ class TestSettings:
             ({"most_reports": 2**24}, "most_reports=16777216"),
             ({"corrupt": 0}, "corrupt=0"),
             ({"corrupt": 4}, "corrupt=4"),
-            ({"keepers": (bytes(32),) * 4}, "no other keeper"),
-            ({"boxes": (bytes(32),)}, "no other keeper"),
+            ({"decryptors": (bytes(32),) * 4}, "no other decryptor"),
+            ({"boxes": (bytes(32),)}, "no other decryptor"),
             ({"parameters": b"mine"}, "'mine'"),
             ({"largest": 2**30}, "33 bits"),
             ({"contributors": (bytes(32),)}, "a margin of at least 1"),
@@ -394,11 +396,11 @@ class TestSettings:
 
     def test_what_a_device_asks_of_a_round(self, tmp_path: Path) -> None:
         settings = small_round(tmp_path).settings
-        settings.check(least_reports=2, keepers=settings.keepers)
+        settings.check(least_reports=2, decryptors=settings.decryptors)
         with pytest.raises(InputError, match="fewer than 100"):
             settings.check(least_reports=100)
         with pytest.raises(InputError, match="none of those that are trusted"):
-            settings.check(least_reports=2, keepers=settings.keepers[1:])
+            settings.check(least_reports=2, decryptors=settings.decryptors[1:])
         settings.check(least_reports=2, corrupt=1, joined=(bytes(32),))
         with pytest.raises(InputError, match="has reported in the round"):
             settings.check(least_reports=2, joined=(settings.name,))
@@ -410,23 +412,25 @@ class TestSettings:
         with pytest.raises(InputError, match=f"{CLIENTS[0].public.hex()[:16]}, whose noise is wanted"):
             noisy.check(least_reports=2, always=(CLIENTS[0].public,))
 
-    def test_a_server_may_not_ask_just_the_keepers_that_work_with_it(self, tmp_path: Path) -> None:
-        """Of four keepers whom a device trusts two may be corrupt. They alone are a quorum of a round of themselves."""
+    def test_a_server_may_not_ask_just_the_decryptors_that_work_with_it(self, tmp_path: Path) -> None:
+        """Of four decryptors whom a device trusts two may be corrupt. They alone are a quorum of a round of
+        themselves.
+        """
         settings = small_round(tmp_path).settings
-        friends = dataclasses.replace(settings, keepers=settings.keepers[:2], boxes=settings.boxes[:2])
+        friends = dataclasses.replace(settings, decryptors=settings.decryptors[:2], boxes=settings.boxes[:2])
         assert friends.quorum == 2
-        friends.check(least_reports=2, keepers=settings.keepers)
-        with pytest.raises(InputError, match="safe where 1 of its 2 keepers work with the server"):
-            friends.check(least_reports=2, keepers=settings.keepers, corrupt=2)
-        dataclasses.replace(settings, corrupt=2).check(least_reports=2, keepers=settings.keepers, corrupt=2)
+        friends.check(least_reports=2, decryptors=settings.decryptors)
+        with pytest.raises(InputError, match="safe where 1 of its 2 decryptors work with the server"):
+            friends.check(least_reports=2, decryptors=settings.decryptors, corrupt=2)
+        dataclasses.replace(settings, corrupt=2).check(least_reports=2, decryptors=settings.decryptors, corrupt=2)
 
     def test_their_bytes_are_read_back_and_name_the_round(self, tmp_path: Path) -> None:
         settings = small_round(tmp_path).settings
-        assert SealedRound.from_bytes(settings.to_bytes()) == settings
+        assert OneMessageRound.from_bytes(settings.to_bytes()) == settings
         noisy = dataclasses.replace(settings, contributors=(CLIENTS[1].public,), margin=9)
-        assert SealedRound.from_bytes(noisy.to_bytes()) == noisy
+        assert OneMessageRound.from_bytes(noisy.to_bytes()) == noisy
         for other in (noisy, dataclasses.replace(noisy, margin=8)):
             assert other.name != dataclasses.replace(settings, seed=bytes(31) + b"1").name != settings.name
         assert noisy.name != dataclasses.replace(noisy, margin=8).name
-        assert isinstance(SealedServer(settings, SERVER).opening().settings, bytes)
+        assert isinstance(OneMessageServer(settings, SERVER).opening().settings, bytes)
         assert KeySum.kind == 39

@@ -1,4 +1,4 @@
-"""`tacit keeper`: what a third party runs, so that no server alone can open a sum."""
+"""`tacit decryptor`: what a third party runs, so that no server alone can open a sum."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from tacit.cli.options import BehindProxy, Host, TlsCert, TlsKey, command
 
 
 @command
-def keeper(
+def decryptor(
     state: Annotated[Path, typer.Option(help="Its folder, with its secret keys and its answers; made if missing.")],
     least_reports: Annotated[int, typer.Option(help="It opens no sum of fewer reports, whatever it is asked.")],
     clients: Annotated[
@@ -35,8 +35,10 @@ def keeper(
     """
     front = None
     if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
-        front = tacit.KeeperAddress.of(operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy)
-    desk = tacit.keeper(state, least_reports=least_reports, clients=clients, contributors=contributors)
+        front = tacit.DecryptorAddress.from_folder(
+            operator_key, port, host, tls_cert, tls_key, behind_proxy=behind_proxy
+        )
+    desk = tacit.decryptor(state, least_reports=least_reports, clients=clients, contributors=contributors)
     typer.echo(desk, err=True)
     if front is not None:
         front.listen(desk, told=complaints.print)

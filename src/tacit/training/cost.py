@@ -12,7 +12,7 @@ from tacit.runs import Run
 SHARE = 0.02  # of the time that passes: accounting may take so much, since the price of many rounds is not cheap
 
 
-class PriceSoFar:
+class CostSoFar:
     """zCDP and epsilon of the rounds of a run that are done, counted on from what its log says."""
 
     def __init__(self, run: Run, planned: Guarantee, delta: float, separation: DeviceSeparation | None = None) -> None:
@@ -30,12 +30,12 @@ class PriceSoFar:
         began = time.perf_counter()
         if began < self._rests_until:
             return {}
-        found = self._price(round + 1)
+        found = self._cost(round + 1)
         ended = time.perf_counter()
         self._rests_until = ended + (ended - began) / SHARE
         return found
 
-    def _price(self, rounds: int) -> dict[str, float]:
+    def _cost(self, rounds: int) -> dict[str, float]:
         if not self._planned.private:
             return {"zcdp": float("inf"), "epsilon": float("inf"), "delta": self._delta}
         spent = self._planned.with_participation(self._log.participation(rounds))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # Numba and SciPy would come with it
 
 TOP3 = "top3_accuracy"
 WORSE, NO_BETTER = "WORSE THAN ITS START", "NO BETTER THAN ITS START"
-DROWNED = "DROWNED"  # of `runs.diagnostics`
+NOISE_DOMINATES = "NOISE DOMINATES"  # of `runs.diagnostics`
 # The tiers of arXiv:2303.00654, section 5.2: strong up to 1, reasonable up to 10, weak to none above.
 TIERS = ((1.0, "which is a strong promise"), (10.0, "which is a reasonable promise"))
 WEAK = "which promises little"
@@ -36,7 +36,7 @@ def opening(summary: RunSummary) -> str:
     """What was learned at what price: one sentence, then whether that is good."""
     top1, top3 = (_final(summary, metric) for metric in (TOP1, TOP3))
     if top1 is None or top3 is None or not summary.released:
-        return price(summary)
+        return cost(summary)
     whose = "test clients" if summary.test else "validation clients, so far"
     learned = (
         f"After {summary.released:,} rounds of {summary.metadata.report_goal:,} clients the model suggests the next "
@@ -46,7 +46,7 @@ def opening(summary: RunSummary) -> str:
     return f"{learned} {judged(summary)}".rstrip()
 
 
-def price(summary: RunSummary) -> str:
+def cost(summary: RunSummary) -> str:
     """What was trained at what price, without a word on how good it is."""
     training = summary.metadata
     if not summary.released:
@@ -85,7 +85,7 @@ def judged(summary: RunSummary) -> str:
     return f"Its top-1 accuracy is {'; '.join(said)}." if said else ""
 
 
-def verdict_labels(summary: RunSummary) -> tuple[Label, ...]:
+def judgement_labels(summary: RunSummary) -> tuple[Label, ...]:
     """A warning where one had better kept the model that training began with."""
     first, now = summary.start(TOP1), _final(summary, TOP1)
     if first is None or now is None or not summary.released:
@@ -106,9 +106,9 @@ def failures(summary: RunSummary) -> tuple[Label, ...]:
 
     A drowned model is worse than its start in everything, and that is the stronger word.
     """
-    ours = verdict_labels(summary)
+    ours = judgement_labels(summary)
     theirs = [each for each in summary.failed if each.name not in {label.name for label in ours}]
-    stronger = any(each.name in (WORSE, DROWNED) for each in theirs)
+    stronger = any(each.name in (WORSE, NOISE_DOMINATES) for each in theirs)
     return (*(() if stronger else ours), *theirs)
 
 
@@ -147,7 +147,7 @@ def beside(summary: RunSummary) -> list[Block]:
 
 
 def beside_record(summary: RunSummary) -> dict[str, Any] | None:
-    """The same as plain values: by contender, value and interval of each metric and of the model's gain."""
+    """The same as plain values: by comparison model, value and interval of each metric and of the model's gain."""
     found = summary.tested
     if found is None:
         return None
@@ -161,7 +161,7 @@ def beside_record(summary: RunSummary) -> dict[str, Any] | None:
     return {"public_text": summary.public_text, **of_each}
 
 
-def in_brief(summary: RunSummary) -> str:
+def summary_lines(summary: RunSummary) -> str:
     """The top-1 accuracy of what the model is held against, in a line; empty where it is not known."""
     found = summary.tested
     if found is None:
@@ -189,7 +189,7 @@ def _read(summary: RunSummary) -> str:
 
 
 def _others(summary: RunSummary) -> dict[str, str]:
-    """What the model is held against, by contender: as people call it."""
+    """What the model is held against, by comparison model: as people call it."""
     found = {START: f"its start ({_start(summary)})"}
     if summary.trigram:
         found[TRIGRAM] = "a trigram on the same public text"

@@ -1,4 +1,4 @@
-"""Sealed reports: a sum of them opens with a quorum of keepers, and no round but the plan's own is sealed for."""
+"""Sealed reports: a sum of them opens with a quorum of decryptors, and no round but the plan's own is sealed for."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,12 +10,12 @@ from tests.support.device.operator import SECURE, Operator, a_plan, encoded_sum,
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.protocol.bodies import Report
-from tacit.protocol.messages import Aggregation, Plan, RoundTask
+from tacit.protocol.bodies import ReportBody
+from tacit.protocol.messages import AggregationSettings, Plan, RoundTask
 from tacit.secure_aggregation.masked.secrets import Words
-from tacit.secure_aggregation.one_message.messages import Report as SealedReport
-from tacit.secure_aggregation.one_message.messages import SealedRound
-from tacit.secure_aggregation.one_message.simulation import SealedParties
+from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.one_message.simulation import OneMessageParties
 
 ENCODED = encoded_sum()
 LARGEST = 2 * ENCODED.encoding().largest
@@ -33,52 +33,54 @@ class Given:
     def check(self, plan: Plan) -> None:
         """All can be done."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> Report:
-        return Report(self.words, self.usable, None, None)
+    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
+        return ReportBody(self.words, self.usable, None, None)
 
 
 @pytest.fixture
-def parties(tmp_path: Path) -> SealedParties:
-    return SealedParties.of(3, tmp_path / "keepers", dimension=ENCODED.length, largest=LARGEST, seed=3, report_goal=3)
+def parties(tmp_path: Path) -> OneMessageParties:
+    return OneMessageParties.from_settings(
+        3, tmp_path / "decryptors", dimension=ENCODED.length, largest=LARGEST, seed=3, report_goal=3
+    )
 
 
-def sealed_plan(words: str, settings: SealedRound, **changed: Any) -> Plan:
+def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
     said: dict[str, Any] = {
         "kind": "sealed",
         "threshold": 3,
-        "keepers": tuple(each.hex() for each in settings.keepers),
+        "decryptors": tuple(each.hex() for each in settings.decryptors),
         "boxes": tuple(each.hex() for each in settings.boxes),
         "corrupt": settings.corrupt,
         "contributors": (),
     }
-    return a_plan(words, text=recipe_text(**SECURE), aggregation=Aggregation(**said | changed))
+    return a_plan(words, text=recipe_text(**SECURE), aggregation=AggregationSettings(**said | changed))
 
 
-def assigned(operator: Operator, plan: Plan, settings: SealedRound, **changed: Any) -> None:
+def assigned(operator: Operator, plan: Plan, settings: OneMessageRound, **changed: Any) -> None:
     sealed = settings.to_bytes().hex()
     operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed=sealed, **changed))
 
 
-def opened(parties: SealedParties, bodies: list[bytes]) -> Words:
-    """What server and keepers make of the reports."""
-    server, keepers = parties.server, parties.keepers
+def opened(parties: OneMessageParties, bodies: list[bytes]) -> Words:
+    """What server and decryptors make of the reports."""
+    server, decryptors = parties.server, parties.decryptors
     deposits = [server.receive(body) for body in bodies]
     first = [server.propose, server.opening]
     proposal, opening = (each().to_bytes() for each in first)
     for messages in (lambda _: [opening, proposal], lambda at: [server.agreement().to_bytes(), *shares(deposits, at)]):
-        for at, keeper in enumerate(keepers):
-            for answer in [keeper.receive(message) for message in messages(at)]:
+        for at, decryptor in enumerate(decryptors):
+            for answer in [decryptor.receive(message) for message in messages(at)]:
                 if answer is not None:
                     server.answer(answer.to_bytes())
     return server.opened()
 
 
-def shares(deposits: Any, keeper: int) -> list[bytes]:
-    return [each[keeper].to_bytes() for each in deposits]
+def shares(deposits: Any, decryptor: int) -> list[bytes]:
+    return [each[decryptor].to_bytes() for each in deposits]
 
 
 def test_three_devices_reports_open_as_their_sum(
-    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     plan, draw = sealed_plan(words, parties.settings), np.random.default_rng(5)
     vectors = [NO_UPDATE.copy() for _ in range(3)]
@@ -94,7 +96,7 @@ def test_three_devices_reports_open_as_their_sum(
 
 
 def test_no_key_of_a_device_comes_again(
-    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     plan, vector = sealed_plan(words, parties.settings), NO_UPDATE
     for number in (0, 1):  # the same device set up anew
@@ -105,13 +107,13 @@ def test_no_key_of_a_device_comes_again(
 
 
 CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
-    "has a keeper that its plan has not": (
+    "has a decryptor that its plan has not": (
         "is none of those that are trusted here",
-        lambda settings: replace(settings, keepers=(b"k" * 32, *settings.keepers[1:])),
+        lambda settings: replace(settings, decryptors=(b"k" * 32, *settings.decryptors[1:])),
         {},
     ),
     "has another box": (
-        "has another box of the keeper",
+        "has another box of the decryptor",
         lambda settings: replace(settings, boxes=(b"b" * 32, *settings.boxes[1:])),
         {},
     ),
@@ -128,7 +130,7 @@ CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", CHANGED)
 def test_a_round_that(
-    name: str, parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    name: str, parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     why, change, of_plan = CHANGED[name]
     assigned(operator, sealed_plan(words, parties.settings, **of_plan), change(parties.settings))
@@ -138,7 +140,7 @@ def test_a_round_that(
 
 
 def test_what_is_no_round_is_refused(
-    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     plan = sealed_plan(words, parties.settings)
     operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed="ab" * 500))
@@ -147,7 +149,7 @@ def test_what_is_no_round_is_refused(
 
 
 def test_what_is_not_finite_is_not_sealed(
-    parties: SealedParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     """Nobody could leave it out of the sum."""
     assigned(operator, sealed_plan(words, parties.settings), parties.settings)

@@ -8,10 +8,10 @@ import numpy as np
 
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity, Words
-from tacit.secure_aggregation.one_message.client import sealed_report
-from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
-from tacit.secure_aggregation.one_message.messages import Deposit, KeySum, Report, SealedRound, Vote
-from tacit.secure_aggregation.one_message.server import SealedServer
+from tacit.secure_aggregation.one_message.client import one_message_report
+from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
+from tacit.secure_aggregation.one_message.messages import Deposit, KeySum, OneMessageReport, OneMessageRound, Vote
+from tacit.secure_aggregation.one_message.server import OneMessageServer
 
 DIMENSION, LARGEST = 300, 100
 DRAW = secrets.seeded(b"small rounds of one message, for")
@@ -30,41 +30,41 @@ def summed(each: Sequence[Words]) -> list[int]:
 
 @dataclass
 class Small:
-    """Keepers in folders, a server, and what is public."""
+    """Decryptors in folders, a server, and what is public."""
 
-    settings: SealedRound
-    server: SealedServer
-    keepers: list[Keeper]
+    settings: OneMessageRound
+    server: OneMessageServer
+    decryptors: list[Decryptor]
     folders: list[Path]
 
-    def report(self, client: int, vector: Words) -> Report:
-        return sealed_report(self.settings, CLIENTS[client], vector, draw=DRAW)
+    def report(self, client: int, vector: Words) -> OneMessageReport:
+        return one_message_report(self.settings, CLIENTS[client], vector, draw=DRAW)
 
     def received(self, count: int) -> list[tuple[Deposit, ...]]:
         """The deposits of the first clients, whose reports the server has then."""
         each = zip(range(count), vectors(count), strict=True)
         return [self.server.receive(self.report(client, vector).to_bytes()) for client, vector in each]
 
-    def asked(self, index: int, *, agreement: bool = True) -> Keeper:
-        """A keeper that knows the proposed set and, unless it is not to, the agreement of all."""
-        self.keepers[index].receive(self.server.opening().to_bytes())
-        vote = self.keepers[index].receive(self.server.propose().to_bytes())
+    def asked(self, index: int, *, agreement: bool = True) -> Decryptor:
+        """A decryptor that knows the proposed set and, unless it is not to, the agreement of all."""
+        self.decryptors[index].receive(self.server.opening().to_bytes())
+        vote = self.decryptors[index].receive(self.server.propose().to_bytes())
         assert isinstance(vote, Vote)
         self.server.answer(vote.to_bytes())
         if agreement:
-            self.keepers[index].receive(self.server.agreement().to_bytes())
-        return self.keepers[index]
+            self.decryptors[index].receive(self.server.agreement().to_bytes())
+        return self.decryptors[index]
 
     def agree(self) -> None:
-        """All keepers vote and hear of it."""
-        for index in range(len(self.keepers)):
+        """All decryptors vote and hear of it."""
+        for index in range(len(self.decryptors)):
             self.asked(index, agreement=False)
-        for keeper in self.keepers:
-            keeper.receive(self.server.agreement().to_bytes())
+        for decryptor in self.decryptors:
+            decryptor.receive(self.server.agreement().to_bytes())
 
     def summed_by(self, index: int, deposits: Sequence[tuple[Deposit, ...]]) -> KeySum:
-        """What a keeper gives when it has got all deposits."""
-        answers = [self.keepers[index].receive(each[index].to_bytes()) for each in deposits]
+        """What a decryptor gives when it has got all deposits."""
+        answers = [self.decryptors[index].receive(each[index].to_bytes()) for each in deposits]
         assert answers[:-1] == [None] * (len(answers) - 1)
         assert isinstance(answers[-1], KeySum)
         return answers[-1]
@@ -73,7 +73,7 @@ class Small:
 def small_round(
     folder: Path,
     *,
-    keepers: int = 4,
+    decryptors: int = 4,
     corrupt: int = 1,
     report_goal: int = 2,
     most_reports: int = 6,
@@ -83,12 +83,12 @@ def small_round(
     contributors: int = 0,
     margin: int = 0,
 ) -> Small:
-    """A round of small vectors; its keepers are those of the folder, the last clients contribute noise."""
-    folders = [folder / str(index) for index in range(keepers)]
+    """A round of small vectors; its decryptors are those of the folder, the last clients contribute noise."""
+    folders = [folder / str(index) for index in range(decryptors)]
     for each in folders:
-        make_keeper(each)
-    made = [Keeper(each, least_reports=2) for each in folders]
-    settings = SealedRound(
+        make_decryptor(each)
+    made = [Decryptor(each, least_reports=2) for each in folders]
+    settings = OneMessageRound(
         parameters,
         dimension,
         LARGEST,
@@ -102,4 +102,4 @@ def small_round(
         tuple(each.public for each in CLIENTS[len(CLIENTS) - contributors :]),
         margin,
     )
-    return Small(settings, SealedServer(settings, SERVER), made, folders)
+    return Small(settings, OneMessageServer(settings, SERVER), made, folders)

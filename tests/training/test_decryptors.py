@@ -1,4 +1,6 @@
-"""Keepers in training: the noise that is released is all theirs and K times one's, and a run goes on with the same."""
+"""Decryptors in training: the noise that is released is all theirs and K times one's, and a run goes on with the
+same.
+"""
 
 import math
 from collections.abc import Sequence
@@ -29,7 +31,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, RecipeError, RoundAborted, TrainingError, UnknownRelease
 from tacit.federation.collector import Answered
 from tacit.jobs.report import report
-from tacit.jobs.train.noise_forecast import outlook
+from tacit.jobs.train.noise_forecast import noise_forecast
 from tacit.jobs.train.run import begin, carry_on
 from tacit.mechanisms.all_rounds import carrying_stream
 from tacit.records import to_plain
@@ -43,9 +45,9 @@ from tacit.statements.run_facts import facts_of, statement_of
 from tacit.statements.train_facts import TrainingFacts
 from tacit.statements.verify import against_run, verify
 from tacit.training import RoundPlan, SimulatedCollector, TrainQuestion, states
+from tacit.training.decryptors import first_states, noise_words
 from tacit.training.hooks import Hooks
-from tacit.training.keepers import first_states, noise_words
-from tacit.training.one_by_one import OneByOne
+from tacit.training.one_by_one import DevicesOneByOne
 from tacit.training.rounds import run_round
 from tacit.training.secure_updates import RoundEncoding, round_signs
 
@@ -59,7 +61,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 
 
 def keeping(count: int, **more: Any) -> dict[str, Any]:
-    return {"kind": "secure", "keepers": count, **more}
+    return {"kind": "secure", "decryptors": count, **more}
 
 
 def plan_of(cache: Cache, mechanism: str = "blt", **section: Any) -> RoundPlan:
@@ -74,23 +76,23 @@ def decoded(words: Sequence[NDArray[np.uint32]], how: RoundEncoding) -> NDArray[
 
 
 def noise_of(plan: RoundPlan, parameters: int, key: bytes = KEY) -> list[NDArray[np.float32]]:
-    """What keepers add in every round of a run, decoded as a sum of no reports: (rounds, parameters)."""
+    """What decryptors add in every round of a run, decoded as a sum of no reports: (rounds, parameters)."""
     encoding, strategy = plan.encoding(parameters), plan.updates.strategy
     assert encoding is not None and strategy is not None
-    carried = first_states(plan.keepers, strategy, encoding.dimension)
+    carried = first_states(plan.decryptors, strategy, encoding.dimension)
     found = []
     for round in range(plan.rounds):
         how = RoundEncoding(encoding=encoding, signs=round_signs(key, round))
         words, carried = noise_words(carried, plan.updates, how, model=jnp.zeros(parameters), key=key)
-        assert len(words) == plan.keepers
+        assert len(words) == plan.decryptors
         found.append(decoded(words, how))
     return found
 
 
 @pytest.mark.parametrize("mechanism", PRIVATE)
-def test_the_noise_is_k_keepers_and_no_other_scale(cache: Cache, mechanism: str) -> None:
+def test_the_noise_is_k_decryptors_and_no_other_scale(cache: Cache, mechanism: str) -> None:
     """The variance of each round's noise is K times that of one stream of the mechanism, in the units of updates."""
-    plan = plan_of(cache, mechanism, keepers=3)
+    plan = plan_of(cache, mechanism, decryptors=3)
     strategy = plan.updates.strategy
     assert strategy is not None
     dense, released = carrying_stream(strategy).dense(plan.rounds), np.array(noise_of(plan, 3000), np.float64)
@@ -105,7 +107,7 @@ def test_the_noise_is_k_keepers_and_no_other_scale(cache: Cache, mechanism: str)
 
 
 class Watched(SimulatedCollector):
-    """A simulated population of which every sum is also made without keepers' noise."""
+    """A simulated population of which every sum is also made without decryptors' noise."""
 
     sums: list[tuple[TrainQuestion, Answered, Answered]]
 
@@ -124,17 +126,19 @@ class Watched(SimulatedCollector):
 
 @pytest.mark.parametrize("protocol", [None, "masks", "one-message"])
 def test_the_server_decodes_noised_sums_and_adds_no_noise(cache: Cache, protocol: str | None) -> None:
-    """What is released less the exact sum is the keepers' integers, and the model moves by what is released alone."""
+    """What is released less the exact sum is the decryptors' integers, and the model moves by what is released
+    alone.
+    """
     played = {} if protocol is None else {"protocol": protocol, "protocol_clients": 3}
-    learner, plan = tiny_learner(cache), plan_of(cache, keepers=2, **played)
+    learner, plan = tiny_learner(cache), plan_of(cache, decryptors=2, **played)
     plan = replace(plan, server=replace(plan.server, method="sgd", learning_rate=1.0))
     state, collector = first_state(learner, plan), Watched.of(collector_of(learner, plan, cores(), KEY))
-    assert state.noise is None and len(state.keepers) == 2
+    assert state.noise is None and len(state.decryptors) == 2
     for round in range(2):
         before = np.asarray(state.model)
         state, outcome = run_round(state, round, plan=plan, key=KEY, collector=collector)
         task, found, exact = collector.sums[-1]
-        assert task.secure is not None and len(task.noise) == 2 and outcome.release.keepers == 2
+        assert task.secure is not None and len(task.noise) == 2 and outcome.release.decryptors == 2
         added = decoded(task.noise, task.secure)
         assert np.abs(added).max() > 0.1
         np.testing.assert_allclose(found.values - exact.values, added, atol=1e-5 * np.abs(added).max())
@@ -144,7 +148,7 @@ def test_the_server_decodes_noised_sums_and_adds_no_noise(cache: Cache, protocol
 
 
 def test_whoever_computes_the_round_has_the_same_bits(cache: Cache) -> None:
-    learner, plan, models = tiny_learner(cache), plan_of(cache, keepers=2), []
+    learner, plan, models = tiny_learner(cache), plan_of(cache, decryptors=2), []
     for workers in (1, 2):
         state, collector = first_state(learner, plan), collector_of(learner, plan, cores(workers), KEY)
         for round in range(3):
@@ -152,7 +156,7 @@ def test_whoever_computes_the_round_has_the_same_bits(cache: Cache) -> None:
         models.append(np.asarray(state.model))
     np.testing.assert_array_equal(*models)
     for protocol in ("masks", "one-message"):
-        played = plan_of(cache, keepers=2, protocol=protocol, protocol_clients=4)
+        played = plan_of(cache, decryptors=2, protocol=protocol, protocol_clients=4)
         state, collector = first_state(learner, played), collector_of(learner, played, cores(), KEY)
         for round in range(3):
             state, _ = run_round(state, round, plan=played, key=KEY, collector=collector)
@@ -161,16 +165,16 @@ def test_whoever_computes_the_round_has_the_same_bits(cache: Cache) -> None:
 
 def test_devices_asked_one_by_one_make_the_same_sum(cache: Cache) -> None:
     """Within the rounding of a client's own arithmetic."""
-    learner, plan, found = tiny_learner(cache), plan_of(cache, keepers=2), []
+    learner, plan, found = tiny_learner(cache), plan_of(cache, decryptors=2), []
     whole = collector_of(learner, plan, cores(), KEY)
-    for collector in (whole, OneByOne(whole._learner, whole._cohorts)):
+    for collector in (whole, DevicesOneByOne(whole._learner, whole._cohorts)):
         state, _ = run_round(first_state(learner, plan), 0, plan=plan, key=KEY, collector=collector)
         found.append(np.asarray(state.model))
     np.testing.assert_allclose(*found, atol=1e-3)
 
 
-def test_each_keeper_and_each_round_has_noise_of_its_own(cache: Cache) -> None:
-    plan = plan_of(cache, "independent", keepers=3)
+def test_each_decryptor_and_each_round_has_noise_of_its_own(cache: Cache) -> None:
+    plan = plan_of(cache, "independent", decryptors=3)
     encoding, strategy = plan.encoding(500), plan.updates.strategy
     assert encoding is not None and strategy is not None
 
@@ -190,7 +194,7 @@ def test_each_keeper_and_each_round_has_noise_of_its_own(cache: Cache) -> None:
 def test_a_run_that_was_interrupted_ends_in_the_same_bits(
     cache: Cache, tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also from short checkpoints, which have keys in place of what each keeper carries, and on two workers."""
+    """Also from short checkpoints, which have keys in place of what each decryptor carries, and on two workers."""
     monkeypatch.setattr(states, "EVERY", 4)
     recipe = tiny_recipe(cache.path, privacy=MECHANISMS[mechanism], aggregation=keeping(2))
     with begin(recipe, tmp_path / "whole", anyway=True) as run:
@@ -206,11 +210,11 @@ def test_short_checkpoints_are_short(cache: Cache, tmp_path: Path) -> None:
     with begin(recipe, tmp_path / "run", anyway=True) as run:
         carry_on(run, hardware=Hardware(workers=1), until=3)
         whole, last = (load_file(tmp_path / "run" / "steps" / f"round-{at:06d}.safetensors") for at in (0, 2))
-    assert {f".keepers[{keeper}].buffers" for keeper in (0, 1)} <= set(whole) - set(last)
-    assert [len(last[f".keepers[{keeper}].keys"]) for keeper in (0, 1)] == [2, 2]
+    assert {f".decryptors[{decryptor}].buffers" for decryptor in (0, 1)} <= set(whole) - set(last)
+    assert [len(last[f".decryptors[{decryptor}].keys"]) for decryptor in (0, 1)] == [2, 2]
 
 
-def test_no_device_opens_a_sum_without_every_keeper() -> None:
+def test_no_device_opens_a_sum_without_every_decryptor() -> None:
     vectors = [np.full(5, number, np.uint32) for number in range(7)]
     whole = run_masked_round(vectors, bits=16, seed=1, fewest=3, always=[5, 6])
     assert whole.total is not None and int(whole.total[0]) == sum(range(7))
@@ -224,16 +228,19 @@ def test_no_device_opens_a_sum_without_every_keeper() -> None:
 # -- what is promised ----------------------------------------------------------------------------------------------
 
 
-def test_one_keepers_noise_is_accounted_and_all_of_it_foreseen(cache: Cache) -> None:
+def test_one_decryptors_noise_is_accounted_and_all_of_it_foreseen(cache: Cache) -> None:
     noise = {"mechanism": {"name": "tree"}, "epsilon": 8.0, "delta": 1e-3}
     plain, kept = (
         tiny_recipe(cache.path, privacy=noise, aggregation=section) for section in ({"kind": "secure"}, keeping(4))
     )
     assert kept.plan().guarantee == plain.plan().guarantee
-    one, four = (outlook(each).outlook for each in (plain, kept))
+    one, four = (noise_forecast(each).noise_forecast for each in (plain, kept))
     assert one is not None and four is not None and four.guarantee == one.guarantee
     assert four.noise == pytest.approx(2 * one.noise) and four.ratio == pytest.approx(2 * one.ratio)
-    assert "the noise of 4 keepers is" in outlook(kept).sentence and "keepers" not in outlook(plain).sentence
+    assert (
+        "the noise of 4 decryptors is" in noise_forecast(kept).sentence
+        and "decryptors" not in noise_forecast(plain).sentence
+    )
     parameters = 12_345
     narrow, wide = (each.plan().encoding(parameters) for each in (plain, kept))
     assert narrow is not None and wide is not None
@@ -246,47 +253,47 @@ def test_the_statement_the_ledger_and_the_report_say_who_was_trusted(cache: Cach
     section = keeping(3, protocol="masks", protocol_clients=3, threshold=4)
     with begin(tiny_recipe(cache.path, privacy=private, aggregation=section), tmp_path / "run", anyway=True) as run:
         carry_on(run, hardware=Hardware(workers=1))
-        assert all(release.keepers == 3 for release in ledger_of(run).noised_sums)
+        assert all(release.decryptors == 3 for release in ledger_of(run).noised_sums)
         found, accounts = statement_of(run), accounts_of(run)
         assert accounts.realised is not None and accounts.realised.zcdp == pytest.approx(1.0)
         assert all(line.holds for line in against_run(found.to_record(), run))
     text = found.markdown()
     for words in (
-        "It holds against the server and all keepers but one, if one keeper is honest",
-        "3 keepers each add the whole noise of the mechanism",
+        "It holds against the server and all decryptors but one, if one decryptor is honest",
+        "3 decryptors each add the whole noise of the mechanism",
         "1.73 times the standard deviation that is accounted",
-        "none of fewer than 4 reports and none without the noise of all 3 keepers, which were simulated",
-        "beside the keepers, without whose noise no device helps to open a sum",
-        "of each of 3 keepers, with keys from",
+        "none of fewer than 4 reports and none without the noise of all 3 decryptors, which were simulated",
+        "beside the decryptors, without whose noise no device helps to open a sum",
+        "of each of 3 decryptors, with keys from",
         "at most 1.01 times that once encoded",
     ):
         assert words in text, words
     assert "the server is trusted to run the mechanism" not in text
     record = found.to_record()
-    assert record["facts"]["keepers"] == 3 and all(line.holds for line in verify(record))
-    record["facts"]["keepers"] = 4
-    assert {line.name for line in verify(record) if not line.holds} >= {"facts.keepers", "items.0.text"}
+    assert record["facts"]["decryptors"] == 3 and all(line.holds for line in verify(record))
+    record["facts"]["decryptors"] = 4
+    assert {line.name for line in verify(record) if not line.holds} >= {"facts.decryptors", "items.0.text"}
     report(tmp_path / "run")
     page = (tmp_path / "run" / "report" / "report.md").read_text()
-    assert "noise added by" in page and "3 keepers, simulated" in page
+    assert "noise added by" in page and "3 decryptors, simulated" in page
 
 
-def test_facts_with_keepers_of_no_noise_are_refused(cache: Cache, tmp_path: Path) -> None:
+def test_facts_with_decryptors_of_no_noise_are_refused(cache: Cache, tmp_path: Path) -> None:
     with begin(tiny_recipe(cache.path), tmp_path / "run", anyway=True) as run:
         carry_on(run, hardware=Hardware(workers=1), until=1)
         facts = facts_of(run)
-    assert isinstance(facts, TrainingFacts) and "keepers" not in facts.to_record()
-    for keepers, complaint in ((3, "no encoding"), (1, "keepers=1")):
+    assert isinstance(facts, TrainingFacts) and "decryptors" not in facts.to_record()
+    for decryptors, complaint in ((3, "no encoding"), (1, "decryptors=1")):
         with pytest.raises(InputError, match=complaint):
-            replace(facts, keepers=keepers)
+            replace(facts, decryptors=decryptors)
 
 
-def test_rows_of_ledgers_from_before_there_were_keepers_are_read() -> None:
+def test_rows_of_ledgers_from_before_there_were_decryptors_are_read() -> None:
     row = NoisedSum(
         round=0, what="model update", strategy_record=None, clip_norm=1.0, noise_multiplier=0.0, reports=1, dropped=0
     )
     plain = to_plain(row)
-    del plain["keepers"]
+    del plain["decryptors"]
     assert release_from(plain) == row
     del plain["clip_inflation"]
     with pytest.raises(UnknownRelease, match="lacks 'clip_inflation'"):
@@ -299,9 +306,9 @@ def test_rows_of_ledgers_from_before_there_were_keepers_are_read() -> None:
 @pytest.mark.parametrize(
     ("sections", "complaint"),
     [
-        ({"aggregation": keeping(1)}, r"aggregation\.keepers"),
-        ({"aggregation": keeping(0)}, r"aggregation\.keepers"),
-        ({"aggregation": keeping(2.5)}, r"aggregation\.keepers"),
+        ({"aggregation": keeping(1)}, r"aggregation\.decryptors"),
+        ({"aggregation": keeping(0)}, r"aggregation\.decryptors"),
+        ({"aggregation": keeping(2.5)}, r"aggregation\.decryptors"),
         ({"aggregation": keeping(2, protocol="masks", protocol_dropout=0.1)}, r"protocol_dropout=0\.1 .* drop one"),
         ({"privacy": MECHANISMS["none"], "aggregation": keeping(2)}, r"mechanism='none' has none"),
         (
@@ -310,7 +317,7 @@ def test_rows_of_ledgers_from_before_there_were_keepers_are_read() -> None:
                 "clipping": {"initial": 0.2},
                 "aggregation": keeping(2),
             },
-            r"\[clipping\] releases sums of its own .* drop \[clipping\] or aggregation\.keepers",
+            r"\[clipping\] releases sums of its own .* drop \[clipping\] or aggregation\.decryptors",
         ),
         ({"training_loss": {"bound": 10.0}, "aggregation": keeping(2)}, r"\[training_loss\] releases sums"),
     ],
@@ -321,10 +328,10 @@ def test_recipes_that_cannot_be_are_refused(cache: Cache, sections: dict[str, An
 
 
 def test_a_round_that_is_aborted_is_not_begun_again_with_the_same_noise(cache: Cache) -> None:
-    """A keeper gives a round's noise once; without keepers another cohort is asked."""
+    """A decryptor gives a round's noise once; without decryptors another cohort is asked."""
     learner = tiny_learner(cache, poisoned_loss)
     section = {"protocol": "masks", "protocol_clients": 6, "threshold": 6}
-    plain, kept = plan_of(cache, "independent", **section), plan_of(cache, "independent", **section, keepers=2)
+    plain, kept = plan_of(cache, "independent", **section), plan_of(cache, "independent", **section, decryptors=2)
     for plan, aborted in ((plain, False), (kept, True)):
         collector = collector_of(learner, plan, cores(), KEY)
         if aborted:
@@ -335,7 +342,7 @@ def test_a_round_that_is_aborted_is_not_begun_again_with_the_same_noise(cache: C
             assert len(outcome.clients) > plan.report_goal
 
 
-def test_more_keepers_than_words_hold_are_refused_before_the_first_round(cache: Cache, tmp_path: Path) -> None:
+def test_more_decryptors_than_words_hold_are_refused_before_the_first_round(cache: Cache, tmp_path: Path) -> None:
     loud = {"mechanism": {"name": "independent"}, "noise_multiplier": 3e5}
     recipe = tiny_recipe(cache.path, privacy=loud, aggregation=keeping(1000))
     with pytest.raises(InputError, match="bits a coordinate, and words have 32"):
@@ -347,6 +354,6 @@ def test_a_collector_of_ones_own_opens_sums_itself(cache: Cache, tmp_path: Path)
     recipe = tiny_recipe(cache.path, aggregation=keeping(2))
     learner, plan = tiny_learner(cache), recipe.designed().plan()
     hooks = Hooks(collector=collector_of(learner, plan, cores(), KEY))
-    with pytest.raises(InputError, match=r"aggregation\.keepers=2 .* drop aggregation\.keepers"):
+    with pytest.raises(InputError, match=r"aggregation\.decryptors=2 .* drop aggregation\.decryptors"):
         begin(recipe, tmp_path / "run", hooks=hooks, anyway=True)
     assert not (tmp_path / "run").exists()

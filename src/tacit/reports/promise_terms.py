@@ -7,7 +7,7 @@ from tacit.reports.blocks import Block, Heading, Table
 from tacit.reports.summary import RunSummary
 
 
-def terms(summary: RunSummary) -> list[Block]:
+def promise_terms(summary: RunSummary) -> list[Block]:
     """What epsilon, delta, zCDP, MinS and MaxP mean; nothing where nothing is promised."""
     promised = summary.realised or summary.planned
     if not summary.private:

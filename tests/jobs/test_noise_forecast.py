@@ -11,7 +11,7 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.jobs.resume import resume
 from tacit.jobs.train.job import train
-from tacit.jobs.train.noise_forecast import CODE, OutlookResult, foreseen, outlook
+from tacit.jobs.train.noise_forecast import CODE, NoiseForecastResult, forecast_for_record, noise_forecast
 from tacit.progress import Event, Noted, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Labels, Paragraph
@@ -40,7 +40,7 @@ def told(cache: Cache, noise: float | None, out: Path, **sections: Any) -> list[
 
 def noise_at(cache: Cache, ratio: float) -> float:
     """The noise multiplier at which the tiny recipe has this ratio."""
-    found = outlook(recipe(cache, 1.0)).outlook
+    found = noise_forecast(recipe(cache, 1.0)).noise_forecast
     assert found is not None
     return ratio / found.ratio
 
@@ -62,21 +62,21 @@ def test_what_cannot_work_is_refused_before_anything_is_written(cache: Cache, tm
 def test_anyway_it_is_trained_said_to_drown_and_stopped_where_that_was_asked(cache: Cache, tmp_path: Path) -> None:
     heard: list[Event] = []
     loud = recipe(cache, LOUD, evaluation={"every": 2})
-    stopped = train(loud, tmp_path / "run", hardware=ONE, anyway=True, stop_if_drowned=True, progress=heard.append)
+    stopped = train(loud, tmp_path / "run", hardware=ONE, anyway=True, stop_if_diverged=True, progress=heard.append)
     warned = {each.code: each.message for each in heard if isinstance(each, Warned)}
-    assert CODE in warned and "knows nothing" in warned["drowned"]
+    assert CODE in warned and "knows nothing" in warned["noise dominates"]
     assert 2 <= stopped.rounds < 9 and stopped.report is None
     first, failed = stopped.blocks()[:2]
     assert isinstance(first, Paragraph) and f"stopped after {stopped.rounds} of 9 rounds" in first.text
-    assert isinstance(failed, Labels) and [label.name for label in failed.labels] == ["DROWNED"]
+    assert isinstance(failed, Labels) and [label.name for label in failed.labels] == ["NOISE DOMINATES"]
     whole = resume(stopped.run.path, hardware=ONE)
     assert whole.rounds == 9  # type: ignore[attr-defined]
-    assert "DROWNED" in (stopped.run.path / "simulation" / "report.html").read_text(encoding="utf-8")
-    assert "DROWNED" not in (stopped.run.path / "report" / "report.html").read_text(encoding="utf-8")
+    assert "NOISE DOMINATES" in (stopped.run.path / "simulation" / "report.html").read_text(encoding="utf-8")
+    assert "NOISE DOMINATES" not in (stopped.run.path / "report" / "report.html").read_text(encoding="utf-8")
 
 
 def test_stopping_changes_nothing_where_nothing_drowns(cache: Cache, tmp_path: Path) -> None:
-    assert train(recipe(cache, 0.05), tmp_path / "run", hardware=ONE, stop_if_drowned=True).rounds == 9
+    assert train(recipe(cache, 0.05), tmp_path / "run", hardware=ONE, stop_if_diverged=True).rounds == 9
 
 
 def test_a_delta_that_allows_publishing_a_clients_text_is_warned_of_before_training(
@@ -87,45 +87,45 @@ def test_a_delta_that_allows_publishing_a_clients_text_is_warned_of_before_train
     careless = tiny_recipe(cache.path, privacy={**named, "delta": 0.05})  # of 40 clients
     train(careless, tmp_path / "run", hardware=ONE, until=1, progress=heard.append)
     assert [each.code for each in heard if isinstance(each, Warned)] == ["delta"]
-    assert "DELTA TOO LARGE: delta 0.05 is 1/40 or more" in outlook(careless)._repr_html_()
-    assert outlook(tiny_recipe(cache.path, privacy={**named, "delta": 0.02})).warnings == ()
+    assert "DELTA TOO LARGE: delta 0.05 is 1/40 or more" in noise_forecast(careless)._repr_html_()
+    assert noise_forecast(tiny_recipe(cache.path, privacy={**named, "delta": 0.02})).warnings == ()
 
 
 def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path: Path) -> None:
-    found = outlook(recipe(cache, LOUD))
-    assert isinstance(found, OutlookResult) and found.verdict == "cannot work" and len(found.ways) == 4
+    found = noise_forecast(recipe(cache, LOUD))
+    assert isinstance(found, NoiseForecastResult) and found.judgement == "cannot work" and len(found.ways) == 4
     assert "a report goal of 40 at a separation of 1, which keeps 90% from epsilon" in found.ways[0]  # all, every round
     record = found.to_record()
     assert record["kept"] == 0.0 and record["working_zcdp"] > record["zcdp"] and record["clients"] == 40
     assert found.figure().panels and "CANNOT WORK" in found._repr_html_()
     found.save_figure(tmp_path / "outlook.svg")
     with pytest.raises(CacheError):
-        outlook(recipe(cache, LOUD), data=tmp_path / "none")
+        noise_forecast(recipe(cache, LOUD), data=tmp_path / "none")
 
 
 def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache) -> None:
     made = recipe(cache, noise_at(cache, 0.1))
     network, plan = made.model.settings(cache.manifest.vocabulary.size), made.plan(made.matrix())
-    random, public = (foreseen(made, plan, network, clients=40, public=first) for first in (False, True))
-    assert random.outlook and public.outlook and public.outlook.ratio == pytest.approx(0.15)
-    assert random.verdict == "works" and public.verdict == "costly"
+    random, public = (forecast_for_record(made, plan, network, clients=40, public=first) for first in (False, True))
+    assert random.noise_forecast and public.noise_forecast and public.noise_forecast.ratio == pytest.approx(0.15)
+    assert random.judgement == "works" and public.judgement == "costly"
     assert "2% to 15% more without noise, once 30%" in public.sentence and "public model" not in random.sentence
     for ratio, kept, better in ((0.4, 0.78, False), (0.5, 0.63, True)):  # with 30% more to learn, 0.78 is still better
         loud = recipe(cache, noise_at(cache, ratio))
-        drowned = foreseen(loud, loud.plan(loud.matrix()), network, clients=40, public=True)
-        assert drowned.outlook and drowned.outlook.kept == pytest.approx(kept, abs=0.01)
+        drowned = forecast_for_record(loud, loud.plan(loud.matrix()), network, clients=40, public=True)
+        assert drowned.noise_forecast and drowned.noise_forecast.share_kept == pytest.approx(kept, abs=0.01)
         assert ("is better: take that as it is" in drowned.sentence) == better
 
 
-def test_of_a_cohort_that_stands_in_for_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
-    noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "stands_in_for": 600}
-    (way,) = outlook(tiny_recipe(cache.path, privacy=noise)).ways
+def test_of_a_cohort_that_extrapolate_to_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
+    noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "extrapolate_to": 600}
+    (way,) = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
     assert "times less noise" in way and "delta" not in way
 
 
 def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
-    found = outlook(recipe(cache, LOUD, server={"method": "adam"}))
-    assert found.verdict == "unknown" and "divides by what it saw" in found.sentence and not found.ways
+    found = noise_forecast(recipe(cache, LOUD, server={"method": "adam"}))
+    assert found.judgement == "unknown" and "divides by what it saw" in found.sentence and not found.ways
     with pytest.raises(InputError, match="nothing to draw"):
         found.figure()
 
@@ -138,11 +138,11 @@ def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
         ({0: 4.0, 5: 4.0 * (1 + MARGIN)}, None),
         ({0: 4.0, 5: 9.0, 10: 3.0}, None),
         ({0: 3.0, 5: 3.5}, "worse than its start"),
-        ({0: 3.0, 5: 5.0}, "drowned"),
+        ({0: 3.0, 5: 5.0}, "noise dominates"),
         ({0: 8.0, 5: 8.1}, None),
-        ({0: 8.0, 5: 85.0}, "drowned"),
+        ({0: 8.0, 5: 85.0}, "noise dominates"),
     ],
 )
-def test_a_model_is_worse_than_its_start_or_drowned(losses: dict[int, float], name: str | None) -> None:
+def test_a_model_is_worse_than_its_start_or_diverged(losses: dict[int, float], name: str | None) -> None:
     found = worse_than_start(losses, 60)
     assert (None if found is None else found.name) == name

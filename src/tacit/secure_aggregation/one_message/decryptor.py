@@ -1,9 +1,9 @@
-"""A keeper: it adds clients' shares of their keys for one set of clients a round, and gives that sum once.
+"""A decryptor: it adds clients' shares of their keys for one set of clients a round, and gives that sum once.
 
 What it promises, whatever a server sends: it signs one set of clients in a round, of at least as many as its own
 threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its shares of
-that set alone, after a quorum of keepers has signed the same. Both answers are on disk before they are given, so that
-it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A message that
+that set alone, after a quorum of decryptors has signed the same. Both answers are on disk before they are given, so
+that it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A message that
 comes again changes nothing. Its memory is one sum and the names of the set.
 """
 
@@ -24,9 +24,9 @@ from tacit.secure_aggregation.one_message.messages import (
     Agreement,
     Deposit,
     KeySum,
+    OneMessageRound,
     Opening,
-    Proposal,
-    SealedRound,
+    SetProposal,
     Vote,
     box_context,
     set_digest,
@@ -36,24 +36,24 @@ from tacit.secure_aggregation.one_message.messages import (
 from tacit.secure_aggregation.wire import Message, parsed
 
 IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder
-NO_OTHER = "a keeper without its keys cannot go on: make another in a new folder, for rounds to come."
+NO_OTHER = "a decryptor without its keys cannot go on: make another in a new folder, for rounds to come."
 Answer = TypeVar("Answer", Vote, KeySum)
 
 
 @dataclass
 class _Round:
-    """What a keeper knows of the round that it is in."""
+    """What a decryptor knows of the round that it is in."""
 
-    settings: SealedRound
-    index: int  # of this keeper
+    settings: OneMessageRound
+    index: int  # of this decryptor
     clients: tuple[bytes, ...] = ()
     digest: bytes = b""
     waiting: set[bytes] | None = None  # clients of the agreed set whose shares are still to come
     total: Elements = field(default_factory=lambda: np.zeros(0, np.uint32))
 
 
-class Keeper:
-    """One keeper, with its folder: `identity` and `box` (32 secret bytes each) and what it answered in `rounds/`.
+class Decryptor:
+    """One decryptor, with its folder: `identity` and `box` (32 secret bytes each) and what it answered in `rounds/`.
 
     Whoever makes it holds the folder's lock (`files.held`). It knows one round at a time; after a restart the server
     sends everything of it again.
@@ -76,8 +76,9 @@ class Keeper:
         self._identity, self._box = Identity(_key(folder / IDENTITY)), _key(folder / BOX)
         if not (folder / ROUNDS).is_dir():
             raise InputError(
-                f"'{folder}' lacks '{ROUNDS}', where it is written what this keeper has signed: it could sign a second "
-                "set of a round; make another keeper in a new folder."
+                f"'{folder}' lacks '{ROUNDS}', where it is written what this decryptor has signed: it could sign a "
+                f"second "
+                "set of a round; make another decryptor in a new folder."
             )
         self._round: _Round | None = None
 
@@ -91,9 +92,9 @@ class Keeper:
         """The X25519 public key that clients seal its shares to."""
         return public_key(self._box)
 
-    def restarted(self) -> "Keeper":
-        """The same keeper as another process would begin it: with what is on disk, and nothing else."""
-        return Keeper(self._folder, least_reports=self._least, clients=self._known, always=self._always)
+    def restarted(self) -> "Decryptor":
+        """The same decryptor as another process would begin it: with what is on disk, and nothing else."""
+        return Decryptor(self._folder, least_reports=self._least, clients=self._known, always=self._always)
 
     def receive(self, data: bytes) -> Vote | KeySum | None:
         """What it answers to a message of the server's, if anything.
@@ -101,31 +102,31 @@ class Keeper:
         Raises: ProtocolError or InputError with the reason why it does not; it has then changed nothing.
         """
         message = cast(
-            "Opening | Proposal | Agreement | Deposit", parsed(data, (Opening, Proposal, Agreement, Deposit))
+            "Opening | SetProposal | Agreement | Deposit", parsed(data, (Opening, SetProposal, Agreement, Deposit))
         )
         if isinstance(message, Opening):
             self._round = self._opened(message)
             return None
         if self._round is None or message.round != self._round.settings.name:
             raise ProtocolError(f"round {message.round.hex()[:16]} was not opened here, or another after it.")
-        if isinstance(message, Proposal):
+        if isinstance(message, SetProposal):
             return self._proposed(self._round, message)
         if isinstance(message, Agreement):
             return self._agreed(self._round, message)
         return self._deposited(self._round, message)
 
     def _opened(self, message: Opening) -> _Round:
-        settings = SealedRound.from_bytes(message.settings)
+        settings = OneMessageRound.from_bytes(message.settings)
         if settings.name != message.round:
             raise ProtocolError("these settings are not those of their round.")
         settings.check(least_reports=self._least, always=self._always)
-        if (self.identity, self.box) not in zip(settings.keepers, settings.boxes, strict=True):
-            raise ProtocolError("this keeper, with the key that its boxes are sealed to, has no part in the round.")
+        if (self.identity, self.box) not in zip(settings.decryptors, settings.boxes, strict=True):
+            raise ProtocolError("this decryptor, with the key that its boxes are sealed to, has no part in the round.")
         if self._round is not None and self._round.settings.name == settings.name:
             return self._round
-        return _Round(settings, settings.keepers.index(self.identity))
+        return _Round(settings, settings.decryptors.index(self.identity))
 
-    def _proposed(self, now: _Round, message: Proposal) -> Vote:
+    def _proposed(self, now: _Round, message: SetProposal) -> Vote:
         clients, settings = message.clients, now.settings
         if list(clients) != sorted(set(clients)):
             raise ProtocolError("a set names each of its clients once, in ascending order.")
@@ -141,11 +142,11 @@ class Keeper:
         if (given := self._kept(Vote, settings.name)) is None:
             self._keep(vote)
         elif given.clients != digest:
-            raise ProtocolError("this keeper has signed another set of this round, and signs one alone.")
+            raise ProtocolError("this decryptor has signed another set of this round, and signs one alone.")
         now.clients, now.digest = clients, digest
         return vote
 
-    def _stranger(self, clients: tuple[bytes, ...], settings: SealedRound) -> bytes | None:
+    def _stranger(self, clients: tuple[bytes, ...], settings: OneMessageRound) -> bytes | None:
         """A client that is neither enrolled nor a contributor of noise, where it matters who is."""
         if self._known is None:
             return None
@@ -155,12 +156,12 @@ class Keeper:
         settings = now.settings
         if not now.clients:
             raise ProtocolError("no set of this round was proposed.")
-        if len(set(message.keepers)) < settings.quorum or len(message.keepers) != len(message.signatures):
-            raise ProtocolError(f"fewer than {settings.quorum} keepers have signed the set.")
-        for keeper, signature in zip(message.keepers, message.signatures, strict=True):
-            if keeper >= len(settings.keepers):
-                raise ProtocolError(f"there is no keeper {keeper} in this round.")
-            check_signature(settings.keepers[keeper], "set", now.digest, signature)
+        if len(set(message.decryptors)) < settings.quorum or len(message.decryptors) != len(message.signatures):
+            raise ProtocolError(f"fewer than {settings.quorum} decryptors have signed the set.")
+        for decryptor, signature in zip(message.decryptors, message.signatures, strict=True):
+            if decryptor >= len(settings.decryptors):
+                raise ProtocolError(f"there is no decryptor {decryptor} in this round.")
+            check_signature(settings.decryptors[decryptor], "set", now.digest, signature)
         if (given := self._kept(KeySum, settings.name)) is not None:
             return given
         if now.waiting is None:
@@ -170,10 +171,10 @@ class Keeper:
     def _deposited(self, now: _Round, message: Deposit) -> KeySum | None:
         settings, client = now.settings, message.client
         if now.waiting is None:
-            raise ProtocolError("a share came before a quorum of keepers had agreed on the set.")
+            raise ProtocolError("a share came before a quorum of decryptors had agreed on the set.")
         if client not in now.waiting:
             raise ProtocolError(f"the client {client.hex()[:16]} is not of the set, or its share has been added.")
-        if len(message.digests) != len(settings.keepers) + 1 or (
+        if len(message.digests) != len(settings.decryptors) + 1 or (
             hashlib.sha256(message.box).digest() != message.digests[now.index]
         ):
             raise ProtocolError(f"the box of client {client.hex()[:16]} is not the one that the client signed.")
@@ -203,7 +204,7 @@ class Keeper:
             return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
         except ProtocolError as error:
             raise ProtocolError(
-                f"'{file.name}', which says what this keeper answered in the round, is damaged ({error}) It answers "
+                f"'{file.name}', which says what this decryptor answered in the round, is damaged ({error}) It answers "
                 "nothing more of it; begin another round."
             ) from None
 
@@ -211,15 +212,15 @@ class Keeper:
         return self._folder / ROUNDS / f"{round.hex()}.{kind.__name__.lower()}"
 
 
-def make_keeper(folder: Path, *, draw: Draw = os.urandom) -> None:
-    """Two secret keys and no rounds in a new folder, for its owner alone (0700); a keeper that is there stays.
+def make_decryptor(folder: Path, *, draw: Draw = os.urandom) -> None:
+    """Two secret keys and no rounds in a new folder, for its owner alone (0700); a decryptor that is there stays.
 
     Raises: InputError where the folder holds something else.
     """
     if (folder / IDENTITY).exists():
         return
     if folder.is_dir() and any(folder.iterdir()):
-        raise InputError(f"the folder '{folder}' is no keeper's and not empty; give a new one.")
+        raise InputError(f"the folder '{folder}' is no decryptor's and not empty; give a new one.")
     with folder_beside(folder) as draft:
         (draft / ROUNDS).mkdir()
         for name in (IDENTITY, BOX):
@@ -229,7 +230,7 @@ def make_keeper(folder: Path, *, draw: Draw = os.urandom) -> None:
 
 
 def _key(file: Path) -> bytes:
-    """A secret key of a keeper. Raises: InputError where the file is gone or damaged."""
+    """A secret key of a decryptor. Raises: InputError where the file is gone or damaged."""
     try:
         key = file.read_bytes()
     except OSError as error:
@@ -240,6 +241,6 @@ def _key(file: Path) -> bytes:
 
 
 def _add(total: Elements, share: Elements) -> None:
-    """In place, modulo the prime; no compiled loop, so that a keeper's process never loads the compiler."""
+    """In place, modulo the prime; no compiled loop, so that a decryptor's process never loads the compiler."""
     total += share  # below 2^32
     np.subtract(total, np.uint32(PRIME), out=total, where=total >= PRIME)

@@ -1,4 +1,5 @@
-"""Keepers of a simulation: parties of which each adds noise of its own to every sum of updates, so that no server does.
+"""Decryptors of a simulation: parties of which each adds noise of its own to every sum of updates, so that no server
+does.
 
 What one adds in a round is a round of its own stream of the run's mechanism, turned, scaled and rounded as an update is
 (`mechanisms.whole`; docs/secure-aggregation.md, "Noise that no server knows"). In a simulation their keys follow from
@@ -14,7 +15,13 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.mechanisms import NoiseState
-from tacit.mechanisms.all_rounds import Basis, carrying_stream, largest_deviation, whole_again, whole_noise
+from tacit.mechanisms.all_rounds import (
+    Basis,
+    all_rounds_replayed,
+    carrying_stream,
+    largest_deviation,
+    noise_of_all_rounds,
+)
 from tacit.mechanisms.keys import KEY_BYTES
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
@@ -24,11 +31,11 @@ from tacit.secure_aggregation.noise import residues
 from tacit.training.randomness import seed_for
 from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
 
-States = tuple[NoiseState, ...]  # of each keeper
+States = tuple[NoiseState, ...]  # of each decryptor
 
 
-def with_noise_of(keepers: int, encoding: Encoding, updates: Guarantee) -> Encoding:
-    """The same for sums that hold the noise of so many keepers, too, in every round of these updates.
+def with_noise_of(decryptors: int, encoding: Encoding, updates: Guarantee) -> Encoding:
+    """The same for sums that hold the noise of so many decryptors, too, in every round of these updates.
 
     Raises: InputError where words are too short for both.
     """
@@ -36,7 +43,7 @@ def with_noise_of(keepers: int, encoding: Encoding, updates: Guarantee) -> Encod
         return encoding
     rounds = updates.participation.rounds
     deviation = updates.seed_stddev * _largest_deviation(updates.strategy, rounds)
-    return encoding.with_noise(deviation, keepers=keepers, rounds=rounds)
+    return encoding.with_noise(deviation, decryptors=decryptors, rounds=rounds)
 
 
 @lru_cache(maxsize=64)
@@ -44,43 +51,43 @@ def _largest_deviation(strategy: Strategy, rounds: int) -> float:
     return largest_deviation(carrying_stream(strategy), rounds)
 
 
-def first_states(keepers: int, strategy: Strategy, dimension: int) -> States:
+def first_states(decryptors: int, strategy: Strategy, dimension: int) -> States:
     """What each of so many carries before round 0, for sums of `dimension` integers."""
-    return tuple(carrying_stream(strategy).init(dimension) for _ in range(keepers))
+    return tuple(carrying_stream(strategy).init(dimension) for _ in range(decryptors))
 
 
 def noise_words(
     states: States, updates: Guarantee, how: RoundEncoding, *, model: Array, key: bytes
 ) -> tuple[tuple[Residues, ...], States]:
-    """The words (dimension,) modulo 2^bits that each keeper adds in its next round, and what it carries after it.
+    """The words (dimension,) modulo 2^bits that each decryptor adds in its next round, and what it carries after it.
 
     updates, how: with the clip norm in force; scale times clip norm stays, so the deviation in integers does, too.
     model: what is broadcast. key: the run's. Equal arguments, equal bits; the old states are spent.
     """
-    assert updates.strategy is not None  # a recipe without noise has no keepers
+    assert updates.strategy is not None  # a recipe without noise has no decryptors
     stream, turned = carrying_stream(updates.strategy), Basis(*basis(how.encoding, how.signs))
     name = _round_name(int(states[0].round), how, model)
     drawn = [
-        whole_noise(
+        noise_of_all_rounds(
             stream,
             state,
             stddev=how.encoding.scale * updates.seed_stddev,
-            key=seed_for(key, f"noise of keeper {keeper}")[:KEY_BYTES],
+            key=seed_for(key, f"noise of keeper {decryptor}")[:KEY_BYTES],
             bound_to=name + how.signs,
             basis=turned,
         )
-        for keeper, state in enumerate(states)
+        for decryptor, state in enumerate(states)
     ]
     return tuple(residues(noise, how.encoding) for noise, _ in drawn), tuple(after for _, after in drawn)
 
 
-def state_again(
+def state_replayed(
     strategy: Strategy, encoding: Encoding, state: NoiseState, keys: NDArray[np.uint8], *, key: bytes
 ) -> NoiseState:
-    """What a keeper carries after rounds that it gave noise in from `state` on, to the bit; see `whole_again`."""
+    """What a decryptor carries after rounds that it gave noise in from `state` on, to the bit; see `whole_again`."""
     first = int(state.round)
     bases = [Basis(*basis(encoding, round_signs(key, round))) for round in range(first, first + len(keys))]
-    return whole_again(carrying_stream(strategy), state, keys, bases)
+    return all_rounds_replayed(carrying_stream(strategy), state, keys, bases)
 
 
 def _round_name(round: int, how: RoundEncoding, model: Array) -> bytes:

@@ -1,9 +1,9 @@
-"""The coordinator's part in a sealed round: it adds ciphertexts as they come, and has the keepers open the sum.
+"""The coordinator's part in a sealed round: it adds ciphertexts as they come, and has the decryptors open the sum.
 
 All that it knows it can know again: the reports are blobs, the server's key follows from the operator's and the task,
-and a keeper that is asked again answers the same. So a coordinator that is killed anywhere, and started again, asks for
-the sum of the same set; and a keeper that is killed is sent everything once more. What a keeper is sent at once begins
-with the opening of the round, so that keepers may serve several runs.
+and a decryptor that is asked again answers the same. So a coordinator that is killed anywhere, and started again, asks
+for the sum of the same set; and a decryptor that is killed is sent everything once more. What a decryptor is sent at
+once begins with the opening of the round, so that decryptors may serve several runs.
 """
 
 import logging
@@ -13,30 +13,30 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 from tacit.errors import ProtocolError, RoundAborted, StoreError
-from tacit.secure_aggregation.one_message.messages import Opening, Refusal, SealedRound
-from tacit.secure_aggregation.one_message.server import SealedServer
+from tacit.secure_aggregation.one_message.messages import OneMessageRound, Opening, Refusal
+from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
 from tacit.server.store import round_states
-from tacit.server.store.blobs import Blobs, sealed_name
+from tacit.server.store.blobs import BlobStore, one_message_name
 from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
-from tacit.server.sums.sealed_reports import Spooled, spooled
+from tacit.server.sums.one_message_reports import StoredReports, stored_reports
 
 LENGTH_BYTES = 4  # of a message in a spool
 
 log = logging.getLogger("tacit.server")
 
 
-class KeeperAway(Exception):
-    """A keeper did not answer; says why."""
+class DecryptorAway(Exception):
+    """A decryptor did not answer; says why."""
 
 
 class NotYet(Exception):
     """There is no sum now, and may be one later; says why."""
 
 
-class KeeperTransport(Protocol):
-    """How one keeper is reached."""
+class DecryptorTransport(Protocol):
+    """How one decryptor is reached."""
 
     @property
     def name(self) -> str:
@@ -51,24 +51,24 @@ class KeeperTransport(Protocol):
         ...
 
 
-class SealedOpening:
+class OneMessageOpening:
     """One attempt's sealed reports, from the first that is added to their sum."""
 
     def __init__(
         self,
         store: Store,
-        blobs: Blobs,
-        keepers: Sequence[KeeperTransport],
+        blobs: BlobStore,
+        decryptors: Sequence[DecryptorTransport],
         *,
         task: str,
-        settings: SealedRound,
+        settings: OneMessageRound,
         private: bytes,
     ) -> None:
-        """keepers: in the order of the settings; private: the server's key of the attempt."""
-        self._store, self._blobs, self._task, self._keepers = store, blobs, task, keepers
-        self._settings, self._server = settings, SealedServer(settings, private)
+        """decryptors: in the order of the settings; private: the server's key of the attempt."""
+        self._store, self._blobs, self._task, self._decryptors = store, blobs, task, decryptors
+        self._settings, self._server = settings, OneMessageServer(settings, private)
         self._added: set[str] = set()
-        self._deposits = [_Spool() for _ in keepers]
+        self._deposits = [_ReportStore() for _ in decryptors]
         self._refusals: dict[int, str] = {}
         self.since: float | None = None  # when the sum was asked for first
 
@@ -78,7 +78,7 @@ class SealedOpening:
         return self._server.reports
 
     def close(self) -> None:
-        """The keepers' boxes go from this machine's disk."""
+        """The decryptors' boxes go from this machine's disk."""
         for each in self._deposits:
             each.close()
 
@@ -88,7 +88,7 @@ class SealedOpening:
         Raises: NotYet where the store or a blob cannot be read; LeaseLost.
         """
         try:
-            for each in spooled(self._store, self._task):
+            for each in stored_reports(self._store, self._task):
                 if each.assignment in self._added:
                     continue
                 try:
@@ -103,9 +103,9 @@ class SealedOpening:
         except StoreError as error:
             raise NotYet(str(error)) from error
 
-    def _body_of(self, each: Spooled) -> bytes:
+    def _body_of(self, each: StoredReports) -> bytes:
         """Raises: ProtocolError where it is gone, or not what was counted; StoreError where it may be read later."""
-        name = sealed_name(self._task, *each)
+        name = one_message_name(self._task, *each)
         try:
             return self._blobs.get(name, digest=each.body_digest)
         except StoreError as error:
@@ -116,7 +116,7 @@ class SealedOpening:
     def opened(self) -> Vector:
         """The sum (dimension,) uint32 of what was added; after the first call nothing more is.
 
-        Raises: RoundAborted where there will be none; NotYet where too few keepers answer now.
+        Raises: RoundAborted where there will be none; NotYet where too few decryptors answer now.
         """
         server = self._server
         head = [server.opening().to_bytes(), server.propose().to_bytes()]
@@ -128,60 +128,60 @@ class SealedOpening:
     def _ask(self, messages: Callable[[int], Iterable[bytes]], answered: Callable[[], Collection[int]]) -> None:
         """Until a quorum has answered. Raises: NotYet; RoundAborted where too many refuse."""
         asked = [
-            index for index in range(len(self._keepers)) if index not in answered() and index not in self._refusals
+            index for index in range(len(self._decryptors)) if index not in answered() and index not in self._refusals
         ]
         with ThreadPoolExecutor(max(1, len(asked))) as threads:
-            found = list(threads.map(lambda index: _answers(self._keepers[index], messages(index)), asked))
+            found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), asked))
         away = []
         for index, answers in zip(asked, found, strict=True):
-            if isinstance(answers, KeeperAway):
-                away.append(f"{self._keepers[index].name}: {answers}")
+            if isinstance(answers, DecryptorAway):
+                away.append(f"{self._decryptors[index].name}: {answers}")
             else:
                 self._hear(index, answers)
         quorum = self._settings.quorum
         if len(answered()) >= quorum:
             return
-        if len(self._keepers) - len(self._refusals) < quorum:
-            raise RoundAborted(f"{len(self._refusals)} keepers refuse: {' '.join(self._refusals.values())}")
-        raise NotYet(f"{len(answered())} keepers answered, and {quorum} are needed ({'; '.join(away)}).")
+        if len(self._decryptors) - len(self._refusals) < quorum:
+            raise RoundAborted(f"{len(self._refusals)} decryptors refuse: {' '.join(self._refusals.values())}")
+        raise NotYet(f"{len(answered())} decryptors answered, and {quorum} are needed ({'; '.join(away)}).")
 
     def _hear(self, index: int, answers: Iterable[bytes]) -> None:
         for answer in answers:
             try:
                 self._server.answer(answer)
             except ProtocolError as error:
-                self._refusals[index] = f"{self._keepers[index].name}: {error}"
+                self._refusals[index] = f"{self._decryptors[index].name}: {error}"
                 return
 
 
-def check_keepers(keepers: Sequence[KeeperTransport], settings: SealedRound) -> None:
-    """Whether a quorum of keepers would open such a round, before any device works for it.
+def check_decryptors(decryptors: Sequence[DecryptorTransport], settings: OneMessageRound) -> None:
+    """Whether a quorum of decryptors would open such a round, before any device works for it.
 
     Raises: RoundAborted where too many refuse; NotYet where too few answer.
     """
     opening = Opening(settings.name, settings.to_bytes()).to_bytes()
     refusals, away = [], []
-    with ThreadPoolExecutor(len(keepers)) as threads:
-        found = list(threads.map(lambda each: _answers(each, [opening]), keepers))
-    for keeper, answers in zip(keepers, found, strict=True):
-        if isinstance(answers, KeeperAway):
-            away.append(f"{keeper.name}: {answers}")
+    with ThreadPoolExecutor(len(decryptors)) as threads:
+        found = list(threads.map(lambda each: _answers(each, [opening]), decryptors))
+    for decryptor, answers in zip(decryptors, found, strict=True):
+        if isinstance(answers, DecryptorAway):
+            away.append(f"{decryptor.name}: {answers}")
         elif answers:
-            refusals.append(f"{keeper.name}: {_reason(answers[0], settings)}")
-    if len(keepers) - len(refusals) < settings.quorum:
-        raise RoundAborted(f"{len(refusals)} of {len(keepers)} keepers refuse such rounds: {' '.join(refusals)}")
-    if len(keepers) - len(refusals) - len(away) < settings.quorum:
-        raise NotYet(f"too few keepers answer, and {settings.quorum} are needed ({'; '.join(away)}).")
+            refusals.append(f"{decryptor.name}: {_reason(answers[0], settings)}")
+    if len(decryptors) - len(refusals) < settings.quorum:
+        raise RoundAborted(f"{len(refusals)} of {len(decryptors)} decryptors refuse such rounds: {' '.join(refusals)}")
+    if len(decryptors) - len(refusals) - len(away) < settings.quorum:
+        raise NotYet(f"too few decryptors answer, and {settings.quorum} are needed ({'; '.join(away)}).")
 
 
-def _answers(keeper: KeeperTransport, messages: Iterable[bytes]) -> Sequence[bytes] | KeeperAway:
+def _answers(decryptor: DecryptorTransport, messages: Iterable[bytes]) -> Sequence[bytes] | DecryptorAway:
     try:
-        return keeper.ask(messages)
-    except KeeperAway as error:
+        return decryptor.ask(messages)
+    except DecryptorAway as error:
         return error
 
 
-def _reason(answer: bytes, settings: SealedRound) -> str:
+def _reason(answer: bytes, settings: OneMessageRound) -> str:
     try:
         return Refusal.from_bytes(answer, round=settings.name).reason.decode(errors="replace")
     except ProtocolError as error:
@@ -193,8 +193,8 @@ def _one_after_other(head: Iterable[bytes], tail: Iterable[bytes]) -> Iterator[b
     yield from tail
 
 
-class _Spool:
-    """Messages on disk, in a file without a name: a keeper's boxes of a round, each 10 to 33 kB."""
+class _ReportStore:
+    """Messages on disk, in a file without a name: a decryptor's boxes of a round, each 10 to 33 kB."""
 
     def __init__(self) -> None:
         self._file = TemporaryFile()  # noqa: SIM115 - it goes with the spool

@@ -1,4 +1,4 @@
-"""A keeper over HTTP: it answers its operator's server, and reads nothing of anybody else."""
+"""A decryptor over HTTP: it answers its operator's server, and reads nothing of anybody else."""
 
 import asyncio
 import hashlib
@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.sealed_fleet import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
-from tests.support.server.sealing import keepers_in
+from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 
 import tacit
 from tacit.errors import InputError
-from tacit.jobs.keeper import KeeperDesk
+from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import Problem
 from tacit.protocol.signing import OperatorKey
-from tacit.server.http.keeper_server import KeeperAddress, KeeperFront, operator_of
-from tacit.server.rounds.keepers import PATH, HttpKeeper, framed, signed_for_keeper, unframed
-from tacit.server.rounds.sealed_rounds import KeeperAway
+from tacit.server.http.decryptor_server import DecryptorAddress, DecryptorFront, operator_of
+from tacit.server.rounds.decryptors import PATH, HttpDecryptor, framed, signed_for_decryptor, unframed
+from tacit.server.rounds.one_message_rounds import DecryptorAway
 
 KEY, STRANGER = OperatorKey(bytes(32)), OperatorKey(bytes(31) + b"\x01")
 
@@ -33,7 +33,7 @@ KEY, STRANGER = OperatorKey(bytes(32)), OperatorKey(bytes(31) + b"\x01")
 class Through(httpx.BaseTransport):
     """An application without a socket, for a client that waits."""
 
-    def __init__(self, front: KeeperFront) -> None:
+    def __init__(self, front: DecryptorFront) -> None:
         self._app = front.application()
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -49,28 +49,28 @@ class Through(httpx.BaseTransport):
 
 @dataclass
 class Small:
-    desk: KeeperDesk
-    keeper: HttpKeeper
+    desk: DecryptorDesk
+    decryptor: HttpDecryptor
 
     def posted(self, body: bytes, **headers: str) -> httpx.Response:
         digest = hashlib.sha256(body)
-        signed = KEY.sign(signed_for_keeper(bytes.fromhex(self.desk.identity), digest.digest()))
+        signed = KEY.sign(signed_for_decryptor(bytes.fromhex(self.desk.identity), digest.digest()))
         said = {"X-Content-SHA256": digest.hexdigest(), "X-Tacit-Signature": signed} | {
             name.replace("_", "-"): value for name, value in headers.items()
         }
-        with httpx.Client(transport=self.keeper.through, base_url="http://keeper") as client:
+        with httpx.Client(transport=self.decryptor.through, base_url="http://decryptor") as client:
             return client.post(PATH, content=body, headers=said)
 
 
-def over_http(desk: KeeperDesk) -> HttpKeeper:
-    return HttpKeeper(
-        "http://keeper", bytes.fromhex(desk.identity), KEY, Through(KeeperFront(desk, operator_of(KEY.public)))
+def over_http(desk: DecryptorDesk) -> HttpDecryptor:
+    return HttpDecryptor(
+        "http://decryptor", bytes.fromhex(desk.identity), KEY, Through(DecryptorFront(desk, operator_of(KEY.public)))
     )
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Small:
-    desk = tacit.keeper(tmp_path / "keeper", least_reports=2)
+    desk = tacit.decryptor(tmp_path / "decryptor", least_reports=2)
     return Small(desk, over_http(desk))
 
 
@@ -85,11 +85,11 @@ def test_a_body_that_ends_within_a_message_is_malformed(small: Small, body: byte
     assert (answer.status_code, Problem.model_validate_json(answer.content).type) == (400, "tacit:malformed")
 
 
-def test_a_round_by_keepers_over_http(tmp_path: Path) -> None:
+def test_a_round_by_decryptors_over_http(tmp_path: Path) -> None:
     """Those that listen give the sum of those that are here."""
     with quick_folder() as folder:
-        here = keepers_in(tmp_path, count=2, least=4)
-        fleet = SealedFleet(folder, keepers=here)
+        here = decryptors_in(tmp_path, count=2, least=4)
+        fleet = SealedFleet(folder, decryptors=here)
         fleet.transports = [over_http(each.desk) for each in here]
         collector = fleet.collector()
         got, _ = collector.collect((), a_task(), seed=SEED)
@@ -99,8 +99,8 @@ def test_a_round_by_keepers_over_http(tmp_path: Path) -> None:
 
 def test_nobody_but_its_operator_drives_it(small: Small, tmp_path: Path) -> None:
     body = framed(b"what is no message")
-    signed = STRANGER.sign(signed_for_keeper(bytes.fromhex(small.desk.identity), hashlib.sha256(body).digest()))
-    for_another = KEY.sign(signed_for_keeper(bytes(32), hashlib.sha256(body).digest()))
+    signed = STRANGER.sign(signed_for_decryptor(bytes.fromhex(small.desk.identity), hashlib.sha256(body).digest()))
+    for_another = KEY.sign(signed_for_decryptor(bytes(32), hashlib.sha256(body).digest()))
     for headers in (
         {"X_Tacit_Signature": signed},
         {"X_Tacit_Signature": for_another},
@@ -116,7 +116,7 @@ def test_nobody_but_its_operator_drives_it(small: Small, tmp_path: Path) -> None
 def test_what_a_stranger_sends_is_not_read(small: Small) -> None:
     read: list[bytes] = []
 
-    app = KeeperFront(small.desk, operator_of(KEY.public)).application()
+    app = DecryptorFront(small.desk, operator_of(KEY.public)).application()
     sent: list[dict[str, object]] = []
 
     async def receive() -> dict[str, object]:
@@ -138,42 +138,42 @@ def test_what_a_stranger_sends_is_not_read(small: Small) -> None:
 
 
 def test_a_body_beyond_the_limit_is_refused_before_it_is_read(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.server.http.keeper_server.MOST_BODY", 3)
+    monkeypatch.setattr("tacit.server.http.decryptor_server.MOST_BODY", 3)
     assert small.posted(b"1234").status_code == 413
 
 
 def test_other_paths_and_methods_are_problems(small: Small) -> None:
-    with httpx.Client(transport=small.keeper.through, base_url="http://keeper") as client:
+    with httpx.Client(transport=small.decryptor.through, base_url="http://decryptor") as client:
         found = client.get("/healthz"), client.get(PATH), client.get("/elsewhere")
     assert [each.status_code for each in found] == [200, 405, 404]
     assert all(Problem.model_validate_json(each.content) for each in found[1:])
 
 
-def test_a_keeper_that_does_not_answer_is_away(small: Small) -> None:
-    wrong = HttpKeeper("http://keeper", bytes(32), KEY, small.keeper.through)
-    with pytest.raises(KeeperAway, match="it answers 401"):
+def test_a_decryptor_that_does_not_answer_is_away(small: Small) -> None:
+    wrong = HttpDecryptor("http://decryptor", bytes(32), KEY, small.decryptor.through)
+    with pytest.raises(DecryptorAway, match="it answers 401"):
         wrong.ask([b"x"])
-    with pytest.raises(KeeperAway, match="does not answer"):
-        HttpKeeper("http://127.0.0.1:1", bytes(32), KEY).ask([b"x"])
+    with pytest.raises(DecryptorAway, match="does not answer"):
+        HttpDecryptor("http://127.0.0.1:1", bytes(32), KEY).ask([b"x"])
 
 
-def test_a_place_to_listen_that_is_none_is_refused_before_there_is_a_keeper(tmp_path: Path) -> None:
+def test_a_place_to_listen_that_is_none_is_refused_before_there_is_a_decryptor(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="64 hexadecimal digits"):
-        KeeperAddress.of("12", port=0)
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+        DecryptorAddress.from_folder("12", port=0)
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
     asked = subprocess.run([*words, "--tls-cert", "no.pem"], capture_output=True, text=True)
     assert asked.returncode == 2 and "give both --port and --operator-key" in " ".join(asked.stderr.split())
     assert not asked.stdout and not (tmp_path / "new").exists()
 
 
 def test_one_folder_is_one_process_s(small: Small) -> None:
-    with small.desk.alone(), pytest.raises(InputError, match="another process runs the keeper"):
-        KeeperAddress.of(KEY.public, port=0).listen(small.desk)
+    with small.desk.alone(), pytest.raises(InputError, match="another process runs the decryptor"):
+        DecryptorAddress.from_folder(KEY.public, port=0).listen(small.desk)
 
 
 def test_as_a_process(tmp_path: Path) -> None:
-    """`tacit keeper --port`: it shows its keys and its address, answers, and ends when it is told to."""
-    words = [sys.executable, "-m", "tacit", "keeper", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    """`tacit decryptor --port`: it shows its keys and its address, answers, and ends when it is told to."""
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
     words += ["--port", "0", "--operator-key", KEY.public]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}) as process:
         assert process.stderr is not None
@@ -181,7 +181,7 @@ def test_as_a_process(tmp_path: Path) -> None:
             identity = bytes.fromhex(process.stderr.readline().split()[1])
             process.stderr.readline()
             url = process.stderr.readline().split()[-1]
-            (answer,) = HttpKeeper(url, identity, KEY).ask([b"what is no message"])
+            (answer,) = HttpDecryptor(url, identity, KEY).ask([b"what is no message"])
             assert b"no message of secure aggregation" in answer
         finally:
             process.send_signal(signal.SIGTERM)

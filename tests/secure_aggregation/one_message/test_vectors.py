@@ -1,7 +1,7 @@
 """Test vectors of rounds of one message: from which another program checks its own, byte for byte.
 
 tests/golden/one_message_protocol.json was written by
-`python -m tests.secure_aggregation.one_message.test_sealed_vectors`
+`python -m tests.secure_aggregation.one_message.test_vectors`
 when version 2 of the messages was fixed. A change of it is another version of the protocol. What is long is given by
 its SHA-256 and its first bytes.
 """
@@ -19,16 +19,16 @@ from tacit.secure_aggregation.discrete_gaussian import sample, thresholds
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.noise import contribution
-from tacit.secure_aggregation.one_message.client import sealed_report
-from tacit.secure_aggregation.one_message.keeper import Keeper, make_keeper
+from tacit.secure_aggregation.one_message.client import one_message_report
+from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, public_polynomial
-from tacit.secure_aggregation.one_message.messages import Report, SealedRound
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.ring import primitive_root
-from tacit.secure_aggregation.one_message.server import SealedServer
+from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.residues import pack
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "one_message_protocol.json"
-LARGEST, CLIENTS, DIMENSION, KEEPERS = 100, 3, 5, 4
+LARGEST, CLIENTS, DIMENSION, DECRYPTORS = 100, 3, 5, 4
 NOISE, MARGIN, BITS = ([-700, 3, 0, 700, -1], [50, -50, 1, -600, -1]), 700, 14  # of two contributors
 FIRST = 32
 
@@ -62,55 +62,57 @@ def parts() -> dict[str, Any]:
 
 
 def transcript(folder: Path) -> dict[str, Any]:
-    """A round of three clients, two contributors of noise, and four keepers, of whom three answer."""
-    private, keepers = b"\x10" * 32, []
-    for index in range(KEEPERS):
-        make_keeper(folder / str(index), draw=secrets.seeded(bytes([0x40 + index]) * 32))
-        keepers.append(Keeper(folder / str(index), least_reports=2))
+    """A round of three clients, two contributors of noise, and four decryptors, of whom three answer."""
+    private, decryptors = b"\x10" * 32, []
+    for index in range(DECRYPTORS):
+        make_decryptor(folder / str(index), draw=secrets.seeded(bytes([0x40 + index]) * 32))
+        decryptors.append(Decryptor(folder / str(index), least_reports=2))
     identities = [Identity(bytes([0x20 + party]) * 32) for party in range(CLIENTS + len(NOISE))]
-    settings = SealedRound(
+    settings = OneMessageRound(
         parameters=b"willow-4096",
         dimension=DIMENSION,
         largest=LARGEST,
         report_goal=2,
         most_reports=10,
         corrupt=1,
-        keepers=tuple(each.identity for each in keepers),
-        boxes=tuple(each.box for each in keepers),
+        decryptors=tuple(each.identity for each in decryptors),
+        boxes=tuple(each.box for each in decryptors),
         server=secrets.public_key(private),
         seed=b"\x11" * 32,
         contributors=tuple(each.public for each in identities[CLIENTS:]),
         margin=MARGIN,
     )
-    server = SealedServer(settings, private)
+    server = OneMessageServer(settings, private)
     vectors = [(np.arange(DIMENSION) * (client + 7) + 20).astype(np.uint32) for client in range(CLIENTS)]
     words = [np.array(noise).astype(np.uint32) & np.uint32(2**BITS - 1) for noise in NOISE]
     vectors += [contribution(each, bits=BITS, margin=MARGIN) for each in words]
     reports, deposits = [], []
     for party, (identity, vector) in enumerate(zip(identities, vectors, strict=True)):
         draw = secrets.seeded(bytes([0x30 + party]) * 32)
-        report = sealed_report(settings, identity, vector, draw=draw)
+        report = one_message_report(settings, identity, vector, draw=draw)
         reports.append(report.to_bytes())
         deposits.append(server.receive(reports[-1]))
     opening, proposal = server.opening().to_bytes(), server.propose().to_bytes()
     votes, sums = [], []
-    for keeper in keepers[:3]:
-        keeper.receive(opening)
-        vote = keeper.receive(proposal)
+    for decryptor in decryptors[:3]:
+        decryptor.receive(opening)
+        vote = decryptor.receive(proposal)
         assert vote is not None
         votes.append(vote.to_bytes())
         server.answer(votes[-1])
     agreement = server.agreement().to_bytes()
-    for index, keeper in enumerate(keepers[:3]):
-        keeper.receive(agreement)
-        (answer,) = [each for each in (keeper.receive(one[index].to_bytes()) for one in deposits) if each is not None]
+    for index, decryptor in enumerate(decryptors[:3]):
+        decryptor.receive(agreement)
+        (answer,) = [
+            each for each in (decryptor.receive(one[index].to_bytes()) for one in deposits) if each is not None
+        ]
         sums.append(answer.to_bytes())
         server.answer(sums[-1])
     return {
         "server_private": private.hex(),
         "identities": [(bytes([0x20 + party]) * 32).hex() for party in range(len(identities))],
         "draws_are_seeded_by": [(bytes([0x30 + party]) * 32).hex() for party in range(len(identities))],
-        "keepers_draws_are_seeded_by": [(bytes([0x40 + index]) * 32).hex() for index in range(KEEPERS)],
+        "keepers_draws_are_seeded_by": [(bytes([0x40 + index]) * 32).hex() for index in range(DECRYPTORS)],
         "settings": settings.to_bytes().hex(),
         "round": settings.name.hex(),
         "vectors": [vector.tolist() for vector in vectors],
@@ -129,7 +131,7 @@ def everything() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         return {
             "protocol": "one message",
-            "version": Report.version,
+            "version": OneMessageReport.version,
             "parts": parts(),
             "round": transcript(Path(folder)),
         }

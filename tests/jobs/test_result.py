@@ -8,7 +8,7 @@ import pytest
 
 import tacit.jobs
 from tacit.cli.blocks import print_blocks
-from tacit.jobs.result import Readable
+from tacit.jobs.result import JobResult
 from tacit.jobs.suggest import Suggestions
 from tacit.keyboard.suggest import Suggestion
 
@@ -31,7 +31,7 @@ def test_there_are_results() -> None:
 
 @pytest.mark.parametrize("result", [each for each in RESULTS if each.__name__ != "Result"])  # that is a protocol
 def test_whoever_has_blocks_is_printed_by_them(result: type) -> None:
-    assert issubclass(result, Readable) and result.__str__ is Readable.__str__
+    assert issubclass(result, JobResult) and result.__str__ is JobResult.__str__
 
 
 def test_a_result_is_printed_as_its_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
-"""A keeper that listens: the messages of one operator's server in, answers out; nobody else may drive it.
+"""A decryptor that listens: the messages of one operator's server in, answers out; nobody else may drive it.
 
-POST /v1/messages   messages one after another, signed by the operator (`keepers.py`); the answers, the same way
+POST /v1/messages   messages one after another, signed by the operator (`decryptors.py`); the answers, the same way
 GET  /healthz       200
 """
 
@@ -21,12 +21,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tacit.errors import InputError
-from tacit.jobs.keeper import KeeperDesk
+from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.address import HOST, Address
 from tacit.server.http.connections import LISTENER
 from tacit.server.http.problems import MEDIA_TYPE, Refused
 from tacit.server.http.reports import HEX_64, LENGTH
-from tacit.server.rounds.keepers import IN_MEMORY, MOST_BODY, PATH, framed, signed_for_keeper, unframed
+from tacit.server.rounds.decryptors import IN_MEMORY, MOST_BODY, PATH, framed, signed_for_decryptor, unframed
 
 CONNECTIONS = 32  # at a time
 IDLE_S = 15.0  # between two pieces of a body
@@ -34,11 +34,11 @@ KEEP_ALIVE_S = 30
 HEX = frozenset("0123456789abcdef")
 
 
-class KeeperFront:
-    """What a keeper answers over HTTP."""
+class DecryptorFront:
+    """What a decryptor answers over HTTP."""
 
     def __init__(
-        self, desk: KeeperDesk, operator: Ed25519PublicKey, refused: Callable[[str], None] = lambda why: None
+        self, desk: DecryptorDesk, operator: Ed25519PublicKey, refused: Callable[[str], None] = lambda why: None
     ) -> None:
         """operator: the key of the one who may drive it; refused: told why a message was."""
         self._told = refused
@@ -46,7 +46,7 @@ class KeeperFront:
         self._identity = bytes.fromhex(desk.identity)
 
     def application(self) -> Starlette:
-        """For an ASGI server. Whoever serves it has the keeper to himself (`KeeperDesk.alone`)."""
+        """For an ASGI server. Whoever serves it has the decryptor to himself (`KeeperDesk.alone`)."""
         routes = [Route(PATH, self._messages, methods=["POST"]), Route("/healthz", _healthy, methods=["GET"])]
         return Starlette(routes=routes, exception_handlers={Refused: _refused, HTTPException: _no_such})
 
@@ -70,10 +70,10 @@ class KeeperFront:
         if not HEX_64.fullmatch(claimed) or len(signature) != 128 or set(signature) - HEX:
             raise Refused("credential", "X-Content-SHA256 and X-Tacit-Signature are missing, or malformed.")
         try:
-            signed = signed_for_keeper(self._identity, bytes.fromhex(claimed))
+            signed = signed_for_decryptor(self._identity, bytes.fromhex(claimed))
             self._operator.verify(bytes.fromhex(signature), signed)
         except InvalidSignature:
-            raise Refused("credential", "this is not signed by the operator, for this keeper.") from None
+            raise Refused("credential", "this is not signed by the operator, for this decryptor.") from None
         if not LENGTH.fullmatch(length):
             raise Refused("length", "send Content-Length.", Connection="close")
         if int(length) > MOST_BODY:
@@ -111,7 +111,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _no_such(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = "method" if error.status_code == 405 else "not-found"
-    return await _refused(request, Refused(kind, f"{request.method} of this path is nothing that a keeper has."))
+    return await _refused(request, Refused(kind, f"{request.method} of this path is nothing that a decryptor has."))
 
 
 def operator_of(key: str) -> Ed25519PublicKey:
@@ -123,14 +123,14 @@ def operator_of(key: str) -> Ed25519PublicKey:
     return Ed25519PublicKey.from_public_bytes(bytes.fromhex(key))
 
 
-class KeeperAddress(NamedTuple):
-    """Where a keeper listens, and whose server it answers: checked before there is a keeper."""
+class DecryptorAddress(NamedTuple):
+    """Where a decryptor listens, and whose server it answers: checked before there is a decryptor."""
 
     operator: Ed25519PublicKey
     address: Address
 
     @classmethod
-    def of(
+    def from_folder(
         cls,
         operator_key: str | None,
         port: int | None,
@@ -143,21 +143,21 @@ class KeeperAddress(NamedTuple):
         """operator_key: the public key, 64 hexadecimal digits, of whose server it answers. Raises: InputError."""
         if port is None or operator_key is None:
             raise InputError(
-                "a keeper that listens answers one operator alone; give both --port and --operator-key, or no option "
-                "of these and of --host, --tls-cert, --tls-key and --behind-proxy."
+                "a decryptor that listens answers one operator alone; give both --port and --operator-key, or no "
+                "option of these and of --host, --tls-cert, --tls-key and --behind-proxy."
             )
         where = Address(
             host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key, behind_proxy=behind_proxy
         )
         return cls(operator_of(operator_key), where)
 
-    def listen(self, desk: KeeperDesk, *, told: Callable[[str], None] = lambda line: None) -> None:
+    def listen(self, desk: DecryptorDesk, *, told: Callable[[str], None] = lambda line: None) -> None:
         """Until SIGTERM or Ctrl-C. told: lines for whoever runs it, where it listens and why it refused a message.
 
-        Raises: InputError where another process runs the keeper, or nothing can be listened on.
+        Raises: InputError where another process runs the decryptor, or nothing can be listened on.
         """
         address = self.address
-        front = KeeperFront(desk, self.operator, lambda why: told(f"refused: {why}"))
+        front = DecryptorFront(desk, self.operator, lambda why: told(f"refused: {why}"))
         with desk.alone(), address.listening() as listener:
             told(f"listening at {address.url(listener)}")
             config = uvicorn.Config(
