@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.jobs.account.job import account
     from tacit.jobs.account.population import account_population, begin_population
     from tacit.jobs.account.run import account_run
+    from tacit.jobs.count.job import count
     from tacit.jobs.decryptor import decryptor
     from tacit.jobs.demo import demo
     from tacit.jobs.design import compare_mechanisms, design_mechanism
@@ -56,6 +57,7 @@ _HOME = {
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
+    "count": "tacit.jobs.count.job",
     "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
     "discover": "tacit.jobs.discover.job",
@@ -98,6 +100,7 @@ __all__ = [
     "begin_population",
     "compare",
     "compare_mechanisms",
+    "count",
     "decryptor",
     "demo",
     "design_mechanism",

@@ -14,7 +14,7 @@ from tests.support.training.tiny import tiny_cache
 
 from tacit.data import Cache
 from tacit.data.splits import TemporalSplit
-from tacit.device.count import CountHandler, count_cost
+from tacit.device.count import ModelHandler, count_cost
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
@@ -116,7 +116,7 @@ def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> N
 
 def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path, Path], asked: Any) -> None:
     plan, task, content, _ = asked
-    doing = CountHandler(OwnText(world[0], 0, None))
+    doing = ModelHandler(OwnText(world[0], 0, None))
     cells = task.asking(HistogramsDocument).cells
     for changed, said in (
         ({"cells": (*cells, 5)}, "asks for 2 histograms, and its plan for 1"),
@@ -141,7 +141,7 @@ def test_text_that_training_reads_judges_no_model(tmp_path: Path, asked: Any) ->
     clients = Cache.open(cache).clients("train")
     text = OwnText(cache, int(clients[0]), None)
     with pytest.raises(TaskRefused, match="training may read all text of this device"):
-        CountHandler(text).check(asked[0])
+        ModelHandler(text).check(asked[0])
     kept = OwnText(cache, int(Cache.open(cache).clients("test")[0]), None)
     kept.check_judges()
     assert kept.judging.sentence_count(kept.client) == Cache.open(cache).sentence_count(kept.client)
@@ -171,7 +171,7 @@ def test_no_refusal_tells_when_its_owner_typed(
     monkeypatch.setattr(Cache, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int))
     times = np.sort(Cache.open(world[0]).timestamps(0))
     text = OwnText(world[0], 0, TemporalSplit.parse("time:0.8"))
-    doing, kept = CountHandler(text), set()
+    doing, kept = ModelHandler(text), set()
     for split in (
         TemporalSplit(rule="date", value=float(times[1])),
         TemporalSplit(rule="date", value=float(times[-1])),
@@ -205,7 +205,7 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_recipe_that(name: str, asked: Any, world: tuple[Path, Path]) -> None:
     """What a few lines may ask is refused before it is counted, and a device goes on."""
-    doing = CountHandler(OwnText(world[0], 0, None))
+    doing = ModelHandler(OwnText(world[0], 0, None))
     with pytest.raises(TaskRefused, match="asks what this device cannot do"):
         doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": HOSTILE[name]}))
 

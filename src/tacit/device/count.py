@@ -1,10 +1,11 @@
-"""What a device does when it is asked about models: it counts itself in one cell of each histogram, or randomises one.
+"""What a device does when it is asked to count: it counts itself in one cell of each histogram, or randomises one.
 
 What the plan promises is computed anew: one unit in each of H cells has norm sqrt(H), the noise of every cell is the
 noise multiplier times that, and a device is in one step; or every report is randomised here, and nobody need be
 trusted. Text that judges models is text that no training read.
 """
 
+from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import Any
 
@@ -16,12 +17,12 @@ from tacit.errors import CacheError, InputError, TaskRefused
 from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.federation.report_layout import ReportLayout
 from tacit.protocol.bodies import ReportBody, read_model
-from tacit.protocol.count import HistogramsDocument
+from tacit.protocol.count import HistogramsDocument, ModelHistogramsDocument
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
 
 
 def count_cost(plan: Plan) -> Cost:
-    """Of a plan about models: a device is in one step, and pays it all. Raises: TaskRefused where the plan's own
+    """Of a plan to count: a device is in one step, and pays it all. Raises: TaskRefused where the plan's own
     numbers give less than it claims, or a device may come twice.
     """
     privacy, run = plan.privacy, f"the plan of run {plan.run!r}"
@@ -68,8 +69,8 @@ def _noised(privacy: HistogramPrivacy, run: str) -> Cost:
     )
 
 
-class CountHandler:
-    """Tasks to evaluate and to personalize; see TaskHandler."""
+class HistogramHandler(ABC):
+    """Tasks to count oneself in histograms; see TaskHandler. Kinds differ in what is asked, and of which text."""
 
     def __init__(self, text: OwnText, trainer: object = None) -> None:
         """trainer: of no use here."""
@@ -86,16 +87,12 @@ class CountHandler:
 
     def check(self, plan: Plan) -> None:
         """See TaskHandler."""
-        self._text.check_judges()
         try:
-            asked = _said(plan.kind, plan.recipe, self._text.words)
-            if plan.kind == "personalize":
-                self._text.check_split(asked.settings.split)
-            assert asked.networks  # refuses here
+            self._check(plan)
         except InputError as error:
             raise TaskRefused(f"run {plan.run!r} asks what this device cannot do: {error}") from error
 
-    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:  # noqa: B027  (no kind's)
         """See TaskHandler; what is asked is checked where the answer is made."""
 
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
@@ -103,13 +100,12 @@ class CountHandler:
         asked, what = task.asking(HistogramsDocument), f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, asked, what)
         try:
-            models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
-            asks = _said(plan.kind, plan.recipe, self._text.words).asks(models, asked.policies_to_judge)
+            asks = self._asks(plan, task, content)
             sizes = tuple(each.size for each in asks.histograms.values())
             if sizes != asked.cells:
                 raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
             layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
-            chosen = self._cells(plan.kind, asks)
+            chosen = self._cells(plan, asks)
             if asked.local_epsilon is None:
                 return ReportBody(layout.counted(chosen), True, None, None)
             from tacit.evaluation.counts.local_report import randomized
@@ -121,15 +117,61 @@ class CountHandler:
         except InputError as error:
             raise TaskRefused(f"{what}: {error}") from error
 
-    def _cells(self, kind: str, asks: Any) -> Any:
-        """The cell (H,) of each histogram: "no report" where a split judges by text that training may have read."""
+    @abstractmethod
+    def _check(self, plan: Plan) -> None:
+        """Raises: TaskRefused; InputError for what no device can do."""
+
+    @abstractmethod
+    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+        """What a device computes: it has `histograms`, and `cells_of` a text. Raises: InputError."""
+
+    @abstractmethod
+    def _cells(self, plan: Plan, asks: Any) -> Any:
+        """The cell (H,) of each histogram."""
+
+
+class ModelHandler(HistogramHandler):
+    """Tasks to evaluate and to personalize."""
+
+    def _check(self, plan: Plan) -> None:
+        self._text.check_judges()
+        asked = _said(plan.kind, plan.recipe, self._text.words)
+        if plan.kind == "personalize":
+            self._text.check_split(asked.settings.split)
+        assert asked.networks  # refuses here
+
+    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+        asked = task.asking(ModelHistogramsDocument)
+        models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
+        return _said(plan.kind, plan.recipe, self._text.words).asks(models, asked.policies_to_judge)
+
+    def _cells(self, plan: Plan, asks: Any) -> Any:
+        """ "No report" where a split judges by text that training may have read."""
         from tacit.evaluation.device_part import no_report
 
-        if kind != "personalize":
+        if plan.kind != "personalize":
             return asks.cells_of(self._text.judging, self._text.client)
         if not self._text.keeps(asks.settings.split):
             return no_report(asks.histograms)
         return asks.cells_of(self._text.whole, self._text.client)
+
+
+class StatisticHandler(HistogramHandler):
+    """Tasks to count statistics of the device's text, all of it: no model is judged by what another was trained on."""
+
+    def _check(self, plan: Plan) -> None:
+        assert self._statistics(plan)  # refuses here
+
+    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+        return self._statistics(plan)
+
+    def _cells(self, plan: Plan, asks: Any) -> Any:
+        return asks.cells_of(self._text.whole, self._text.client)
+
+    def _statistics(self, plan: Plan) -> Any:
+        from tacit.evaluation.counts.device_part import StatisticsQuestion  # SciPy, which other tasks need not load
+
+        return StatisticsQuestion.from_plan(plan.recipe)
 
 
 def _check_task(plan: Plan, task: RoundTask, asked: HistogramsDocument, what: str) -> None:

@@ -29,6 +29,11 @@ class TextView:
         """How many there are."""
         return len(self._rows)
 
+    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """As `Cache.sentences`."""
+        ids, lengths = self._cache.sentences(client)
+        return ids[np.isin(np.repeat(np.arange(len(lengths)), lengths), self._rows)], lengths[self._rows]
+
     def timestamps(self, client: int) -> NDArray[np.int64]:
         """As `Cache.timestamps`."""
         found: NDArray[np.int64] = self._cache.timestamps(client)[self._rows]

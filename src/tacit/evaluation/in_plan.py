@@ -4,7 +4,6 @@ What stays the same in a run stands in its plan, as TOML. A device makes the sam
 both know what lies where in a report.
 """
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.device_part import settings_in, table_of
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters, StrategiesQuestion
 from tacit.evaluation.personalize.gate import GatePolicy, GateRule
@@ -52,10 +52,7 @@ class QuestionOfPlan:
 
     @cached_property
     def _table(self) -> Mapping[str, Any]:
-        try:
-            return tomllib.loads(self.recipe)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InputError(f"what it asks is no TOML: {error}") from None
+        return table_of(self.recipe)
 
     def asks(self, models: Sequence[FloatArray], policies: Sequence[Mapping[str, Any]] | None = None) -> Asks:
         """What a task asks of this device. models: the parameters of each, in order. policies: that are to be judged,
@@ -94,10 +91,7 @@ class QuestionOfPlan:
 
     @property
     def _own(self) -> Mapping[str, Any]:
-        found = self._table.get("settings")
-        if not isinstance(found, dict):
-            raise InputError("it says no settings.")
-        return found
+        return settings_in(self._table)
 
     def _network(self, said: Any) -> LanguageModel:
         network = said.get("network") if isinstance(said, dict) else None

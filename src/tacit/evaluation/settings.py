@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
+from tacit.evaluation.counts.device_part import StatisticHistogram, StatisticsQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
@@ -36,6 +37,25 @@ class EvaluationSettings:
     def __post_init__(self) -> None:
         if self.clients < 0 or self.sentences < 1 or self.words < 1:
             raise InputError("clients must be 0 or more, sentences and words 1 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountSettings:
+    """Which clients count statistics of their text, and by which cuts and slices."""
+
+    statistics: tuple[StatisticHistogram, ...]  # one or more
+    split_name: WhichClients = "test"
+    clients: HowMany = 0
+
+    def __post_init__(self) -> None:
+        if self.clients < 0:
+            raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
+        assert self.asks  # refuses statistics here
+
+    @cached_property
+    def asks(self) -> StatisticsQuestion:
+        """What a device computes."""
+        return StatisticsQuestion(self.statistics)
 
 
 @dataclass(frozen=True, kw_only=True)

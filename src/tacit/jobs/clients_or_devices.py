@@ -1,4 +1,4 @@
-"""Who is asked about models: simulated clients of a cache, or real devices without identities."""
+"""Who is asked for counts: simulated clients of a cache, or real devices without identities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Simulated:
         """As the metadata of a run has them."""
         return {"source": self.source}
 
-    def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
+    def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
         """As the settings of a run name them."""
         path, digest = str(self.cache.path.resolve()), self.cache.manifest.digest
         return {"data": {"path": path, "sha256": digest, "split": split_name}}
@@ -105,12 +105,16 @@ class Devices:
         """As the metadata of a run has them."""
         return {"source": self.source, "deployment": self.deployment, "asked_by": self.asked_by}
 
-    def asked(self, split_name: str, models: Sequence[TrainedModel]) -> dict[str, Any]:
-        """As the settings of a run name them, with what devices have to know of the models."""
+    def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
+        """As the settings of a run name them, with what devices have to know of the models.
+
+        vocabulary: the SHA-256 of the words that their text has to be cut into.
+        """
         networks = [
             {name: value for name, value in settings_of(each.network).items() if value is not None} for each in models
         ]
-        return {**self.real.to_plain(), "vocabulary": models[0].vocabulary.sha256, "networks": networks}
+        about_models = {"networks": networks} if networks else {}
+        return {**self.real.to_plain(), "vocabulary": vocabulary, **about_models}
 
     def named(self, models: Sequence[TrainedModel]) -> tuple[str, ...]:
         """The models as a report names them: by their folders, where that tells them apart. Where they lie on the

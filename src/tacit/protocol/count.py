@@ -1,4 +1,4 @@
-"""What devices are asked about models, as documents, and what a report of it may be. Settings are in the plan."""
+"""What devices are asked to count, as documents, and what a report of it may be. Settings are in the plan."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,13 +14,10 @@ Cells = Annotated[int, Field(ge=2, le=MOST_CELLS)]
 
 
 class HistogramsDocument(QuestionDocument):
-    """One unit in one cell of each histogram; the content is the models, one after another."""
+    """One unit in one cell of each histogram."""
 
     cells: Annotated[tuple[Cells, ...], Field(min_length=1, max_length=MOST_HISTOGRAMS)]  # "no report" is one
     local_epsilon: Positive | None  # answer one of them, randomised; null: count yourself in each
-    parameters: Annotated[
-        tuple[Annotated[int, Field(ge=1, le=MOST_PARAMETERS)], ...], Field(min_length=1, max_length=MOST_MODELS)
-    ]  # of each model
 
     @model_validator(mode="after")
     def _is_no_more_than_a_report_holds(self) -> "HistogramsDocument":
@@ -28,17 +25,31 @@ class HistogramsDocument(QuestionDocument):
             raise ValueError(f"all histograms together have more than {MOST_CELLS:,} cells")
         return self
 
-    @property
-    def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
-        """Each as plain values; None: there are none to be judged."""
-        return None
-
     def shape(self) -> ReportShape:
         """See QuestionDocument."""
         return ReportLayout(sizes=self.cells, local_epsilon=self.local_epsilon).shape
 
 
-class EvaluateDocument(HistogramsDocument):
+class CountDocument(HistogramsDocument):
+    """Statistics of the device's text, which the plan names; the content is no model at all."""
+
+    kind: Literal["count"]
+
+
+class ModelHistogramsDocument(HistogramsDocument):
+    """One unit in one cell of each histogram; the content is the models, one after another."""
+
+    parameters: Annotated[
+        tuple[Annotated[int, Field(ge=1, le=MOST_PARAMETERS)], ...], Field(min_length=1, max_length=MOST_MODELS)
+    ]  # of each model
+
+    @property
+    def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
+        """Each as plain values; None: there are none to be judged."""
+        return None
+
+
+class EvaluateDocument(ModelHistogramsDocument):
     """How well each model predicts the device's text, and what each further one changes against the first."""
 
     kind: Literal["evaluate"]
@@ -59,7 +70,7 @@ class PolicyDocument(Document):
     rules: Annotated[tuple[RuleDocument | None, ...], Field(min_length=1, max_length=MOST_BUCKETS + 1)]
 
 
-class PersonalizeDocument(HistogramsDocument):
+class PersonalizeDocument(ModelHistogramsDocument):
     """What fine-tuning the model on the device's own text would change, and what each policy would."""
 
     kind: Literal["personalize"]
@@ -68,5 +79,5 @@ class PersonalizeDocument(HistogramsDocument):
 
     @property
     def policies_to_judge(self) -> tuple[dict[str, Any], ...] | None:
-        """See HistogramsDocument."""
+        """See ModelHistogramsDocument."""
         return None if self.policies is None else tuple(each.model_dump() for each in self.policies)

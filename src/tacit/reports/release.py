@@ -9,6 +9,11 @@ from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Labels, Paragraph
 from tacit.statements.statement import Label
 
+MODELS_APART = (
+    ", the settings, and a model itself, whose training has a guarantee of its own (a client that trained it, too, "
+    "adds the two zCDP figures)"
+)
+
 
 class Interval(NamedTuple):
     """A number with the ends of its interval."""
@@ -23,8 +28,8 @@ class Interval(NamedTuple):
         return cls(*map(number_from, found))
 
 
-def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
-    """The section RELEASED: what everything in it promises to each asked client."""
+def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> list[Block]:
+    """The section RELEASED: what everything in it promises to each asked client. about_models: else of text alone."""
     blocks: list[Block] = [Heading("RELEASED")]
     if promise["kind"] == "nothing":
         advice = "NOTHING WAS RELEASED. Ask for a release with `--zcdp`, `--epsilon` or `--local-epsilon`."
@@ -56,9 +61,8 @@ def promise_blocks(promise: Mapping[str, Any]) -> list[Block]:
         ),
         Paragraph(
             "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
-            "asked, the settings, and a model itself, whose training has a guarantee of its own (a client that trained "
-            "it, too, adds the two zCDP figures). The aggregator is trusted to add the noise to the sum."
-            f"{_aggregation(promise)}"
+            f"asked{MODELS_APART if about_models else ' and the settings'}. The aggregator is trusted to add the noise "
+            f"to the sum.{_aggregation(promise)}"
         ),
     ]
 

@@ -172,7 +172,7 @@ class DiscoveryMetadata(Metadata):
 
 @dataclass(frozen=True, kw_only=True)
 class AskingMetadata(Metadata):
-    """Of a run that asks clients about models."""
+    """Of a run that asks clients for counts: about models, or of their text."""
 
     of: ClassVar[str]  # what its statement is about
     source: str  # of the clients' text
@@ -188,6 +188,14 @@ class EvaluationMetadata(AskingMetadata):
 
     kind: ClassVar[str] = "evaluate"
     of: ClassVar[str] = "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountMetadata(AskingMetadata):
+    """Of a run of `tacit.count`."""
+
+    kind: ClassVar[str] = "count"
+    of: ClassVar[str] = "device statistics"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
-"""Questions about models to real devices: as they get them, with the models as the content that a round begins with."""
+"""Questions for counts to real devices: as they get them, with the models as the content that a round begins with."""
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -8,36 +8,48 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
+from tacit.evaluation.counts.device_part import StatisticsQuestion
 from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.networks.language_model import parameter_count
 from tacit.protocol.bodies import model_body
-from tacit.protocol.count import EvaluateDocument, HistogramsDocument, PersonalizeDocument, PolicyDocument, RuleDocument
+from tacit.protocol.count import (
+    CountDocument,
+    EvaluateDocument,
+    HistogramsDocument,
+    PersonalizeDocument,
+    PolicyDocument,
+    RuleDocument,
+)
+
+Asks: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion
 
 
 def document(question: CountQuestion) -> tuple[HistogramsDocument, bytes]:
     """The question as devices get it, and the models. Raises: InputError for what only a simulation is asked."""
     if question.asks is None:
-        raise InputError("this is asked in a simulation alone; devices are asked about models and personalization.")
+        raise InputError(
+            "this is asked in a simulation alone; devices are asked about their text, models and personalization."
+        )
     return _document(question, question.asks), model_body(content_of(question.asks))
 
 
-def _document(question: CountQuestion, asks: ModelsQuestion | StrategiesQuestion) -> HistogramsDocument:
+def _document(question: CountQuestion, asks: Asks) -> HistogramsDocument:
     """The task as its devices get it."""
-    common: dict[str, Any] = {
-        "cells": question.layout.sizes,
-        "local_epsilon": question.local_epsilon,
-        "parameters": tuple(parameter_count(each.network) for each in asks.networks),
-    }
+    common: dict[str, Any] = {"cells": question.layout.sizes, "local_epsilon": question.local_epsilon}
+    if isinstance(asks, StatisticsQuestion):
+        return CountDocument(kind="count", **common)
+    common["parameters"] = tuple(parameter_count(each.network) for each in asks.networks)
     if isinstance(asks, ModelsQuestion):
         return EvaluateDocument(kind="evaluate", **common)
     policies = None if asks.policies is None else tuple(map(_policy, asks.policies))
     return PersonalizeDocument(kind="personalize", policies=policies, **common)
 
 
-def content_of(asks: ModelsQuestion | StrategiesQuestion) -> NDArray[np.float32]:
-    """The parameters of all models, one after another (d,)."""
-    return np.concatenate([np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in asks.networks])
+def content_of(asks: Asks) -> NDArray[np.float32]:
+    """The parameters of all models, one after another (d,); of no model none."""
+    models = [np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in asks.networks]
+    return np.concatenate([np.zeros(0, np.float32), *models])
 
 
 def _policy(policy: GatePolicy) -> PolicyDocument:

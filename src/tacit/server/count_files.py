@@ -1,8 +1,8 @@
-"""Evaluation and personalization on real devices: their served files, which say what is asked under the jobs' names."""
+"""Counts on real devices, of models and of text: their served files, which say what is asked under the jobs' names."""
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,12 +11,16 @@ import tomli_w
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.counts.device_part import StatisticHistogram
+from tacit.evaluation.fairness import histograms_about
+from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.jobs.count import run as count_run
+from tacit.jobs.count.job import count
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.evaluate import run as evaluation_run
 from tacit.jobs.evaluate.job import evaluate
 from tacit.jobs.personalize import run as personalization_run
-from tacit.jobs.personalize.job import personalize
+from tacit.jobs.personalize.job import personalize, settings_of
 from tacit.networks.model_files import read_files
 from tacit.progress import Progress
 from tacit.protocol.count import HistogramsDocument
@@ -24,23 +28,17 @@ from tacit.protocol.messages import Plan
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
 from tacit.server.count import document
-from tacit.server.count_plan import plan_about_models
+from tacit.server.count_plan import plan_of_counts
 from tacit.server.rounds.rounds import ServedRounds
 from tacit.server.served import AskedOnce, Enrolment
+from tacit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AboutModels(AskedOnce):
-    """What both kinds of files have: a name, [deployment], models, and the price [release]."""
+class _Histograms(AskedOnce):
+    """What every such file has: a name, [deployment] and the price [release]."""
 
-    models: tuple[Path, ...]
     release: ReleaseCost
-
-    def placed(self, data: Path | None) -> Self:
-        """See ServedJob; it reads no cache: devices have the text."""
-        for model in self.models:
-            read_files(model)
-        return type(self)(**{**vars(self), "models": tuple(each.absolute() for each in self.models)})
 
     def _common(self, kind: str) -> dict[str, Any]:
         return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
@@ -49,10 +47,72 @@ class _AboutModels(AskedOnce):
         """See ServedJob."""
         return document(question)
 
+
+@dataclass(frozen=True, kw_only=True)
+class ServedCount(_Histograms):
+    """A file of kind "count", which names the vocabulary that the devices' text is cut into; see ServedJob."""
+
+    vocabulary: Path
+    settings: CountSettings
+
+    @classmethod
+    def from_toml(cls, text: str, *, where: str) -> Self:
+        """See ServedJob."""
+        table, common = _read(text, where)
+        vocabulary = table.pop("vocabulary", None)
+        if not isinstance(vocabulary, str):
+            raise InputError(
+                f"{where} names no vocabulary, the words that the text of its devices is cut into; add vocabulary = "
+                "'FILE'."
+            )
+        settings = from_plain(CountSettings, table, where=where)
+        return cls(**common, vocabulary=Path(vocabulary), settings=settings)
+
+    def to_toml(self) -> str:
+        """See ServedJob."""
+        asked = to_plain(self.settings)
+        asked["statistics"] = list(map(StatisticHistogram.to_plain, self.settings.statistics))
+        return tomli_w.dumps({**self._common("count"), "vocabulary": str(self.vocabulary), **asked})
+
+    def placed(self, data: Path | None) -> Self:
+        """See ServedJob; it reads no cache: devices have the text."""
+        Vocabulary.load(self.vocabulary)
+        return replace(self, vocabulary=self.vocabulary.absolute())
+
     @staticmethod
     def plan(run: Run, enrolment: Enrolment) -> Plan:
         """See ServedJob."""
-        return plan_about_models(run, enrolment)
+        return plan_of_counts(run, enrolment, lambda run, settings: (len(settings["statistics"]),))
+
+    def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
+        """See ServedJob."""
+        words = Vocabulary.load(self.vocabulary).sha256
+        return count_run.begun(self.settings, self.release, words, out, collector)
+
+    def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
+        """See ServedJob."""
+        count(
+            None,
+            out,
+            settings=self.settings,
+            release=self.release,
+            vocabulary=self.vocabulary,
+            collector=collector,
+            progress=progress,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AboutModels(_Histograms):
+    """What both kinds of files about models have besides: the models."""
+
+    models: tuple[Path, ...]
+
+    def placed(self, data: Path | None) -> Self:
+        """See ServedJob; it reads no cache: devices have the text."""
+        for model in self.models:
+            read_files(model)
+        return type(self)(**{**vars(self), "models": tuple(each.absolute() for each in self.models)})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +124,18 @@ class ServedEvaluation(_AboutModels):
     @classmethod
     def from_toml(cls, text: str, *, where: str) -> Self:
         """See ServedJob."""
-        common, rest = _read(text, "models", where)
+        common, rest = _read_models(text, "models", where)
         return cls(**common, settings=from_plain(EvaluationSettings, rest, where=where))
 
     def to_toml(self) -> str:
         """See ServedJob."""
         models = {"models": list(map(str, self.models))}
         return tomli_w.dumps({**self._common("evaluate"), **models, **to_plain(self.settings)})
+
+    @staticmethod
+    def plan(run: Run, enrolment: Enrolment) -> Plan:
+        """See ServedJob."""
+        return plan_of_counts(run, enrolment, lambda run, settings: (len(histograms_about(len(settings["models"]))),))
 
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
         """See ServedJob."""
@@ -97,12 +162,17 @@ class ServedPersonalization(_AboutModels):
     @classmethod
     def from_toml(cls, text: str, *, where: str) -> Self:
         """See ServedJob."""
-        common, rest = _read(text, "model", where)
+        common, rest = _read_models(text, "model", where)
         return cls(**common, settings=personalization_settings(rest, where=where))
 
     def to_toml(self) -> str:
         """See ServedJob."""
         return tomli_w.dumps({**self._common("personalize"), "model": str(self.models[0]), **self.settings.to_plain()})
+
+    @staticmethod
+    def plan(run: Run, enrolment: Enrolment) -> Plan:
+        """See ServedJob."""
+        return plan_of_counts(run, enrolment, lambda run, settings: settings_of(run).queries.sizes)
 
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
         """See ServedJob."""
@@ -138,8 +208,18 @@ def personalization_settings(said: Mapping[str, Any], *, where: str) -> Personal
     return from_plain(PersonalizationSettings, own, where=where)
 
 
-def _read(text: str, models: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(what every file has, the rest). Raises: InputError naming the key."""
+def _read_models(text: str, models: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(what every file about models has, the rest). Raises: InputError naming the key."""
+    rest, common = _read(text, where)
+    named = rest.pop(models, None)
+    paths = [named] if isinstance(named, str) else named
+    if not isinstance(paths, list) or not paths or not all(isinstance(each, str) for each in paths):
+        raise InputError(f"{where} names no {models}; give the folder of a finished run, or of a model.")
+    return {**common, "models": tuple(map(Path, paths))}, rest
+
+
+def _read(text: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(the job's own keys, what every file has). Raises: InputError naming the key."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -151,13 +231,8 @@ def _read(text: str, models: str, where: str) -> tuple[dict[str, Any], dict[str,
         )
     if "seed" in table:
         raise InputError(f"{where} has a seed, by which whoever knows it takes the noise away; drop it.")
-    named = table.get(models)
-    paths = [named] if isinstance(named, str) else named
-    if not isinstance(paths, list) or not paths or not all(isinstance(each, str) for each in paths):
-        raise InputError(f"{where} names no {models}; give the folder of a finished run, or of a model.")
     common = {
         "devices": RealDevices.from_table(table, where=where),
-        "models": tuple(map(Path, paths)),
         "release": from_plain(ReleaseCost, table["release"], where=f"[release] of {where}"),
     }
-    return common, {name: value for name, value in table.items() if name not in ("kind", "release", models, *KEYS)}
+    return {name: value for name, value in table.items() if name not in ("kind", "release", *KEYS)}, common

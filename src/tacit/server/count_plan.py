@@ -1,7 +1,7 @@
-"""The plan of a run that asks real devices about models: what its folder says that it promises, and what is asked."""
+"""The plan of a run that asks real devices for counts: what its folder says that it promises, and what is asked."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +9,8 @@ import tomli_w
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.release import guarantee_for
-from tacit.evaluation.fairness import histograms_about
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
-from tacit.jobs.personalize.job import settings_of
 from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation
 from tacit.protocol.signing import code_digest
 from tacit.runs import Run
@@ -22,17 +20,20 @@ from tacit.server.served import Enrolment, aggregation_of
 ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "release", *KEYS)  # of a run's settings
 
 
-def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
-    """The plan of a run of `evaluate` or `personalize` for real devices. Raises: InputError for one that asks none."""
-    asked, settings = run.of_kind(AskingMetadata, "give one that asks about models"), tomllib.loads(run.settings)
+def plan_of_counts(
+    run: Run, enrolment: Enrolment, histograms: Callable[[Run, Mapping[str, Any]], tuple[int, ...]]
+) -> Plan:
+    """The plan of a run that asks real devices to count themselves in histograms.
+
+    histograms: how many there are of each step, by the run and its settings. Raises: InputError for a run that asks no
+    devices.
+    """
+    asked, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), tomllib.loads(run.settings)
     cost = cost_of_release(settings)
     if cost is None or asked.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
     devices = RealDevices.from_table(settings, where=f"the settings of '{run.path}'")
-    if "models" in settings:
-        sizes: tuple[int, ...] = (len(histograms_about(len(settings["models"]))),)
-    else:
-        sizes = settings_of(run).queries.sizes
+    sizes = histograms(run, settings)
     steps = len(sizes)
     goal = asked.asked // steps  # the fewest of a step
     common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
@@ -69,14 +70,14 @@ def plan_about_models(run: Run, enrolment: Enrolment) -> Plan:
 
 
 def _published(kind: str, settings: Mapping[str, Any]) -> str:
-    """What is asked, as `evaluation.in_plan.AskedInPlan` reads it; models by the names of their folders: where they lie
-    here is no device's business.
+    """What is asked, as `evaluation.in_plan` and `evaluation.counts.device_part` read it; models by the names of their
+    folders: where they lie here is no device's business.
     """
-    models = settings["models"] if "models" in settings else [settings["model"]]
+    models = settings.get("models") or [settings[name] for name in ("model",) if name in settings]
     named = [
         {"name": Path(each["path"]).name, "sha256": each["sha256"], "network": network}
-        for each, network in zip(models, settings["networks"], strict=True)
+        for each, network in zip(models, settings.get("networks", []), strict=True)
     ]
     own = {name: value for name, value in settings.items() if name not in ABOUT_THE_RUN}
     about = {name: settings[name] for name in ("clients", "release", *KEYS)}
-    return tomli_w.dumps({"kind": kind, **about, "models": named, "settings": own})
+    return tomli_w.dumps({"kind": kind, **about, **({"models": named} if named else {}), "settings": own})

@@ -1,4 +1,4 @@
-"""The statement of counts about models on devices: what it follows from, its sentences, its labels and its figures.
+"""The statement of counts on devices, about models or of their text: what it follows from, its sentences and labels.
 
 Figures in sentences are rounded up, never down.
 """
@@ -16,7 +16,7 @@ from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.runs import Run
-from tacit.runs.metadata import AskingMetadata
+from tacit.runs.metadata import AskingMetadata, CountMetadata
 from tacit.statements import device_text
 from tacit.statements.accounts import ledger_of, participation_of
 from tacit.statements.count_facts import EvaluationFacts
@@ -33,6 +33,10 @@ FACTS = EvaluationFacts
 ONE_REPORT = (
     "Replace-one, of one report: two data sets are neighbours if one client holds anything else, so that its report "
     "may be any other. The number of clients asked is the same and public."
+)
+MODELS_APART = (
+    " A model itself is not covered here: its training has a guarantee of its own, and a client that trained it, too, "
+    "adds the two figures."
 )
 
 
@@ -98,7 +102,7 @@ def figures(facts: EvaluationFacts) -> Record:
 
 
 def facts(run: Run, delta: float | None = None) -> EvaluationFacts:
-    """Of a run that asked clients about models. Raises: AccountingError where nothing is released."""
+    """Of a run that asked clients for counts. Raises: AccountingError where nothing is released."""
     found = evaluation_facts(run, delta)
     if found is None:
         raise AccountingError(
@@ -109,7 +113,7 @@ def facts(run: Run, delta: float | None = None) -> EvaluationFacts:
 
 
 def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
-    """Of a run that asked clients about models; None where nothing is released. InputError for another."""
+    """Of a run that asked clients for counts; None where nothing is released. InputError for another."""
     asked = run.metadata
     if not isinstance(asked, AskingMetadata):
         raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
@@ -146,9 +150,19 @@ def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[st
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models by the names of their folders and their weights, words beside them, and how they are fine-tuned."""
+    """The models by the names of their folders and their weights, words beside them, and how they are fine-tuned; or
+    the statistics that are counted.
+    """
+    if "statistics" in settings:
+        return tuple(map(_counted_by, settings["statistics"]))
     models = settings["models"] if "models" in settings else [settings["model"]]
     return (*map(_named, models), *_words_beside(settings), *settings.get("strategies", ()))
+
+
+def _counted_by(asked: Mapping[str, Any]) -> str:
+    """A statistic, how finely it is told and what slices it."""
+    said = f"{asked['statistic']} in {len(asked['cuts']) + 1:,} bins"
+    return said if "by" not in asked else f"{said} by {asked['by']} in {len(asked['slices']) + 1:,} slices"
 
 
 def _named(model: Mapping[str, str]) -> str:
@@ -190,13 +204,17 @@ def accesses(facts: EvaluationFacts) -> str:
     return "\n\n".join(
         [
             _whose_text(facts),
-            "How many clients were asked and the settings are public. A model itself is not covered here: its training "
-            "has a guarantee of its own, and a client that trained it, too, adds the two figures.",
+            "How many clients were asked and the settings are public." + ("" if _of_text(facts) else MODELS_APART),
             "Trying settings on the same clients is not part of the evaluation and has no guarantee.",
             "Looked at without any guarantee: " + ("; ".join(facts.looked_at) or "nothing else") + ".",
             *([facts.budget.sentence()] if facts.budget else []),
         ]
     )
+
+
+def _of_text(facts: EvaluationFacts) -> bool:
+    """Whether the text itself is counted, and no model of it."""
+    return facts.of == CountMetadata.of
 
 
 def _whose_text(facts: EvaluationFacts) -> str:

@@ -17,8 +17,9 @@ from tacit.data import Cache, TextsOf
 from tacit.data.splits import TemporalSplit
 from tacit.data.typed_sentences import Share
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.evaluation.counts.device_part import StatisticHistogram
 from tacit.evaluation.personalize.fine_tuning import FineTuning
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings, ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.keyboard.model_folder import write_model
 from tacit.planning.tuning import TuningSettings
@@ -30,6 +31,7 @@ from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
 
 ONE = Hardware(workers=1)
+STATISTIC = StatisticHistogram.from_text("words:8,16 by sentences:3")
 
 
 class Stop(Exception):
@@ -90,6 +92,12 @@ def evaluate(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any
     )
 
 
+def count(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
+    asked = {"statistics": (STATISTIC,), "split_name": "train", **changed}
+    cost = ReleaseCost(epsilon=9.0)
+    return tacit.count(cache, out, settings=CountSettings(**asked), release=cost, seed=3, progress=progress)
+
+
 def personalize(cache: Cache, out: Path, progress: Progress, **changed: Any) -> Any:
     settings = PersonalizationSettings(
         strategies=(FineTuning(learning_rate=0.5),), split=TemporalSplit(undated="order"), **changed
@@ -126,6 +134,7 @@ RUNS = {
     "pretrain": MakesARun(pretrain, {"held_out": 2}, "held_out", {"held_out": 0}),
     "tune": MakesARun(tune, {"report_goal": 5}, r"rounds\.report_goal", {"rates": (-1.0,)}),
     "evaluate": MakesARun(evaluate, {"sentences": 7}, "sentences", {"clients": 1}),
+    "count": MakesARun(count, {"clients": 9}, "clients", {"clients": 1}),
     "personalize": MakesARun(personalize, {"harm_weight": 3.0}, "harm_weight", {"harm_weight": -1.0}),
     "type": MakesARun(type_ab, {"words": 5}, r"share\.words", {"sentences": -1}),
     "train": MakesARun(train, {"report_goal": 5}, r"rounds\.report_goal", {"report_goal": 5_000}),

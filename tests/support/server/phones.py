@@ -37,7 +37,7 @@ from tacit.server.sums.partial_sums import PartialSums
 
 SERVER = "http://127.0.0.1:8000"
 TIMES = RoundTimes(over_selection=1.0, selecting=60.0, reporting=60.0, pause=1.0, attempts=2)
-EVERYTHING = ("train", "discover", "evaluate", "personalize")
+EVERYTHING = ("train", "discover", "evaluate", "personalize", "count")
 WILLING = Policy(
     kinds=EVERYTHING, largest_zcdp=1e4, largest_epsilon=1e5, budget_zcdp=1e4, smallest_noise_multiplier=0.001
 )

@@ -1,7 +1,8 @@
-"""The question of a group of devices about models: what they count, histogram by histogram; and clients who answer it.
+"""The question of a group of devices: what they count, histogram by histogram; and clients who answer it.
 
-`evaluate`, `personalize` and `type_ab` know no more of the devices than the sum. What one device sends,
-`federation/report_layout.py` says; what it computes, `on_device.py`; what a collector owes, `federation/collector.py`.
+`count`, `evaluate`, `personalize` and `type_ab` know no more of the devices than the sum. What one device sends,
+`federation/report_layout.py` says; what it computes, `device_part.py` and,
+of models, `evaluation/on_device.py`; what a collector owes, `federation/collector.py`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
 if TYPE_CHECKING:  # networks come with it
+    from tacit.evaluation.counts.device_part import StatisticsQuestion
     from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
 
 IntArray = NDArray[np.int64]
@@ -37,7 +39,8 @@ class CountQuestion:
     steps: int  # of the run
     devices: int  # how many are asked
     histograms: Mapping[str, HistogramCells]  # that are made, in the order in which a report has them
-    asks: "ModelsQuestion | StrategiesQuestion | None"  # what a device computes; None: what only a simulation can
+    # What a device computes; None: what only a simulation can.
+    asks: "ModelsQuestion | StrategiesQuestion | StatisticsQuestion | None"
     local_epsilon: float | None = None  # each device randomises its report itself; None: it reports counts
 
     @property

@@ -116,7 +116,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": [model_asked(model) for model in self.models],
-            **self.whom.asked(self.settings.split_name, self.models),
+            **self.whom.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
             "clients": self.settings.clients,
             "sentences": self.settings.sentences,
             "words": self.settings.words,

@@ -96,7 +96,7 @@ class Personalization(AskedRun[Known, Answers]):
         plain = self.settings.to_plain()
         return {
             "model": model_asked(self.model),
-            **self.whom.asked(plain.pop("split_name"), [self.model]),
+            **self.whom.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
             **plain,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),

@@ -1,0 +1,45 @@
+"""`tacit count`: named statistics of clients' text, as histograms over clients."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tacit
+from tacit.cli.blocks import say_blocks
+from tacit.cli.display import display
+from tacit.cli.from_settings import Options
+from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, command
+from tacit.evaluation.counts.device_part import StatisticHistogram
+from tacit.evaluation.settings import CountSettings
+
+
+@command
+def count(
+    statistics: Annotated[
+        list[str],
+        typer.Argument(
+            help="Each a statistic with its cuts, and what slices it: words:10,100 or 'words:10,100 by sentences:5'."
+        ),
+    ],
+    data: Annotated[Path, typer.Option(help="A cache of clients' text.")],
+    out: Annotated[Path, typer.Option(help="The run folder to make, or to go on with.")],
+    options: Options[CountSettings],
+    cost: ReleaseOptions,
+    secure: SecureOptions,
+    population: Population = None,
+    seed: Annotated[int | None, typer.Option(help="Fix the noise: who knows the seed can take it away.")] = None,
+    json: Json = False,
+) -> None:
+    """Count statistics of clients' text by cuts and slices, and release the histograms with a guarantee."""
+    with display(json, out) as progress:
+        result = tacit.count(
+            data,
+            out,
+            settings=options.settings(statistics=tuple(map(StatisticHistogram.from_text, statistics))),
+            release=cost.release(secure.of()),
+            population=population,
+            seed=seed,
+            progress=progress,
+        )
+    say_blocks(result, json)

@@ -1,0 +1,221 @@
+"""What a device counts of its own text without a model: named statistics of it, as histograms with cuts and slices.
+
+A statistic over devices is one function here and one line of STATISTICS; whatever asks for it, prices it, states it and
+draws it goes by its name. The cuts and slices are the question's alone, so no text decides what a report looks like.
+"""
+
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.counts.histograms import Buckets, HistogramCells
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS
+from tacit.records import from_plain, to_plain
+from tacit.text.vocabulary import OOV, SPECIALS
+
+IntArray = NDArray[np.int64]
+BY = " by "  # between what is counted and what slices it, in a text
+
+
+class HasSentences(Protocol):
+    """A cache, or the view of one device's text."""
+
+    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """As `Cache.sentences`."""
+        ...
+
+
+@dataclass(frozen=True)
+class TypedText:
+    """All text of one device, in the order of its cache."""
+
+    words: NDArray[np.int64]  # (n,) ids of a vocabulary, of one sentence after another; OOV: one that it lacks
+    lengths: IntArray  # (sentences,) words of each
+
+    @classmethod
+    def from_cache(cls, text: HasSentences, client: int) -> Self:
+        """Of one client; the marks around its sentences are left out."""
+        ids, lengths = text.sentences(client)
+        typed = np.asarray(ids, np.int64)
+        return cls(typed[(typed >= SPECIALS) | (typed == OOV)], np.asarray(lengths, np.int64) - 2)
+
+
+# -- the statistics ----------------------------------------------------------------------------------------------------
+
+
+def words(text: TypedText) -> float:
+    """Words typed."""
+    return len(text.words)
+
+
+def sentences(text: TypedText) -> float:
+    """Sentences typed."""
+    return len(text.lengths)
+
+
+def sentence_words(text: TypedText) -> float:
+    """Words of a sentence, on average; nan without a sentence."""
+    return len(text.words) / len(text.lengths) if len(text.lengths) else math.nan
+
+
+def different_words(text: TypedText) -> float:
+    """Different words of the vocabulary among those typed."""
+    return len(np.unique(text.words[text.words != OOV]))
+
+
+def unknown_share(text: TypedText) -> float:
+    """Share of the words typed that the vocabulary lacks; nan without a word."""
+    return float(np.mean(text.words == OOV)) if len(text.words) else math.nan
+
+
+STATISTICS: Mapping[str, Callable[[TypedText], float]] = {
+    "words": words,
+    "sentences": sentences,
+    "sentence_words": sentence_words,
+    "different_words": different_words,
+    "unknown_share": unknown_share,
+}
+
+
+# -- what is asked of them ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticHistogram:
+    """One histogram over devices: a statistic by cuts, sliced by another one's cuts where one is named.
+
+    Raises: InputError for an unknown statistic, and for cuts that do not increase or are none.
+    """
+
+    statistic: str  # a name of STATISTICS
+    cuts: tuple[float, ...]  # one or more, each above the one before
+    by: str | None = None  # the statistic that slices; None: all devices together
+    slices: tuple[float, ...] = ()  # its cuts
+
+    def __post_init__(self) -> None:
+        for name in (self.statistic, *(() if self.by is None else (self.by,))):
+            if name not in STATISTICS:
+                raise InputError(f"the statistic {name!r} is unknown; choose of {', '.join(STATISTICS)}.")
+        if not self.cuts:
+            raise InputError(f"{self.statistic} without a cut tells no two devices apart; give one, as in words:100.")
+        if (self.by is None) != (not self.slices):
+            raise InputError(
+                f"slices of {self.statistic} are a statistic and its cuts; give both, as in 'words:9 by sentences:5'."
+            )
+        assert self.cells  # refuses cuts here
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Of `words:10,100` or `unknown_share:0.01,0.05 by words:100`. Raises: InputError where it cannot be read."""
+        what, *sliced = text.split(BY)
+        if len(sliced) > 1:
+            raise InputError(f"{text!r} is sliced twice; slice by one statistic.")
+        (statistic, cuts), (by, slices) = _with_cuts(what), _with_cuts(sliced[0]) if sliced else (None, ())
+        return cls(statistic=statistic, cuts=cuts, by=by, slices=slices)
+
+    def __str__(self) -> str:
+        """Its name among others: the cuts do not tell two apart."""
+        return self.statistic if self.by is None else f"{self.statistic}{BY}{self.by}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML, which has no null."""
+        return {name: value for name, value in to_plain(self).items() if value not in (None, [])}
+
+    @cached_property
+    def cells(self) -> HistogramCells:
+        """What it counts."""
+        return HistogramCells(slices=Buckets(self.slices), bins=Buckets(self.cuts))
+
+    def cell_of(self, text: TypedText) -> int:
+        """The cell of a device with this text: the last, "no report", where a statistic is nan. Raises: what a
+        statistic does.
+        """
+        value = float(STATISTICS[self.statistic](text))
+        sliced_by = 0.0 if self.by is None else float(STATISTICS[self.by](text))
+        if math.isnan(value) or math.isnan(sliced_by):
+            return self.cells.size - 1
+        return int(self.cells.of(sliced_by, value))
+
+
+def _with_cuts(text: str) -> tuple[str, tuple[float, ...]]:
+    name, colon, cuts = text.strip().partition(":")
+    try:
+        return name, tuple(map(float, cuts.split(","))) if colon else ()
+    except ValueError:
+        raise InputError(f"{text.strip()!r} is no statistic with cuts; write for example words:10,100,1000.") from None
+
+
+@dataclass(frozen=True)
+class StatisticsQuestion:
+    """Statistics of the device's text, histogram by histogram. Raises: InputError for none, one twice, or too many."""
+
+    asked: tuple[StatisticHistogram, ...]
+    kind: ClassVar[str] = "count"
+    networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
+
+    def __post_init__(self) -> None:
+        if not self.asked:
+            raise InputError("no statistic is named, and nothing would be counted; name one, as in words:10,100,1000.")
+        if len(self.histograms) < len(self.asked):
+            raise InputError("a statistic is counted twice by the same slices, at twice the noise; count each once.")
+        cells = sum(each.size for each in self.histograms.values())
+        if len(self.asked) > MOST_HISTOGRAMS or cells > MOST_CELLS:
+            raise InputError(
+                f"{len(self.asked):,} histograms with {cells:,} cells are more than one report holds, which is "
+                f"{MOST_HISTOGRAMS:,} with {MOST_CELLS:,}; name fewer statistics, cuts or slices."
+            )
+
+    @classmethod
+    def from_plan(cls, recipe: str) -> Self:
+        """What the recipe of a plan asks. Raises: InputError where a device cannot know what."""
+        own = settings_in(table_of(recipe))
+        listed = own.get("statistics")
+        if not isinstance(listed, list):
+            raise InputError("it names no statistics.")
+        return cls(tuple(from_plain(StatisticHistogram, each, where="a statistic") for each in listed))
+
+    @cached_property
+    def histograms(self) -> dict[str, HistogramCells]:
+        """What is made of the answers, in their order."""
+        return {str(each): each.cells for each in self.asked}
+
+    def cells_of(self, text: HasSentences, client: int) -> IntArray:
+        """The cell (H,) of one client of a `Cache`, or of anything with its `sentences`.
+
+        A statistic that fails counts as "no report": were it refused, who asks would learn that it failed on this text.
+        """
+        own = TypedText.from_cache(text, client)
+        return np.array([_cell_or_none(each, own) for each in self.asked], np.int64)
+
+
+def _cell_or_none(asked: StatisticHistogram, text: TypedText) -> int:
+    try:
+        return asked.cell_of(text)
+    except Exception:  # whatever it is, it says something of the text
+        return asked.cells.size - 1
+
+
+# -- what a plan says of it --------------------------------------------------------------------------------------------
+
+
+def table_of(recipe: str) -> Mapping[str, Any]:
+    """The TOML of a plan about histograms. Raises: InputError for what is none."""
+    try:
+        return tomllib.loads(recipe)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"what it asks is no TOML: {error}") from None
+
+
+def settings_in(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What such a plan asks, under the job's own names. Raises: InputError where it says nothing."""
+    found = table.get("settings")
+    if not isinstance(found, dict):
+        raise InputError("it says no settings.")
+    return found

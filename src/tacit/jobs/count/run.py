@@ -1,0 +1,178 @@
+"""A run of `count`: who is asked which statistics, and the record of what came back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.errors import InputError
+from tacit.evaluation.counts.collect import CountQuestion
+from tacit.evaluation.counts.device_part import StatisticHistogram, TypedText
+from tacit.evaluation.counts.histograms import Histogram, HistogramQuery, mean_from, quantile_from
+from tacit.evaluation.counts.release import exactly
+from tacit.evaluation.settings import CountSettings, ReleaseCost
+from tacit.federation.collector import Collector
+from tacit.files import PathLike
+from tacit.jobs.asked_run import Ask, AskedRun, open_folder
+from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
+from tacit.jobs.count_steps import simulated
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+from tacit.runs import Run
+from tacit.runs.metadata import CountMetadata
+
+EXACT = "SIMULATION ONLY: exact numbers; no server would have them"
+QUANTILES = (0.1, 0.5, 0.9)
+AT_ONCE = 64  # clients between two events
+Queries = list[HistogramQuery]
+Histograms = Mapping[str, Histogram]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counting(AskedRun[Queries, Histograms]):
+    """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
+
+    metadata = CountMetadata
+    settings: CountSettings
+    release: ReleaseCost | None
+    whom: Simulated | Devices
+    vocabulary: str  # SHA-256 of the words that the text is cut into
+
+    @property
+    def lines(self) -> tuple[Path, ...]:
+        """See AskedRun: none are kept."""
+        return ()
+
+    @property
+    def count(self) -> int:
+        """See AskedRun."""
+        return self.whom.count
+
+    @property
+    def question(self) -> CountQuestion:
+        """Of the one step. Needs a price."""
+        assert self.release is not None  # the caller's to know
+        asks = self.settings.asks
+        return CountQuestion(
+            step=0,
+            steps=1,
+            devices=self.whom.count,
+            histograms=asks.histograms,
+            asks=asks,
+            local_epsilon=self.release.local_epsilon,
+        )
+
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            "statistics": list(map(StatisticHistogram.to_plain, self.settings.statistics)),
+            **self.whom.asked(self.settings.split_name, self.vocabulary),
+            "clients": self.settings.clients,
+            **({} if self.release is None else {"release": self.release.to_plain()}),
+            **({} if seed is None else {"seed": seed}),
+        }
+
+    def about_clients(self) -> dict[str, Any]:
+        """See AskedRun."""
+        return self.whom.recorded
+
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Queries:
+        """See AskedRun. Raises: InputError naming the client whose text a statistic fails on."""
+        assert isinstance(self.whom, Simulated)  # real devices count by themselves
+        return _counted(self.settings, self.whom, progress)
+
+    def simulated(self, run: Run, known: Queries) -> Collector:
+        """See AskedRun."""
+        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
+        clients = self.whom.clients
+        return simulated(run, self.release, lambda question: known, lambda question: clients)
+
+    def answers(self, ask: Ask) -> Histograms:
+        """See AskedRun."""
+        return ask(self.question)
+
+    def record(self, promise: Mapping[str, Any], known: Queries | None, released: Histograms | None) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            **self.whom.about(self.settings.split_name),
+            "asked": self.whom.count,
+            "promise": promise,
+            "released": None if released is None else {"statistics": _said(released)},
+            "simulation_only": None if known is None else {"what": EXACT, "statistics": _said(exactly(known))},
+        }
+
+
+def open_count(
+    data: Cache | PathLike | None,
+    settings: CountSettings,
+    cost: ReleaseCost | None,
+    vocabulary: str | None,
+    collector: Collector | None,
+    progress: Progress,
+) -> Counting:
+    """vocabulary: of real devices' text; that of simulated clients is their cache's. Raises: InputError for fewer than
+    two clients, or devices of whom some histogram might have no answer.
+    """
+    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
+    if whom.count < 2:
+        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
+    words = next(iter(whom.vocabulary.values())) if vocabulary is None else vocabulary
+    release = None if cost is None else cost.asking(whom.members)
+    asked = Counting(settings=settings, release=release, whom=whom, vocabulary=words)
+    if collector is not None:
+        check_answered(asked.question)
+    return asked
+
+
+def begun(settings: CountSettings, cost: ReleaseCost, vocabulary: str, out: Path, collector: Collector) -> Run:
+    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.count`."""
+    return open_folder(open_count(None, settings, cost, vocabulary, collector, silent), out, None, None)
+
+
+def _counted(asked: CountSettings, whom: Simulated, progress: Progress) -> Queries:
+    """Each client's cell in each histogram."""
+    chosen = np.empty((len(asked.statistics), whom.count), np.int64)
+    progress(StageBegan("clients", whom.count, 0))
+    for place, client in enumerate(whom.clients):
+        text = TypedText.from_cache(whom.cache, int(client))
+        for number, each in enumerate(asked.statistics):
+            try:
+                chosen[number, place] = each.cell_of(text)
+            except Exception as error:
+                raise InputError(
+                    f"the statistic {each} fails on the text of client {client} ({type(error).__name__}: {error}); "
+                    "return nan there, which is no report. A device makes no report of it and tells nobody."
+                ) from error
+        if (place + 1) % AT_ONCE == 0:
+            progress(Advanced("clients", place + 1))
+    progress(StageEnded("clients"))
+    return [
+        HistogramQuery(name=str(each), cells=each.cells, chosen=cells)
+        for each, cells in zip(asked.statistics, chosen, strict=True)
+    ]
+
+
+def _said(histograms: Histograms) -> dict[str, Any]:
+    """All that is read from histograms alone: of all clients of one, and of each slice."""
+    return {
+        name: {
+            **_of_one(each),
+            "slices": [
+                {"slice": label, "clients": part.reporting, **_of_one(part)}
+                for at, label in enumerate(each.cells.slices.labels())
+                for part in [each.slice(at)]
+            ],
+            "histogram": each.to_record(),
+        }
+        for name, each in histograms.items()
+    }
+
+
+def _of_one(histogram: Histogram) -> dict[str, Any]:
+    return {
+        "mean": mean_from(histogram),
+        "quantiles": {q: quantile_from(histogram, q) for q in QUANTILES},
+    }
