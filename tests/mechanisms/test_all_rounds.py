@@ -136,8 +136,8 @@ def test_k_decryptors_cost_the_root_of_k(strategy: Strategy) -> None:
     )
     found = float((total.astype(np.float64) ** 2).sum())
 
-    def plausible(of_keepers: int) -> bool:
-        square = of_keepers * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
+    def plausible(of_decryptors: int) -> bool:
+        square = of_decryptors * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
         return bool(chi2.ppf(1e-4, total.size) < found / square < chi2.ppf(1 - 1e-4, total.size))
 
     assert plausible(decryptors)
