@@ -1,7 +1,8 @@
 """The claim: after a reorganisation every number, bit and byte is what it was, except keys renamed on purpose.
 
     same_as_before.py record CHECKOUT --out OLD                 what a checkout's command computes, about five minutes
-    same_as_before.py record CHECKOUT --out NEW --which new     the same cases, in the words of the new command line
+    same_as_before.py record CHECKOUT --out OLD --which application   the same, from one application layer (4a0d271) on
+    same_as_before.py record CHECKOUT --out NEW --which new     the same cases, in the words of today's command line
     same_as_before.py compare OLD NEW --renames RENAMES.json    what is equal, the first differences; status 1 if any
     same_as_before.py list                                      the cases
 
@@ -52,7 +53,7 @@ from typing import Any
 
 Flat = dict[str, Any]  # path of keys with "/" -> value
 
-ENTRY = {"old": "tacit.cli:main", "new": "tacit.cli:main"}
+ENTRY = {"old": "tacit.cli:main", "application": "tacit.cli:main", "new": "tacit.cli:main"}
 ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "NO_COLOR": "1",
@@ -82,7 +83,7 @@ class Case:
 
     def commands(self, which: str) -> tuple[str, ...]:
         """What to call: the old words, or the new ones where they differ."""
-        return tuple(map(new_command, self.old)) if which == "new" else self.old
+        return tuple(in_words_of(which, new_command(each)) if which != "old" else each for each in self.old)
 
 
 # How the new command line says it: pattern -> words, one after another.
@@ -105,6 +106,17 @@ def new_command(command: str) -> str:
     for pattern, words in NEW_COMMANDS:
         command = re.sub(pattern, words, command)
     return command
+
+
+# How today's command line and recipes say what those of the one application layer said: pattern -> words.
+LATER_WORDS = ((r"\bstands_in_for\b", "extrapolate_to"), (r"--stop-if-drowned\b", "--stop-if-diverged"))
+
+
+def in_words_of(which: str, text: str) -> str:
+    """A command or a recipe in the words of `application`, or in today's."""
+    for pattern, words in LATER_WORDS if which == "new" else ():
+        text = re.sub(pattern, words, text)
+    return text
 
 
 SECTIONS: dict[str, dict[str, Any]] = {
@@ -725,7 +737,7 @@ def _carried_out(case: Case, tacit: Checkout, which: str) -> dict[str, Any]:
     if not case.commands(which):
         return {"commands": {}, GONE: True}
     for name, text in case.writes.items():
-        (folder / name).write_text(in_new_words(text) if which == "new" else text)
+        (folder / name).write_text(text if which == "old" else in_words_of(which, in_new_words(text)))
     for begin, end in case.copies.items():
         shutil.copytree(tacit.work / begin, folder / end, dirs_exist_ok=True)
     if case.name == "verify-changed":
@@ -849,7 +861,16 @@ def _lines(text: str) -> str:
 
 # -- what differs between two recordings of one checkout ---------------------------------------------------------------
 
-MASKED = (  # paths of values that tell the time or the versions
+MASKED = (  # paths of values that tell the time or the versions, or hang on the salt that each run draws
+    "*head/sha256",
+    "*/seal",
+    "*/budget.seal",
+    "*/journal/rows/*/2/salt",
+    "*/journal/rows/*/2/finished",
+    "*/journal/rows/*/2/seconds",
+    "*/journal/rows/*/2/files/*",
+    "*/journal/rows/*/3",
+    "commands/*/stdout/profile/*",
     "*/created",
     "*/versions/*",
     "*/clients_per_second",
@@ -861,9 +882,11 @@ MASKED = (  # paths of values that tell the time or the versions
     "commands/*/stdout/speed/*",
 )
 CLOCKS = (  # in lines for people
+    (r"\bthe seal [0-9a-f]{64}", "the seal <seal>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "<when>"),
     (r"\btacit \d[\w.]*, jax [\w.]+, numpy [\w.]+, python [\w.]+", "<versions>"),
     (r"(?m)^seconds +\S+$", "<seconds>"),
+    (r"(?m)^([A-F]  .*\S) +[\d.]+$", r"\1 <clients per second>"),
     (r".*(clients per second|time in rounds).*", r"<\1>"),
 )
 
@@ -1059,7 +1082,7 @@ def compare(old: Path, new: Path, renames: Renames, only: Sequence[str], shown: 
         if missing:
             print(f"{name}: NOT RECORDED: {', '.join(missing)}")
             continue
-        before, after = (flat(canonical(json.loads(path.read_text(encoding="utf-8")))) for path in files)
+        before, after = (flat(canonical(recorded(path))) for path in files)
         if GONE in after:
             print(f"{name}: {GONE}")
             gone += 1
@@ -1074,6 +1097,11 @@ def compare(old: Path, new: Path, renames: Renames, only: Sequence[str], shown: 
         print(f"never needed: {rule!r}")
     print(f"{equal} of {len(wanted)} cases equal, {gone} {GONE}; {renames.dropped:,} values dropped on purpose")
     return bool(equal) and equal + gone == len(wanted)
+
+
+def recorded(path: Path) -> dict[str, Any]:
+    """A record, masked by today's masks whatever was masked when it was made."""
+    return normalised(json.loads(path.read_text(encoding="utf-8")), Path("<work>"))
 
 
 def without_commands(record: Flat) -> Flat:

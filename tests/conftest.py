@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Iterator
-from functools import wraps
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,6 @@ from hypothesis import HealthCheck, settings
 from tacit.data import manuals
 from tacit.reports import drawing
 from tacit.reports.figure import Figure
-from tacit.runs import journal
 
 # What Python compiles is kept beside the sources, for the next run and for the processes that tests start, whatever the
 # environment says: pytest rewriting the assertions of all tests anew is half of a collection.
@@ -155,23 +154,25 @@ def few_manuals(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+class Hasty(sqlite3.Connection):
+    """A database that waits for no disk, whatever it is asked for."""
+
+    def execute(self, statement: str, *given: Any) -> sqlite3.Cursor:
+        if statement.startswith("PRAGMA journal_mode"):  # a change of it is waited for too
+            super().execute("PRAGMA synchronous = OFF")
+        waits = statement.startswith("PRAGMA synchronous = ")
+        return super().execute("PRAGMA synchronous = OFF" if waits else statement, *given)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_power_cut(request: pytest.FixtureRequest) -> Iterator[None]:
     """Nobody cuts the power of a test, and a process that is killed loses nothing that it has written: disks, for which
-    a run waits dozens of times, are not waited for.
+    a run and a device wait dozens of times, are not waited for.
     """
-    make_durable = journal._make_durable
-
-    @wraps(make_durable)
-    def make_fast(database: sqlite3.Connection) -> None:
-        database.execute("PRAGMA synchronous = OFF")  # before too: a change of the journal's mode is waited for
-        make_durable(database)
-        database.execute("PRAGMA synchronous = OFF")
-
     with pytest.MonkeyPatch.context() as patch:
         if not as_users(request.config):
             patch.setattr(os, "fsync", lambda descriptor: None)
-            patch.setattr(journal, "_make_durable", make_fast)
+            patch.setattr(sqlite3, "connect", partial(sqlite3.connect, factory=Hasty))
         yield
 
 

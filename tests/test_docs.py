@@ -25,7 +25,10 @@ SESSIONS = [
 
 
 # Their Python takes many seconds; that of a page with commands `make long` runs between them anyway (test_pages.py).
-SLOW = {"keyboard.md", "secure-aggregation.md", "your-own-data.md"}
+SLOW = {
+    *("keyboard.md", "secure-aggregation.md", "your-own-data.md"),
+    *("on-device-training.md", "planning.md", "production.md", "tuning.md"),
+}
 SLOWER = {"extending.md"}
 CODE = [
     pytest.param(page, marks=[pytest.mark.long] if page.name in SLOWER else [], id=page.name)

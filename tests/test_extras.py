@@ -1,6 +1,5 @@
 """Packages that few need: what is missing is named where it is used, with the command that brings it."""
 
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -9,7 +8,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.conftest import REPOSITORY
+from typer.testing import CliRunner
 
+from tacit.cli.commands import app
 from tacit.errors import InputError
 from tacit.extras import EXTRAS, has_extra, of_extra
 
@@ -19,6 +20,8 @@ DEVELOPMENT = {"dev", "peers"}  # never imported by tacit
 
 def hidden(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     """As if the module were not installed."""
+    for part in [name for name in sys.modules if name.startswith(f"{module}.")]:
+        monkeypatch.delitem(sys.modules, part)
     monkeypatch.setitem(sys.modules, module, None)
 
 
@@ -76,7 +79,6 @@ AMPLIFIED = (
     *("account", "amplified", "--mechanism", "banded-toeplitz", "--coefficients", "1,0.5,0.375", "--rounds", "90"),
     *("--population", "60000", "--batch", "200", "--noise-multiplier", "4"),
 )
-HIDE = "import sys; sys.modules.update({{name: None for name in {names!r}}}); sys.argv = {arguments!r}; "
 
 
 @pytest.mark.parametrize(
@@ -84,16 +86,19 @@ HIDE = "import sys; sys.modules.update({{name: None for name in {names!r}}}); sy
     [("dp_accounting", AMPLIFIED), ("ray", ("train", "RECIPE", "--out", "run", "--cluster", "auto"))],
     ids=["amplification", "cluster"],
 )
-def test_the_command_says_so_in_one_line(module: str, arguments: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_command_says_so_in_one_line(
+    module: str, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.support.training.tiny import tiny_cache, tiny_toml
 
     if "RECIPE" in arguments:
         recipe = tmp_path / "tiny.toml"
         recipe.write_text(tiny_toml(tiny_cache(tmp_path / "cache").path), encoding="utf-8")
         arguments = tuple(str(recipe) if word == "RECIPE" else word for word in arguments)
-    code = HIDE.format(names=[module], arguments=["tacit", *arguments]) + "from tacit.cli import main; main()"
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
+    monkeypatch.chdir(tmp_path)
+    hidden(monkeypatch, module)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 2, done.output
     assert done.stderr.startswith("error: ") and done.stderr.count("\n") == 1
     assert "pip install 'tacit[" in done.stderr
     assert not (tmp_path / "run").exists()

@@ -12,9 +12,9 @@ curve was fitted on one text and predicted others; how noise is measured was cho
     tacit pretrain caches/public2k --out runs/public --embedding 32 --units 64 --tied --sentences 60000 --seed 1
     ... --cache caches/chat2k --held-out caches/blogs2k caches/docstrings2k \
         --public runs/public --runs runs/outlook
-    ... --table, or --figure docs/results/noise_forecast           from finished cells
-    ... --again docs/results/noise_forecast.md --table             what was kept from that page, the ratios anew
-    ... --again docs/results/noise_forecast.md --measures          other measures of noise against the same runs
+    ... --table, or --figure docs/results/noise-forecast           from finished cells
+    ... --again docs/results/noise-forecast.md --table             what was kept from that page, the ratios anew
+    ... --again docs/results/noise-forecast.md --measures          other measures of noise against the same runs
 
 About 25 CPU-minutes; killed at any time, the same command goes on.
 """

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -197,8 +198,7 @@ def test_a_recipe_a_model_and_a_tuning_are_taken_over(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        (f"{SMALL} {BORNE} --target-epsilon 4 --timer-hours 4000", "starve; use report_goal <="),
-        (f"{SMALL} {BORNE} --target-epsilon 4 --timer-hours 4000", "timer_hours <= "),
+        (f"{SMALL} {BORNE} --target-epsilon 4 --timer-hours 4000", r"starve; use report_goal <= .*timer_hours <= "),
         (f"{SMALL} {BORNE} --target-epsilon 4 --acceptable-days 0.3", "use --acceptable-days 1 or fewer --rounds"),
         (f"{SMALL} --target-epsilon 4 --timer-hours 24 --acceptable-days 10", "do not end in 10 days in a simulation"),
         (f"{SMALL} --target-epsilon 0", "give a number above 0"),
@@ -223,7 +223,7 @@ def test_bad_input_is_one_line_that_says_what_would_fit(line: str, says: str, tm
     result = invoke(f"{line} --out {tmp_path / 'plan'}")
     assert result.exit_code == 2, result.output
     complaint = [text for text in result.output.splitlines() if text.startswith("error:")]
-    assert len(complaint) == 1 and says in complaint[0]
+    assert len(complaint) == 1 and re.search(says, complaint[0])
     assert not (tmp_path / "plan" / "production.toml").exists()
 
 

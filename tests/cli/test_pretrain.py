@@ -148,6 +148,6 @@ def test_another_kind_is_pre_trained_by_its_name(public: Path, tmp_path: Path) -
     assert pretrain(public, tmp_path / "gru", "--kind", "gru", "--tied")[0] == 0
     model = load_model(tmp_path / "gru")
     assert model.network == Gru(embedding=8, units=12, tied=True, vocabulary=model.vocabulary.size)
-    code, _, complaint = pretrain(public, tmp_path / "own", "--kind", "tests.networks.gru:Gru")
+    code, _, complaint = pretrain(public, tmp_path / "own", "--kind", "tests.support.networks.gru:Gru")
     assert code == 2 and "the unknown key 'embedding'; its keys are vocabulary, units" in complaint.replace("\n", " ")
     assert "model.kind='lstm' is unknown" in pretrain(public, tmp_path / "none", "--kind", "lstm")[2]

@@ -56,6 +56,7 @@ from tacit.networks.metrics import Counts, counts_of
 from tacit.networks.model_files import WEIGHTS
 from tacit.networks.models import MODELS
 from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, SgdStep, held
+from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
@@ -301,8 +302,8 @@ class TestEveryShippedNetwork:
         plan = a_plan(cache.manifest.vocabulary.sha256, text=recipe)
         start, _ = ravel_pytree(begun(network, 8))
         task = Operator(model=np.asarray(start)).task(plan, 0)
-        asks = task.training.model_copy(
-            update={"client": task.training.client.model_copy(update={"proximal": proximal})}
+        asks = task.asking(TrainDocument).model_copy(
+            update={"client": task.asking(TrainDocument).client.model_copy(update={"proximal": proximal})}
         )
         task = task.model_copy(update={"asks": asks})
         text, found = OwnText(cache.path, None, None), []

@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
+from sqlite3 import dbapi2
 from typing import Any, NamedTuple
 
 import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.conftest import Hasty
 from tests.support.device.operator import HOUR, NOON, Clock, Operator, a_plan, once, recipe_text
 
 from tacit.data import Cache
@@ -171,7 +173,7 @@ def dying(world: World, dies: int | None) -> Iterator[None]:
         if next(steps) == dies:
             raise Crash
 
-    class Dying(sqlite3.Connection):
+    class Dying(Hasty):
         def execute(self, *given: Any) -> Any:
             if self.alive:
                 try:
@@ -310,3 +312,10 @@ def test_a_crash_between_recording_and_sending_stays_spent(cache: Cache) -> None
                 assert [each["round"] for each in found.participations()] == [0], dies
                 sent.append(len(world.left))
     assert sent.count(0) == 1  # between the end of the transaction and the request
+
+
+def test_what_is_recorded_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users have it: tests do not wait for disks (tests/conftest.py)."""
+    monkeypatch.setattr(sqlite3, "connect", dbapi2.connect)
+    with record.opened(tmp_path / "device", now=0.0, first_time=True) as kept:
+        assert kept._rows("PRAGMA synchronous") == [(3,)], "EXTRA: the removal of the journal too"

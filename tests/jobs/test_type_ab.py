@@ -33,7 +33,7 @@ from tacit.jobs.type_ab.setup import open_test
 from tacit.progress import Advanced, Event, silent
 
 SAID = ("See you at the station tomorrow", "We will be there all morning", "I see all of them at the station")
-PEOPLE = {f"person {n}": [f"{SAID[n % 3]}. {SAID[(n // 3) % 3]}!", f"Call me on {n % 5}"] for n in range(60)}
+PEOPLE = {f"person {n}": [f"{SAID[n % 3]}. {SAID[(n // 3) % 3]}!", f"Call me on {n % 5}"] for n in range(40)}
 OTHERS = {f"other {n}": ["Them see station the at you. Morning all there be will we"] for n in range(30)}
 ONE = Hardware(workers=1)
 TRAIN = Share(split="train", users=12)
@@ -384,7 +384,7 @@ class TestRefused:
 
 def test_it_says_who_typed_of_how_many(world: World, improved: Any) -> None:
     """Printed, and in both pages."""
-    of_split = sum(split_of(f"person {n}.txt") == "train" for n in range(60))
+    of_split = sum(split_of(f"person {n}.txt") == "train" for n in range(len(PEOPLE)))
     said = f"12 of the {of_split} users in the train split of "
     pages = [(improved.run.path / name / "report.md").read_text() for name in ("report", "simulation")]
     for text in (str(improved), *pages):

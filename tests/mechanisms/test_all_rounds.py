@@ -125,7 +125,7 @@ def test_adding_integers_and_rounding_commute(sums: list[int], noise: float) -> 
 @every_mechanism
 def test_k_decryptors_cost_the_root_of_k(strategy: Strategy) -> None:
     """The variance of the last of 8 rounds, two decryptors together; the scale of one, and of three, is rejected."""
-    stream, decryptors, runs = carrying(strategy), 2, 60
+    stream, decryptors, runs = carrying(strategy), 2, 30
     rows = np.linalg.norm(stream.dense(8), axis=1)
     assert largest_deviation(stream, 8) == pytest.approx(rows.max(), rel=1e-6)
     total = np.array(
@@ -136,8 +136,8 @@ def test_k_decryptors_cost_the_root_of_k(strategy: Strategy) -> None:
     )
     found = float((total.astype(np.float64) ** 2).sum())
 
-    def plausible(of_keepers: int) -> bool:
-        square = of_keepers * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
+    def plausible(of_decryptors: int) -> bool:
+        square = of_decryptors * ((STDDEV * rows[-1]) ** 2 + 1 / 12)
         return bool(chi2.ppf(1e-4, total.size) < found / square < chi2.ppf(1 - 1e-4, total.size))
 
     assert plausible(decryptors)

@@ -58,7 +58,7 @@ def exact_law(owners: tuple[int, ...], size: int, others: int, other_size: int) 
 )
 def test_joint_law_is_exact(owners: tuple[int, ...], size: int, others: int, other_size: int) -> None:
     """Chi-squared over whole vectors of votes; the law with one subset larger is rejected."""
-    generator, draws = np.random.default_rng(8), 1_500
+    generator, draws = np.random.default_rng(8), 1_200
     seen = Counter(
         tuple(sum_of_subsets(np.array(owners), size, others, other_size, generator).tolist()) for _ in range(draws)
     )

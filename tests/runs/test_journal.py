@@ -1,7 +1,6 @@
 """Attacks on what is written of a run: whatever is changed, removed, added, moved or cut off is found by its place."""
 
 import gc
-import inspect
 import json
 import os
 import shutil
@@ -14,6 +13,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from sqlite3 import dbapi2
 from typing import Any
 
 import numpy as np
@@ -257,8 +257,8 @@ def test_the_journal_commits_to_the_key_and_does_not_hold_it(path: Path) -> None
 
 def test_what_is_committed_survives_a_power_cut(tmp_path: Path) -> None:
     """As users have it: tests do not wait for disks (tests/conftest.py)."""
-    with closing(sqlite3.connect(tmp_path / "run.db")) as database:
-        inspect.unwrap(journal._make_durable)(database)
+    with closing(dbapi2.connect(tmp_path / "run.db")) as database:
+        journal._make_durable(database)
         assert database.execute("PRAGMA synchronous").fetchone() == (2,), "FULL"
         assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 

@@ -9,7 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +43,7 @@ from tacit.training.workers_ray import RayWorkers, _Member, open_cluster
 # Read when Ray is imported. With a token, as on a real cluster; this one is not written to anybody's home.
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
 os.environ["RAY_DEDUP_LOGS_SKIP_REGEX"] = "."  # as `open_cluster` has it, when it is the first to import Ray
-if find_spec("ray") is None:  # and loaded when a test begins: collecting costs every process a second less
-    pytest.skip("needs the extra of clusters", allow_module_level=True)
+pytest.importorskip("ray")
 
 SETTINGS = ClientTraining(batch_size=4, sentences=8, words=6)
 

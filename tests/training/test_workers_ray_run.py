@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from tests.support.training.tiny import tiny_cache, tiny_toml, what_happened
 from tests.training.ray_nodes import Nodes
 
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
-if find_spec("ray") is None:  # and loaded when a test begins: collecting costs every process a second less
-    pytest.skip("needs the extra of clusters", allow_module_level=True)
+pytest.importorskip("ray")
 pytestmark = pytest.mark.long
 
 

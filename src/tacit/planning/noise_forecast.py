@@ -7,7 +7,7 @@ The noise is that in one weight of the model, its standard deviation as root mea
 with the rms error of the server's models (`design/losses.py`): what its momentum and cooldown make of the mechanism's
 noise, and what training leaves of that. `reach` is how far a round of clipped updates that agree carries the model; a
 model that noise has moved is pulled back by PULL of that, a round and a unit that it is off, so slow noise is repaired
-and fast noise is not. What a network bears was measured (docs/results/noise_forecast.md): a little less with more
+and fast noise is not. What a network bears was measured (docs/results/noise-forecast.md): a little less with more
 parameters d, since each word's score sums more of them:
 
     ratio = noise / SCALE * (d / 80,000)^SIZE
@@ -37,7 +37,7 @@ from tacit.privacy.strategy import Strategy
 
 Judgement = Literal["works", "costly", "cannot work"]
 
-PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/noise_forecast.md, as the curve itself
+PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/noise-forecast.md, as the curve itself
 OF_PUBLIC = 0.3
 OF_SUMS, OF_PUBLIC_SUMS, HOLD = 0.75, 0.5, 0.2  # of the noise of prefix sums; more is borne with longer steps
 STEP, PARAMETERS = 10.0, 80_000.0  # of most runs there

@@ -7,7 +7,7 @@ for four or more participations up to 32 rounds apart; one participation costs 1
 may be many and small, as learning wants them, and what is left to decide is how far the model goes: the further, the
 more it learns and the more noise it takes with it. `progress` is that distance, in clip norms. What is learnt after so
 much progress was measured without noise (docs/results/first-hour.md), and what noise leaves of it as well
-(docs/results/noise_forecast.md); the progress taken is the one with the largest product.
+(docs/results/noise-forecast.md); the progress taken is the one with the largest product.
 """
 
 import math

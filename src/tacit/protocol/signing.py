@@ -122,7 +122,7 @@ class OperatorKey:
         return SignedReceipt(receipt=receipt, signature=self.signature("receipt", receipt))
 
     def head(self, head: TreeHead) -> SignedHead:
-        """The head of the log, signed; `transparency.Log` alone decides which."""
+        """The head of the log, signed; `transparency.TransparencyLog` alone decides which."""
         return SignedHead(head=head, signature=self.signature("head", head))
 
     def token_key(self, key: TokenKey) -> SignedTokenKey:

@@ -124,8 +124,8 @@ def play(
     """The sum modulo 2^bits of devices' words and of decryptors' noise by the whole protocol, from keys to the sum.
 
     words: of each device (cells,), whole numbers from 0 to `each`, no residues. noise: of each contributor (cells,)
-    modulo 2^bits, as `NoiseKeeper.noise` gives it; no sum without all of it is opened. margin: the largest magnitude of
-    one contributor's noise, for one message: `Encoding.margin_each`.
+    modulo 2^bits, as `NoiseDecryptor.noise` gives it; no sum without all of it is opened. margin: the largest magnitude
+    of one contributor's noise, for one message: `Encoding.margin_each`.
     vanishing: the places of devices that leave, and after how many messages of the masked protocol's STEPS; one that
     sends at most SENDS_VECTOR is not in the sum. By one message it sends none then, and leaves no trace afterwards.
     dropout: the share of devices that masks are made to lose. All keys are fresh, and the sum follows from words,

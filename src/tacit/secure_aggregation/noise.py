@@ -1,9 +1,9 @@
 """Noise that no server knows: each of K decryptors adds its own stream to the secure sum, and nobody sees it alone.
 
 A decryptor takes part in a round as a client does, with the integers of its stream's round in place of an encoded
-update. What they are is up to `mechanisms` (`whole.KeeperStream`); here is when they are given: a round has one name,
-which is on disk before its noise is drawn, and no round's noise is given under two names. docs/secure-aggregation.md
-proves what follows if one decryptor is honest.
+update. What they are is up to `mechanisms` (`all_rounds.DecryptorNoiseStream`); here is when they are given. A round
+has one name, which is on disk before its noise is drawn. No round's noise is given under two names.
+docs/secure-aggregation.md proves what follows if one decryptor is honest.
 """
 
 import io

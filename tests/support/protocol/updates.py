@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.support.server.documents import PARAMETERS, a_task
 
+from tacit.protocol.train import TrainDocument
 from tacit.training.secure_updates import RoundEncoding
 
 ENCODED = a_task(encoded=True, asked=True)
@@ -16,14 +17,15 @@ def an_update(norm: float = 1.5, seed: int = 0) -> NDArray[np.float32]:
 
 def words(norm: float = 1.2, loss: float = 4.0, seed: int = 0) -> NDArray[np.uint32]:
     """What a simulated client encodes for ENCODED."""
-    assert ENCODED.training.encoded is not None
+    question = ENCODED.asking(TrainDocument)
+    assert question.encoded is not None
     secure = RoundEncoding(
-        encoding=ENCODED.training.encoded.encoding(),
-        signs=bytes.fromhex(ENCODED.training.encoded.signs),
-        clip_estimate=ENCODED.training.clip_estimate,
-        loss_bound=ENCODED.training.loss_bound,
+        encoding=question.encoded.encoding(),
+        signs=bytes.fromhex(question.encoded.signs),
+        clip_estimate=question.clip_estimate,
+        loss_bound=question.loss_bound,
         threshold=5,
     )
-    assert secure.length == ENCODED.training.encoded.length
+    assert secure.length == question.encoded.length
     update = an_update(norm, seed)
     return secure.encoded(update, norm=np.float32(norm), loss=np.float32(loss), seed=bytes(32), client=seed)

@@ -32,7 +32,7 @@ class Here:
         self.desk = tacit.decryptor(self.folder, least_reports=self.least)
 
     def ask(self, messages: Iterable[bytes]) -> list[bytes]:
-        """See KeeperTransport."""
+        """See DecryptorTransport."""
         if self.away:
             raise DecryptorAway("it is away.")
         return self.desk.answers_at_once(self._until_it_dies(messages))

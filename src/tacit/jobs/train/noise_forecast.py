@@ -34,7 +34,7 @@ CURVE = 60  # points of a figure's curve
 class NoiseForecastResult(DrawnResult):
     """The noise of a recipe against its signal, for so many training clients; `public`: it begins from public text.
 
-    outlook: None where it cannot be told, and `unknown` says why.
+    noise_forecast: None where it cannot be told, and `unknown` says why.
     """
 
     noise_forecast: NoiseForecast | None
@@ -165,7 +165,7 @@ class NoiseForecastResult(DrawnResult):
         blocks: list[Block] = [Paragraph(f"{self.judgement.upper()}: {self.sentence}.")]
         blocks += [Paragraph(f"way out: {way}") for way in self.ways]
         blocks += [Paragraph(warning) for warning in self.warnings]
-        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/noise_forecast.md.", soft=True)]
+        return [*blocks, Paragraph("An estimate of training, no promise: docs/results/noise-forecast.md.", soft=True)]
 
     def figure(self) -> Figure:
         """The measured curve, and this recipe on it. InputError where nothing can be told."""

@@ -32,7 +32,7 @@ class Cifg(Recurrent):
     """
 
     examples: ClassVar = ({"embedding": 4, "units": 6}, {"embedding": 4, "units": 6, "tied": True})
-    noise_curve: ClassVar[str] = "docs/results/noise_forecast.md"  # see `language_model.HasNoiseCurve`
+    noise_curve: ClassVar[str] = "docs/results/noise-forecast.md"  # see `language_model.HasNoiseCurve`
 
     vocabulary: int = 10_000
     embedding: int = 96  # papers 1 and 5

@@ -46,7 +46,7 @@ class DecryptorFront:
         self._identity = bytes.fromhex(desk.identity)
 
     def application(self) -> Starlette:
-        """For an ASGI server. Whoever serves it has the decryptor to himself (`KeeperDesk.alone`)."""
+        """For an ASGI server. Whoever serves it has the decryptor to himself (`DecryptorDesk.alone`)."""
         routes = [Route(PATH, self._messages, methods=["POST"]), Route("/healthz", _healthy, methods=["GET"])]
         return Starlette(routes=routes, exception_handlers={Refused: _refused, HTTPException: _no_such})
 

@@ -55,7 +55,7 @@ def signed_for_decryptor(identity: bytes, body_digest: bytes) -> bytes:
 
 @dataclass(frozen=True)
 class HttpDecryptor:
-    """A decryptor that is somewhere else; see `sealed_rounds.KeeperTransport`."""
+    """A decryptor that is somewhere else; see `one_message_rounds.DecryptorTransport`."""
 
     url: str
     identity: bytes
@@ -68,7 +68,7 @@ class HttpDecryptor:
         return f"the decryptor {self.identity.hex()[:16]} at {urlsplit(self.url).netloc}"
 
     def ask(self, messages: Iterable[bytes]) -> Sequence[bytes]:
-        """See KeeperTransport. Raises: KeeperAway for whatever is no answer in time."""
+        """See DecryptorTransport. Raises: DecryptorAway for whatever is no answer in time."""
         httpx = of_extra("deployment", "httpx")
         with SpooledTemporaryFile(IN_MEMORY) as body:
             digest = hashlib.sha256()
@@ -108,7 +108,7 @@ def _blocks(body: IO[bytes]) -> Iterator[bytes]:
 
 @contextmanager
 def _at_most(pieces: Iterable[bytes]) -> Iterator[IO[bytes]]:
-    """What a decryptor answers. Raises: KeeperAway for more than any decryptor does."""
+    """What a decryptor answers. Raises: DecryptorAway for more than any decryptor does."""
     with SpooledTemporaryFile(IN_MEMORY) as answer:
         for piece in pieces:
             answer.write(piece)

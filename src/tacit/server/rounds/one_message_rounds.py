@@ -46,7 +46,7 @@ class DecryptorTransport(Protocol):
     def ask(self, messages: Iterable[bytes]) -> Sequence[bytes]:
         """Its answers to messages in their order, up to its first refusal or its sum of keys.
 
-        Raises: KeeperAway.
+        Raises: DecryptorAway.
         """
         ...
 
