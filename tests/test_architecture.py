@@ -594,10 +594,15 @@ def says_what_it_is(to_record: ast.FunctionDef) -> bool:
     return ["'schema'", "'version'"] in [[ast.unparse(key) for key in each.keys[:2] if key] for each in objects]
 
 
+# What a statistic raises says something of the text, so it must not decide what a device does.
+WHATEVER_IT_IS = {"evaluation/counts/device_part.py"}
+
+
 def test_no_handler_swallows_everything() -> None:
     broad = [
         f"{named(path)}:{node.lineno}"
         for path in SOURCES
+        if named(path) not in WHATEVER_IT_IS
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.ExceptHandler) and swallows_everything(node)
     ]

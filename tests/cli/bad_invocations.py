@@ -87,6 +87,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
     "export": ("model", "--out", "new"),
+    "count": ("words:10", "--data", "cache", "--out", "out", "--epsilon", "4"),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
     "suggest": ("model", "I will see"),
     "keyboard": ("model",),  # refused all the same, where there is no terminal

@@ -40,6 +40,12 @@ ONE = Hardware(workers=1)
 CLIENTS = 6
 RELEASE = {"zcdp": 5000.0, "delta": 1e-6}
 EVALUATION: dict[str, Any] = {"kind": "evaluate", "name": "two-models", "clients": CLIENTS, "sentences": 8, "words": 6}
+COUNT: dict[str, Any] = {
+    "kind": "count",
+    "name": "typed",
+    "clients": CLIENTS,
+    "statistics": [{"statistic": "words", "cuts": [20.0, 60.0]}, {"statistic": "unknown_share", "cuts": [0.1]}],
+}
 PERSONALIZATION: dict[str, Any] = {
     "kind": "personalize",
     "name": "own-models",
@@ -95,7 +101,9 @@ def file_of(world: World, said: dict[str, Any], decryptors: list[Here] | None = 
     if decryptors:
         lines = [f"http://127.0.0.1:1 {each.desk.identity} {each.desk.box}" for each in decryptors]
         deployment |= {"decryptors": lines, "corrupt_decryptors": 1}
-    models = {"models": list(map(str, world[1:]))} if said["kind"] == "evaluate" else {"model": str(world[1])}
+    models: dict[str, Any] = {"model": str(world[1])}
+    if said["kind"] != "personalize":
+        models = {"models": list(map(str, world[1:]))} if said["kind"] == "evaluate" else {}
     return tomli_w.dumps({**said, **models, "release": RELEASE, "deployment": deployment, **changed})
 
 
@@ -136,6 +144,26 @@ def test_devices_over_http_count_what_a_simulation_counts(
     assert ("decryptors together" in said) == bool(kept)
     assert tacit.verify(tmp_path / "served").holds
     assert all(line.complaint is None for line in verify_log(tmp_path / "served", str(folder / "operator.log")))
+    assert_no_report_is_stored(folder, phones)
+
+
+@pytest.mark.parametrize("kept", [0, 4], ids=["clear", "sealed"])
+def test_devices_over_http_count_statistics_as_a_simulation_does(
+    kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Opened]
+) -> None:
+    decryptors = decryptors_in(tmp_path, count=kept)
+    vocabulary = str(Cache.open(world[0]).vocabulary_path)
+    asked = job(world, COUNT, decryptors, vocabulary=vocabulary)
+    phones = Phones(folder, world[0], everybody(world[0]), decryptors)
+    phones.serve(asked, tmp_path / "served")
+    reported = [turn for turn in phones.turns if turn.what == "reported"]
+    assert len(reported) == CLIENTS and {turn.zcdp for turn in reported} == {5000.0}
+    settings = replace(asked.settings, split_name="test")
+    tacit.count(world[0], tmp_path / "simulated", settings=settings, release=asked.release)
+    served, simulated = seen
+    assert np.array_equal(served.counts, simulated.counts)
+    assert "words in 3 bins" in tacit.statement(tmp_path / "served").markdown()
+    assert tacit.verify(tmp_path / "served").holds
     assert_no_report_is_stored(folder, phones)
 
 

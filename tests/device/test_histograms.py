@@ -180,12 +180,13 @@ def test_no_refusal_tells_when_its_owner_typed(
     ):
         network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n[settings.strategies.a]\n'
         recipe = f'{network}learning_rate = 1.0\n[settings.split]\nrule = "{split.rule}"\nvalue = {split.value}\n'
-        doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": recipe}))
+        plan = asked[0].model_copy(update={"kind": "personalize", "recipe": recipe})
+        doing.check(plan)
         kept.add(text.keeps(split))
         if not text.keeps(split):  # no model is asked then
             nobody: Any = None
             asks = StrategiesQuestion(model=nobody, settings=PersonalizationSettings(split=split))
-            np.testing.assert_array_equal(doing._cells("personalize", asks), no_report(asks.histograms))
+            np.testing.assert_array_equal(doing._cells(plan, asks), no_report(asks.histograms))
     assert kept == {True, False}
 
 

@@ -15,7 +15,7 @@ job: Any = tacit  # the type checker would refuse what is tried here
 
 WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "Address": ("port='80' is of the type str", lambda: job.Address(port="80")),
-    "DecryptorAddress": ("port='80' is of the type str", lambda: job.DecryptorAddress.of("0" * 64, "80")),
+    "DecryptorAddress": ("port='80' is of the type str", lambda: job.DecryptorAddress.from_folder("0" * 64, "80")),
     "Policy": ("smallest_cohort='9' is of the type str", lambda: job.Policy(smallest_cohort="9")),
     "account": ("strategy='tree' is a name; give the strategy itself", lambda: job.account("tree", LIMITS, zcdp=1.0)),
     "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
@@ -26,6 +26,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "account_run": ("run=3 is no path", lambda: job.account_run(3)),
     "compare": ("run=3 is no path", lambda: job.compare(3, 4)),
     "compare_mechanisms": ("participation=5", lambda: job.compare_mechanisms(5)),
+    "count": ("settings={}", lambda: job.count("cache", "out", settings={})),
     "demo": ("out=3 is no path", lambda: job.demo(3)),
     "demo, quick": ("quick='no' is of the type str", lambda: job.demo(quick="no")),
     "design_mechanism": ("mechanism=3", lambda: job.design_mechanism(3, LIMITS)),

@@ -75,7 +75,7 @@ class StrategiesQuestion:
 
     @property
     def networks(self) -> tuple[NetworkWithParameters, ...]:
-        """See ModelsAsked."""
+        """See ModelsQuestion."""
         return (self.model,)
 
     @cached_property

@@ -212,7 +212,8 @@ class PlanSteps:
         """Why no larger report goal was taken."""
         production, most = self.production, self.goal.max_goal
         if production is not None and production.largest_feasible is not None:
-            return f"rounds of more than {production.largest_feasible:,} reports do not end within {self.acceptable_days:g} days"
+            largest, days = production.largest_feasible, self.acceptable_days
+            return f"rounds of more than {largest:,} reports do not end within {days:g} days"
         if production is not None and not production.exhausted:
             return "simulations of all devices gave less than small ones, and more reports were not tried"
         if most is None:

@@ -311,9 +311,8 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
     if not secure.decryptors:
         return (("sums of updates", said),)
     noise = (
-        f"{secure.decryptors:,} decryptors, simulated; each adds the noise that is accounted, and the model has that of "
-        f"all, "
-        f"{secure.decryptors**0.5:.3g} times the standard deviation"
+        f"{secure.decryptors:,} decryptors, simulated; each adds the noise that is accounted, and the model has that "
+        f"of all, {secure.decryptors**0.5:.3g} times the standard deviation"
     )
     return (("sums of updates", said), ("noise added by", noise))
 

@@ -153,8 +153,8 @@ def _released(released: Mapping[str, Any], *, whole: bool = True) -> list[Block]
     return [
         Table(rows, ("B - A, mean over users", "95%, with the noise")),
         Paragraph(
-            f"{_judgement(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of its "
-            "histogram counts as if it were there."
+            f"{_judgement(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of "
+            "its histogram counts as if it were there."
         ),
         *([rule] if whole else []),
     ]

@@ -143,8 +143,8 @@ class DecryptorAddress(NamedTuple):
         """operator_key: the public key, 64 hexadecimal digits, of whose server it answers. Raises: InputError."""
         if port is None or operator_key is None:
             raise InputError(
-                "a decryptor that listens answers one operator alone; give both --port and --operator-key, or no option "
-                "of these and of --host, --tls-cert, --tls-key and --behind-proxy."
+                "a decryptor that listens answers one operator alone; give both --port and --operator-key, or no "
+                "option of these and of --host, --tls-cert, --tls-key and --behind-proxy."
             )
         where = Address(
             host=host, port=port, tls_certificate=tls_certificate, tls_key=tls_key, behind_proxy=behind_proxy

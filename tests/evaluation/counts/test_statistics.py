@@ -1,0 +1,111 @@
+"""Named statistics of one device's text: each against plain Python, and none tells of the text by failing."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from tacit.errors import InputError
+from tacit.evaluation.counts import device_part
+from tacit.evaluation.counts.device_part import (
+    STATISTICS,
+    StatisticHistogram,
+    StatisticsQuestion,
+    TypedText,
+)
+from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
+
+Sentences = list[list[int]]
+sentences_of_words = st.lists(st.lists(st.sampled_from([OOV, *range(SPECIALS, 12)]), max_size=6), max_size=5)
+
+
+class OneClient:
+    """A client's sentences as a cache has them: between their marks, one after another."""
+
+    def __init__(self, sentences: Sentences) -> None:
+        self.marked = [[BOS, *each, EOS] for each in sentences]
+
+    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        ids = np.array([id_ for each in self.marked for id_ in each], np.int32)
+        return ids, np.array([len(each) for each in self.marked], np.int64)
+
+
+def by_hand(sentences: Sentences) -> dict[str, float]:
+    """What each statistic is, without NumPy."""
+    typed = [word for each in sentences for word in each]
+    return {
+        "words": len(typed),
+        "sentences": len(sentences),
+        "sentence_words": len(typed) / len(sentences) if sentences else math.nan,
+        "different_words": len({word for word in typed if word != OOV}),
+        "unknown_share": typed.count(OOV) / len(typed) if typed else math.nan,
+    }
+
+
+@given(sentences=sentences_of_words)
+def test_every_statistic_is_what_it_says(sentences: Sentences) -> None:
+    text, slow = TypedText.from_cache(OneClient(sentences), 0), by_hand(sentences)
+    assert slow.keys() == STATISTICS.keys(), "a new statistic is held to plain Python here"
+    for name, statistic in STATISTICS.items():
+        assert statistic(text) == pytest.approx(slow[name], nan_ok=True), name
+
+
+@given(sentences=sentences_of_words, cuts=st.lists(st.integers(0, 12), min_size=1, max_size=4, unique=True))
+def test_a_device_is_in_the_cell_of_its_value(sentences: Sentences, cuts: list[int]) -> None:
+    asked = StatisticHistogram(
+        statistic="words", cuts=tuple(map(float, sorted(cuts))), by="sentences", slices=(2.0, 4.0)
+    )
+    (cell,) = StatisticsQuestion((asked,)).cells_of(OneClient(sentences), 0)
+    slow = by_hand(sentences)
+    slice_, bin_ = sum(slow["sentences"] >= cut for cut in (2, 4)), sum(slow["words"] >= cut for cut in cuts)
+    assert cell == slice_ * (len(cuts) + 1) + bin_ and cell < asked.cells.size - 1
+
+
+def test_nan_is_no_report() -> None:
+    asked = StatisticHistogram(statistic="unknown_share", cuts=(0.1,))
+    (cell,) = StatisticsQuestion((asked,)).cells_of(OneClient([]), 0)
+    assert cell == asked.cells.size - 1
+
+
+@pytest.mark.parametrize("wrong", [ValueError("a"), ZeroDivisionError(), RecursionError(), KeyError("word")])
+def test_a_statistic_that_fails_on_a_text_is_no_report(wrong: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal would tell whoever asks that it failed on this very text."""
+
+    def fails(text: TypedText) -> float:
+        raise wrong
+
+    monkeypatch.setattr(device_part, "STATISTICS", {**STATISTICS, "words": fails})
+    asked = StatisticHistogram(statistic="words", cuts=(1.0, 2.0))
+    other = StatisticHistogram(statistic="sentences", cuts=(1.0,))
+    cells = StatisticsQuestion((asked, other)).cells_of(OneClient([[SPECIALS]]), 0)
+    assert cells.tolist() == [asked.cells.size - 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("letters:1", "the statistic 'letters' is unknown; choose of words, sentences"),
+        ("words", "tells no two devices apart"),
+        ("words:a", "is no statistic with cuts"),
+        ("words:5,5", "5"),
+        ("words:5 by sentences", "a statistic and its cuts; give both"),
+        ("words:5 by sentences:2 by words:3", "is sliced twice"),
+    ],
+)
+def test_what_cannot_be_counted_is_said(text: str, complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        StatisticHistogram.from_text(text)
+
+
+def test_a_question_is_read_back() -> None:
+    asked = StatisticHistogram.from_text("unknown_share:0.01,0.05 by words:100")
+    assert (asked.statistic, asked.cuts, asked.by, asked.slices) == ("unknown_share", (0.01, 0.05), "words", (100.0,))
+    assert str(asked) == "unknown_share by words" and asked.to_plain()["by"] == "words"
+    with pytest.raises(InputError, match="counted twice"):
+        StatisticsQuestion((asked, asked))
+    with pytest.raises(InputError, match="no statistic is named"):
+        StatisticsQuestion(())
