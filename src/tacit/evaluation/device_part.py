@@ -16,8 +16,8 @@ from threadpoolctl import threadpool_limits
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.histograms import HistogramCells, HistogramQuery
-from tacit.evaluation.fairness import histograms_about, queries_about
+from tacit.evaluation.counts.cells import HistogramCells, HistogramQuery
+from tacit.evaluation.counts.model_queries import histograms_about, queries_about
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.evaluation.personalize.outcomes import WORDS, SkippedClient, personalize_client

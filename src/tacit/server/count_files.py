@@ -11,7 +11,8 @@ import tomli_w
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.evaluate import run as evaluation_run
 from tacit.jobs.evaluate.job import evaluate

@@ -8,8 +8,8 @@ from typing import Any
 import tomli_w
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.model_queries import histograms_about
 from tacit.evaluation.counts.release import guarantee_for
-from tacit.evaluation.fairness import histograms_about
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.personalize.job import settings_of
