@@ -44,8 +44,9 @@ from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
 from tacit.evaluation.personalize.deltas import Deltas, Pairs
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import LEVELS, GatePolicy, accepted, chance_of_gains, followed
-from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit
 from tacit.evaluation.personalize.policies import HARM_LEVEL
+from tacit.evaluation.personalize.population import personalize_clients
 from tacit.evaluation.personalize.summary import summarise
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1

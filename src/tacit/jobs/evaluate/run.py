@@ -14,7 +14,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.accuracy import evaluate
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import (
     UNCHANGED,
@@ -29,6 +29,7 @@ from tacit.evaluation.counts.model_queries import accuracy_query, change_query, 
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
 from tacit.evaluation.fairness import QUANTILES, advantage_of, shared_vocabulary, spread_of
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.intervals import as_share, complement
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import EvaluationSettings

@@ -23,7 +23,8 @@ from tacit.evaluation.device_part import NetworkWithParameters, StrategiesQuesti
 from tacit.evaluation.fairness import shared_vocabulary
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
-from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient
+from tacit.evaluation.personalize.population import personalize_clients
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.federation.collector import Collector
