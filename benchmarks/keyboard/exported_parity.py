@@ -19,7 +19,7 @@ import numpy as np
 
 import tacit
 from tacit.data import Cache
-from tacit.evaluation.accuracy import HeldOut
+from tacit.evaluation.held_out import HeldOut
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.onnx_reader import OnnxReader, OnnxScorer
 from tacit.networks.language_model import count, next_word_loss

@@ -46,8 +46,8 @@ from tacit.evaluation.personalize.outcomes import (  # noqa: E402
     FineTuning,
     TemporalSplit,
     personalize_client,
-    personalize_clients,
 )
+from tacit.evaluation.personalize.population import personalize_clients  # noqa: E402
 from tacit.networks.cifg.loss import loss  # noqa: E402
 from tacit.networks.cifg.network import Cifg, CifgParameters  # noqa: E402
 from tacit.networks.language_model import count  # noqa: E402

@@ -144,19 +144,19 @@ def shares_row(parameters: int, turns: int) -> dict[str, Any]:
 
 
 def cipher_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation.masked import secrets
+    from tacit.secure_aggregation.masked import masks, secrets
 
     return {
-        "bytes_per_s": cipher_speed(secrets.after_head, turns),
+        "bytes_per_s": cipher_speed(masks.after_head, turns),
         "counter_mode_bytes_per_s": cipher_speed(secrets.counter_mode, turns),
     }
 
 
 def cipher_speed(cipher: Callable[[bytes], Any], turns: int) -> float:
     """Bytes a second of a keystream, made in blocks that stay in a core's cache, and added to nothing."""
-    from tacit.secure_aggregation.masked import secrets
+    from tacit.secure_aggregation.masked import masks
 
-    zeros, room = bytes(4 * secrets.BLOCK), memoryview(bytearray(4 * secrets.BLOCK + 16))
+    zeros, room = bytes(4 * masks.BLOCK), memoryview(bytearray(4 * masks.BLOCK + 16))
     stream, blocks = cipher(bytes(32)), 512
 
     def make() -> None:
@@ -174,6 +174,7 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
 def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> dict[str, Any]:
     from tacit.secure_aggregation.masked import secrets
     from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
+    from tacit.secure_aggregation.masked.masks import after_head
     from tacit.secure_aggregation.masked.messages import Advertise, RoundSettings
     from tacit.secure_aggregation.masked.secrets import Identity
     from tacit.secure_aggregation.masked.server import MaskedServer
@@ -220,8 +221,7 @@ def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> d
     stayed = set(range(clients)) - vanished
     masks = survivors + sum(other in chosen[gone] or gone in chosen[other] for gone in vanished for other in stayed)
     floors = [
-        masks * 4 * encoding.dimension / cipher_speed(cipher, turns)
-        for cipher in (secrets.after_head, secrets.counter_mode)
+        masks * 4 * encoding.dimension / cipher_speed(cipher, turns) for cipher in (after_head, secrets.counter_mode)
     ]
     of_server = sum(seconds for what, seconds in spent.spent.items() if what != "clients")
     return {

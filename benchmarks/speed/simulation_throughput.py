@@ -134,7 +134,8 @@ def prepare_tacit(work: dict[str, np.ndarray], precision: str) -> Prepared:
     import jax.numpy as jnp
 
     from tacit.compute import Hardware
-    from tacit.training.client import precision_of, shard_sum
+    from tacit.training.client import precision_of
+    from tacit.training.shards import shard_sum
 
     Hardware(workers=1).apply()  # as `tacit train` begins
     client_work, flat, data = tacit_work(work, precision)
@@ -187,8 +188,9 @@ def two_cores(work: dict[str, np.ndarray]) -> dict[str, float]:
 
     from tacit.compute import Hardware
     from tacit.compute.cores import Cores
-    from tacit.training.client import ClientData, shard_sum
+    from tacit.training.client import ClientData
     from tacit.training.cohort import SHARDS
+    from tacit.training.shards import shard_sum
 
     Hardware(workers=2).apply()
     client_work, flat, data = tacit_work(work, "float32")

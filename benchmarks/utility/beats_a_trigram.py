@@ -42,7 +42,8 @@ from utility_of_mechanisms import DELTA, Level
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
-from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
+from tacit.evaluation.accuracy import Evaluation, evaluate
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.intervals import Estimate, ratio_of_means
 from tacit.evaluation.trigram import BackedOffTrigram, text_of
 from tacit.keyboard.model_folder import load_model

@@ -22,7 +22,8 @@ from jax.flatten_util import ravel_pytree
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
-from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.accuracy import evaluate
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.networks.language_model import next_word_loss
 from tacit.networks.metrics import Counts

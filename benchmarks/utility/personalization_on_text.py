@@ -36,14 +36,18 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, CacheManifest
 from tacit.data.splits import Parts
+from tacit.evaluation.counts.answers import policies_of
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.counts.queries import Queries
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
-from tacit.evaluation.personalize.deltas import Deltas, Pairs, summarise
+from tacit.evaluation.personalize.deltas import Deltas, Pairs
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
-from tacit.evaluation.personalize.gate import HARM_LEVEL, LEVELS, GatePolicy, accepted, chance_of_gains, followed
-from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit, personalize_clients
+from tacit.evaluation.personalize.gate import LEVELS, GatePolicy, accepted, chance_of_gains, followed
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit
+from tacit.evaluation.personalize.policies import HARM_LEVEL
+from tacit.evaluation.personalize.population import personalize_clients
+from tacit.evaluation.personalize.summary import summarise
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1
 from tacit.progress import Advanced, Event
@@ -365,7 +369,7 @@ def _policies_of(ways: Sequence[FineTuning], deltas: Deltas) -> tuple[GatePolicy
     """As `tacit personalize --gate auto` chooses them of these clients' exact answers."""
     asked = Queries(strategies=tuple(map(str, ways)), tokens=TOKENS, levels=LEVELS)
     answers = exactly([*asked.about_strategies(deltas, 0), *asked.about_rules(deltas, 0)])
-    return asked.policies(answers, PersonalizationSettings().harm_weight)
+    return policies_of(asked, answers, PersonalizationSettings().harm_weight)
 
 
 def _changes(policy: GatePolicy, deltas: Deltas, metric: str) -> NDArray[np.float64]:

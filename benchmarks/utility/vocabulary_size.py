@@ -51,7 +51,7 @@ from utility_of_mechanisms import DELTA, Level
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.evaluation.accuracy import HeldOut
+from tacit.evaluation.held_out import HeldOut
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.networks.cifg.network import Cifg
 from tacit.networks.language_model import parameter_count
@@ -349,7 +349,8 @@ def a_client(asked: argparse.Namespace, size: int, shape: Mapping[str, Any]) -> 
     from jax.flatten_util import ravel_pytree
 
     from tacit.networks.language_model import next_word_loss
-    from tacit.training.client import ClientWork, gather, shard_sum
+    from tacit.training.client import ClientWork, gather
+    from tacit.training.shards import shard_sum
 
     recipe = one(asked, "cost", size, "quiet", RATES["quiet"], 1, rounds=2).recipe
     there, network = opened(asked.cache, size), Cifg(vocabulary=size, **shape)

@@ -12,7 +12,7 @@ from tests.support.secure_aggregation.one_message_parts import CLIENTS, Small, s
 
 import tacit
 from tacit.errors import InputError
-from tacit.secure_aggregation.one_message.messages import KeySum, Refusal, SetProposal, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Refusal, SetProposal, Vote
 from tacit.secure_aggregation.wire import Message, parsed
 
 

@@ -13,7 +13,7 @@ import tacit
 from tacit.cli.commands import app
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 
 

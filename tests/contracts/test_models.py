@@ -30,8 +30,10 @@ from tacit.device.own_text import OwnText
 from tacit.device.train import ByJax
 from tacit.device.train_onnx import ByOnnx
 from tacit.errors import InputError, RecipeError
-from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.personalize.outcomes import FineTuning, TemporalSplit, personalize_clients
+from tacit.evaluation.accuracy import evaluate
+from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.personalize.outcomes import FineTuning, TemporalSplit
+from tacit.evaluation.personalize.population import personalize_clients
 from tacit.keyboard.model_folder import SETTINGS, load_model, write_model
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.ranking import rank

@@ -8,7 +8,8 @@ import pytest
 from tacit.design import catalogue
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.catalogue.blt import BLT
-from tacit.design.mechanism import Mechanism
+from tacit.design.families import FAMILIES, in_numbers
+from tacit.design.mechanism import ChosenMechanism, Mechanism
 from tacit.design.workload import Workload
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
@@ -41,3 +42,19 @@ def test_another_workload_is_designed_for_or_refused(name: str) -> None:
 def test_a_strategy_is_remembered_whoever_listens() -> None:
     first = BLT.strategy(SERVED, progress=lambda event: None)
     assert BLT.strategy(SERVED) is first
+
+
+def test_a_device_and_the_catalogue_know_the_same_mechanisms() -> None:
+    assert list(FAMILIES) == list(MECHANISMS)
+    for name, family in FAMILIES.items():
+        assert (family.parameters, family.matrix) == (MECHANISMS[name].parameters, MECHANISMS[name].matrix)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_device_reckons_with_the_strategy_that_the_catalogue_makes(name: str) -> None:
+    mechanism = MECHANISMS[name]
+    for parameters in (*mechanism.examples, mechanism.parameters()):
+        said = ChosenMechanism(mechanism=mechanism, parameters=parameters)
+        found = in_numbers(name, parameters, SERVED)
+        assert (found is None) == said.needs_design
+        assert found is None or found == said.strategy(SERVED)

@@ -19,7 +19,8 @@ from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused, TrainingError
 from tacit.evaluation.device_part import StrategiesQuestion, no_report
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
 from tacit.protocol.count import HistogramsDocument

@@ -48,7 +48,7 @@ def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
     said: dict[str, Any] = {
         "kind": "sealed",
         "threshold": 3,
-        "decryptors": tuple(each.hex() for each in settings.decryptors),
+        "keepers": tuple(each.hex() for each in settings.decryptors),
         "boxes": tuple(each.hex() for each in settings.boxes),
         "corrupt": settings.corrupt,
         "contributors": (),

@@ -13,7 +13,8 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import GROUP, Evaluation, HeldOut, evaluate
+from tacit.evaluation.accuracy import GROUP, Evaluation, evaluate
+from tacit.evaluation.held_out import HeldOut
 from tacit.networks.cifg.network import Cifg, CifgParameters
 from tacit.networks.language_model import count
 from tacit.networks.metrics import Counts

@@ -6,15 +6,9 @@ from tests.support.keyboard.counting import counted
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import UNCHANGED, mean_from, share_from
+from tacit.evaluation.counts.model_queries import accuracy_query, change_query, queries_about
 from tacit.evaluation.counts.release import exactly
-from tacit.evaluation.fairness import (
-    accuracy_query,
-    advantage_of,
-    change_query,
-    queries_about,
-    shared_vocabulary,
-    spread_of,
-)
+from tacit.evaluation.fairness import advantage_of, shared_vocabulary, spread_of
 from tacit.networks.metrics import Counts
 
 

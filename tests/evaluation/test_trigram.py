@@ -11,7 +11,7 @@ from tests.evaluation.trigrams import Sentence, V, cache_of, populations, traine
 from tests.support.keyboard.counting import whole
 
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import HeldOut
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts, text_of
 from tacit.networks.metrics import ALL_TOKENS
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS

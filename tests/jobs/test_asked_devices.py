@@ -22,7 +22,8 @@ from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings
 from tacit.federation.collector import Answered
 from tacit.jobs import count_steps as of_histograms
 from tacit.jobs.statement import verify

@@ -11,8 +11,9 @@ import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
-from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.accuracy import evaluate
 from tacit.evaluation.baselines import comparison_models_of
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.train.job import TrainingResult

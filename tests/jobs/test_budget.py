@@ -18,7 +18,8 @@ from tacit.compute import Hardware
 from tacit.data import Cache, ClientText
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import BudgetError, InputError, RunError
-from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings
 from tacit.jobs.account.budget import spent_by
 from tacit.jobs.account.population import account_population, begin_population
 from tacit.jobs.train.run import begin, carry_on

@@ -14,7 +14,8 @@ from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.counts.device_part import StatisticHistogram
-from tacit.evaluation.settings import CountSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings
 from tacit.privacy.composition import Composition
 
 WORDS = StatisticHistogram(statistic="words", cuts=(20.0, 40.0, 80.0))

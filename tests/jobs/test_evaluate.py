@@ -19,9 +19,10 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import HeldOut
 from tacit.evaluation.accuracy import evaluate as count
-from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
+from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings
 from tacit.jobs.account.run import account_run
 from tacit.jobs.evaluate import run as evaluation_run
 from tacit.jobs.evaluate.job import EvaluationResult, resume_evaluation

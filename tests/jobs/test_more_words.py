@@ -14,7 +14,7 @@ import tacit
 from tacit.data import VocabularyChoice
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError, RunError
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.measures import MEASURES, total
 from tacit.evaluation.type_ab.replay import Keyboard, type_sentences
 from tacit.evaluation.type_ab.settings import TypingSettings

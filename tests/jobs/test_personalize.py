@@ -25,7 +25,8 @@ from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
-from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import PersonalizationSettings
 from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import PersonalizationResult, resume_personalization
 from tacit.jobs.personalize.run import OUTCOMES

@@ -21,8 +21,9 @@ from tacit.jobs.train.job import TrainingResult, resume_training, train
 from tacit.networks.language_model import LanguageModel
 from tacit.progress import COMPILING, Advanced, Evaluated, Event, StageBegan
 from tacit.recipe import Recipe
-from tacit.training.client import Loss, Model, Step, _group_sum
+from tacit.training.client import Loss, Model, Step
 from tacit.training.one_by_one import DevicesOneByOne
+from tacit.training.shards import _group_sum
 
 ONE = Hardware(workers=1)
 

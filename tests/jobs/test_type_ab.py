@@ -19,7 +19,7 @@ from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
 from tacit.data.typed_sentences import Share
 from tacit.errors import CacheError, InputError, RunError, SourceError
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.launch_rule import DECIDING
 from tacit.evaluation.type_ab.measures import MEASURES, total
 from tacit.evaluation.type_ab.replay import type_sentences
@@ -176,7 +176,7 @@ import os, signal, sys
 import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.jobs.type_ab import workers as typing_workers
 from tacit.progress import Advanced

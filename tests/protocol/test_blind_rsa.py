@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.protocol.blind_rsa import Blinded, Draw, PublicKey, Signer, emsa_pss_encode, prepare
+from tacit.protocol.blind_rsa import Blinded, Draw, PublicKey, emsa_pss_encode, prepare
+from tacit.server.store.blind_signer import Signer
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "blind_rsa.json").read_text())
 

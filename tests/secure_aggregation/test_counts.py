@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tacit.aggregation import merged
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, RoundAborted
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.secure_aggregation.counts import FEWEST, SENDS_VECTOR, CountEncoding, Protocol, play, secure_total
 from tacit.secure_aggregation.masked.graph import graph_plan
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol

@@ -18,7 +18,8 @@ from tacit.compute.precision import processor_features, usable_precision
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.training import ClientTraining
-from tacit.training.client import Descends, gather, local_update, precision_of, shard_sum
+from tacit.training.client import Descends, gather, local_update, precision_of
+from tacit.training.shards import shard_sum
 
 SETTINGS = ClientTraining(batch_size=4, sentences=8, words=6)
 SEED = b"seed"

@@ -29,10 +29,11 @@ from tacit.mechanisms import standard_normal_seeds, stream_for
 from tacit.mechanisms.grid import grid_for
 from tacit.population.cohorts import draw_cohort, start_clock
 from tacit.training import ClientTraining, RoundPlan, generator_for
-from tacit.training.client import NOBODY, ClientData, gather, shard_sum
+from tacit.training.client import NOBODY, ClientData, gather
 from tacit.training.cohort import shards_of, train_cohort
 from tacit.training.randomness import seed_for
 from tacit.training.rounds import run_round
+from tacit.training.shards import shard_sum
 from tacit.training.workers_cores import CoreWorkers
 
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)

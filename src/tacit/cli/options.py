@@ -14,7 +14,7 @@ from tacit.cli.from_settings import Named, Options, Setting, declared_by
 from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:  # JAX would come with it
-    from tacit.evaluation.settings import ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
     from tacit.integrations import Logs
     from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
@@ -77,7 +77,7 @@ class ReleaseOptions:
 
     def release(self, secure_sum: "SimulatedProtocol | None") -> "ReleaseCost | None":
         """Raises: InputError for two prices, one that is none, or a secure sum of nothing that is released."""
-        from tacit.evaluation.settings import ReleaseCost
+        from tacit.evaluation.release_cost import ReleaseCost
 
         if self.delta is not None and not 0 < self.delta < 1:
             raise InputError(f"--delta {self.delta:g} is not between 0 and 1; 1e-6 is usual.")

@@ -5,62 +5,18 @@ The same entry serves recipes, commands, plans and comparisons, so none of them 
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
-from typing import Any, ClassVar, Self
+from typing import Any
 
+from tacit.design.families import in_numbers
 from tacit.design.objective import Losses, Objective
+from tacit.design.parameters import Parameters as Parameters  # what this file gives, to whoever reads it here
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError, TacitError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Matrix, Strategy
 from tacit.progress import Progress, silent
-from tacit.records import from_plain
-
-
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """What may be said of a mechanism: each field is a key of a recipe and an option of a command.
-
-    A field's type is `Annotated` with what it means, in a few words. Fields that are None were not given.
-    """
-
-    ways: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    """The ways to say which strategy of its family it is: at most one of them, whole."""
-
-    def __post_init__(self) -> None:
-        begun = [way for way in self.ways if any(getattr(self, name) is not None for name in way)]
-        if len(begun) > 1:
-            choices = ", or ".join(" with ".join(way) for way in self.ways)
-            raise InputError(f"{choices} say which strategy it is, and several are given; give one of them.")
-        if begun and any(getattr(self, name) is None for name in begun[0]):
-            raise InputError(f"{' and '.join(begun[0])} come together; give both.")
-
-    @property
-    def needs_design(self) -> bool:
-        """Whether the strategy is still to be designed: searched for, so that another machine could find other last
-        digits. A run keeps the numbers that were found.
-        """
-        return False
-
-    def settled(self, strategy: Strategy) -> Self:
-        """The same wish with the numbers of the strategy that was designed for it."""
-        return type(self)(**strategy.numbers())
-
-    def to_plain(self) -> dict[str, Any]:
-        """What was given, and what has a default, for TOML."""
-        given = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in given.items()
-            if value is not None
-        }
-
-
-def checked_least(name: str, value: int | None, minimum: int = 1) -> None:
-    """InputError unless a number was left out or is at least `least`."""
-    if value is not None and value < minimum:
-        raise InputError(f"{name}={value} is below {minimum}; give at least {minimum}, or leave it out.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +40,11 @@ Build = Callable[[DesignProblem], Strategy]
 
 BuildRobust = Callable[[Sequence[Participation], Objective, Any], Strategy]
 """(several participations, the objective, the parameters) -> one strategy for all of them."""
+
+
+def in_full(name: str) -> Build:
+    """The `build` of a mechanism that always says its strategy in full: see `tacit.design.families`."""
+    return partial(_in_full, name)
 
 
 def only_default(mechanism: "Mechanism", participation: Participation) -> Sequence[Parameters]:
@@ -139,14 +100,7 @@ class Mechanism:
 
     def given(self, values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = "") -> Parameters:
         """Its parameters from plain values. Raises: `error` naming the key, InputError where they contradict."""
-        names = [each.name for each in fields(self.parameters)]
-        foreign = sorted(values.keys() - set(names))
-        if foreign:
-            raise error(
-                f"{where or 'parameter'}{'.' if where else ' '}{foreign[0]} does not belong to mechanism "
-                f"'{self.name}', which takes {', '.join(names) or 'nothing'}; drop it."
-            )
-        return from_plain(self.parameters, dict(values), error=error, where=where)
+        return self.parameters.from_values(values, mechanism=self.name, error=error, where=where)
 
     def problem(
         self,
@@ -190,6 +144,12 @@ class Mechanism:
                 "take one that has (docs/mechanisms.md says which), or the workload of prefix sums."
             )
         return self.build(problem)
+
+
+def _in_full(name: str, problem: DesignProblem) -> Strategy:
+    found = in_numbers(name, problem.parameters, problem.participation)
+    assert found is not None, f"{name} has strategies that are designed"
+    return found
 
 
 @lru_cache(maxsize=4096)

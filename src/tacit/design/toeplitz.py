@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.design.objective import Objective, checked_objective
 from tacit.design.projected_gradient import Function, minimise_falling
+from tacit.design.square_root import prefix_root
 from tacit.design.toeplitz_error import ToeplitzErrors
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
@@ -108,13 +109,11 @@ def design_lambda_cgd(
 def root_coefficients(count: int, workload: Workload = PREFIX, *, inverse: bool = False) -> Array:
     """The first coefficients of the root of A or of its inverse, the first of them 1.
 
-    For prefix sums those of (1-x)^{-1/2}, products of (2t-1)/(2t), falling and log-convex; with momentum beta times
+    For prefix sums those of (1-x)^{-1/2} (`prefix_root`); with momentum beta times
     (1 - beta x)^{-1/2}, with Nesterov's times (1 - beta x/(1 + beta))^{1/2} too. A cooldown is left out: its A is not
     Toeplitz. The same on every machine: a run that goes on elsewhere computes them again.
     """
-    after = np.arange(1, count)
-    root = np.concatenate(([1.0], np.cumprod((2 * after - 1) / (2 * after))))
-    poles, zeros = (np.diff(root, prepend=0.0), root) if inverse else (root, np.diff(root, prepend=0.0))
+    poles, zeros = prefix_root(count, inverse=inverse), prefix_root(count, inverse=not inverse)
     beta, found = workload.momentum, poles
     if beta:
         found = _product(found, poles * _powers(beta, count))

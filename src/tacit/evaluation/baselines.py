@@ -8,8 +8,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.evaluation.accuracy import Evaluation, HeldOut
+from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.comparison_models import DIGITS, FIRST_WORDS, ComparisonModels
+from tacit.evaluation.held_out import HeldOut
 from tacit.networks.language_model import kinds_of
 from tacit.networks.metrics import KNOWN, SHOWN, TOP1
 from tacit.text.vocabulary import SPECIALS

@@ -6,18 +6,16 @@ keeps what it saw; of a device nothing leaves but the cells, and of local report
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from tacit.compute import Hardware
-from tacit.compute.cores import Cores
-from tacit.evaluation.accuracy import HeldOut, evaluate
-from tacit.evaluation.counts.histograms import HistogramCells, HistogramQuery
-from tacit.evaluation.fairness import histograms_about, queries_about
+from tacit.evaluation.counts.cells import HistogramCells, HistogramQuery
+from tacit.evaluation.counts.model_queries import histograms_about, queries_about
+from tacit.evaluation.held_out import HeldOut, counts_of_client
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.evaluation.personalize.outcomes import WORDS, SkippedClient, personalize_client
@@ -60,8 +58,7 @@ class ModelsQuestion:
     def cells_of(self, text: Any, client: int) -> IntArray:
         """The cell (H,) of one client of a `Cache`, or of anything with its `sentence_count` and `padded`."""
         held_out = HeldOut.read(text, np.array([client]), sentences=self.sentences, words=self.words)
-        counts = [evaluate(*model, held_out, cores=_one_worker(), at_once=1).clients for model in self.models]
-        return _cells(queries_about(counts))
+        return _cells(queries_about([[counts_of_client(*model, held_out)] for model in self.models]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,11 +103,6 @@ class StrategiesQuestion:
 def no_report(histograms: Mapping[str, HistogramCells]) -> IntArray:
     """The cell (H,) of each histogram of whoever has nothing to say."""
     return np.array([each.size - 1 for each in histograms.values()], np.int64)
-
-
-@cache
-def _one_worker() -> Cores:
-    return Cores(Hardware(workers=1))
 
 
 def _cells(answers: Sequence[HistogramQuery]) -> IntArray:

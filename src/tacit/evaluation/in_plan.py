@@ -16,8 +16,8 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.cells import Buckets
 from tacit.evaluation.counts.device_part import settings_in, table_of
-from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters, StrategiesQuestion
 from tacit.evaluation.personalize.gate import GatePolicy, GateRule
 from tacit.evaluation.settings import EvaluationSettings, PersonalizationSettings

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import Evaluation, HeldOut
+from tacit.evaluation.accuracy import Evaluation
+from tacit.evaluation.held_out import HeldOut
 from tacit.networks.language_model import kinds_of
 from tacit.networks.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS

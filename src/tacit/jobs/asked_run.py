@@ -19,7 +19,7 @@ import tomli_w
 from tacit.compute import Hardware
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget

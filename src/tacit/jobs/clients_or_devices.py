@@ -12,7 +12,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import first_asked
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector
 from tacit.files import PathLike
 from tacit.jobs.devices import RealDevices

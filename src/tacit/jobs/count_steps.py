@@ -24,7 +24,7 @@ from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
 from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
 from tacit.evaluation.counts.release import guarantee_for, release, release_locally
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel

@@ -10,7 +10,7 @@ from pathlib import Path
 from tacit.errors import InputError, ProtocolError, of_type
 from tacit.files import PathLike, as_path, check_folder, held
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.messages import KeySum, Refusal, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")

@@ -173,7 +173,8 @@ def _tested(model: "PretrainingResult", clients: "Cache", recipe: "Recipe") -> M
     """The metrics of the public model on the test clients, as the trainings measure theirs."""
     from tacit.compute import Hardware
     from tacit.compute.cores import Cores
-    from tacit.evaluation.accuracy import HeldOut, evaluate
+    from tacit.evaluation.accuracy import evaluate
+    from tacit.evaluation.held_out import HeldOut
 
     asked = clients.clients("test")[: recipe.evaluation.test_clients]
     held_out = HeldOut.read(clients, asked, sentences=recipe.evaluation.sentences, words=recipe.client.words)

@@ -194,7 +194,8 @@ def _train(run: Run, progress: Progress) -> None:
     import jax
 
     from tacit.compute.cores import Cores
-    from tacit.evaluation.accuracy import HeldOut, evaluate
+    from tacit.evaluation.accuracy import evaluate
+    from tacit.evaluation.held_out import HeldOut
     from tacit.jobs.run_start import same_cache
     from tacit.keyboard.model_folder import write_model, write_origin
     from tacit.networks.language_model import Parameters, model_of, next_word_loss

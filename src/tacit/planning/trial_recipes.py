@@ -8,8 +8,9 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from tacit.design.catalogue.tree import TREE, TreeParameters
+from tacit.design.catalogue.tree import TREE
 from tacit.design.mechanism import ChosenMechanism
+from tacit.design.parameters import TreeParameters
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import InputError
 from tacit.planning.noise_forecast import errors_of_models

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.evaluation.counts.histograms import Histogram, representatives
-from tacit.evaluation.fairness import accuracy_query, change_query
+from tacit.evaluation.counts.model_queries import accuracy_query, change_query
 from tacit.evaluation.intervals import NORMAL
 from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps

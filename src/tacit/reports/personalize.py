@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.evaluation.counts.answers import Answers
 from tacit.evaluation.counts.histograms import UNCHANGED, Histogram, representatives
-from tacit.evaluation.counts.queries import Answers, Queries
+from tacit.evaluation.counts.queries import Queries
 from tacit.evaluation.intervals import NORMAL
 from tacit.evaluation.personalize.fine_tuning import PAPER_TOKENS, FineTuning
 from tacit.evaluation.personalize.gate import OPEN

@@ -12,8 +12,9 @@ from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.device_part import StatisticHistogram
-from tacit.evaluation.fairness import histograms_about
-from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.counts.model_queries import histograms_about
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings
 from tacit.jobs.count import run as count_run
 from tacit.jobs.count.job import count
 from tacit.jobs.devices import KEYS, RealDevices

@@ -16,8 +16,9 @@ from jax import Array
 from numpy.typing import NDArray
 
 from tacit.aggregation import Aggregation, FloatSum
-from tacit.training.client import NOBODY, ClientWork, ShardSum
+from tacit.training.client import NOBODY, ClientWork
 from tacit.training.secure_updates import OpenedSum, Residues, RoundEncoding
+from tacit.training.shards import ShardSum
 
 # The rule is part of the result (the order of additions). About 32 shards, so that any few workers share them evenly;
 # not above 64 clients, so that a worker's memory and what is lost with it stay small.

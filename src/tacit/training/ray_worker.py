@@ -22,9 +22,10 @@ from tacit.compute.cores import Cores
 from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
-from tacit.training.client import ClientWork, ShardSum, precision_of
+from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
 from tacit.training.secure_updates import RoundEncoding
+from tacit.training.shards import ShardSum
 from tacit.training.workers_accelerator import Accelerator
 from tacit.training.workers_cores import CoreWorkers
 from tacit.version import __version__

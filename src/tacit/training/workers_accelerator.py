@@ -32,12 +32,12 @@ from tacit.training.client import (
     ClientWork,
     Loss,
     Model,
-    ShardSum,
     gather,
     local_update,
     sgd_step,
 )
 from tacit.training.secure_updates import Residues, RoundEncoding
+from tacit.training.shards import ShardSum
 
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tacit.compute.cores import Cores
 from tacit.compute.profile import READING, TRAINING, beside
-from tacit.training.client import NOBODY, ClientWork, ShardSum, encoded_shard_sum, gather, shard_sum
+from tacit.training.client import NOBODY, ClientWork, gather
 from tacit.training.secure_updates import RoundEncoding
+from tacit.training.shards import ShardSum, encoded_shard_sum, shard_sum
 
 
 class CoreWorkers:

@@ -29,9 +29,10 @@ from tacit.compute import Hardware
 from tacit.errors import InputError, TrainingError
 from tacit.extras import of_extra
 from tacit.progress import Progress, Warned, silent
-from tacit.training.client import ClientWork, ShardSum
+from tacit.training.client import ClientWork
 from tacit.training.ray_worker import NodeInfo, RayWorker, job_of, versions
 from tacit.training.secure_updates import RoundEncoding
+from tacit.training.shards import ShardSum
 
 ANSWERS_WITHIN = 30.0  # seconds for a cluster to answer; Ray by itself tries for minutes
 STARTS_WITHIN = 120.0  # seconds for the first worker to start

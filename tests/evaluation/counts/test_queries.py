@@ -7,8 +7,9 @@ import pytest
 from tests.evaluation.made_users import diverged, made_users
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.answers import Answers, policies_of
 from tacit.evaluation.counts.histograms import Buckets, mean_from, share_from
-from tacit.evaluation.counts.queries import Answers, Queries
+from tacit.evaluation.counts.queries import Queries
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GateRule, deployed_change, policy_change
@@ -40,7 +41,7 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
     asked = asking()
     halves = [deltas.of_clients(np.arange(40)), deltas.of_clients(np.arange(40, 80))]
     designed = exactly([*asked.about_strategies(halves[0], 1), *asked.about_rules(halves[0], 1)])
-    policies = asked.policies(designed, harm_weight=1.0)
+    policies = policies_of(asked, designed, harm_weight=1.0)
     judged = exactly([*asked.about_strategies(halves[1], 2), *asked.about_policies(policies, halves[1], 2)])
     answers = Answers(queries=asked, steps=(designed, judged), policies=policies)
     change = deltas.change[TOP1]
@@ -103,7 +104,7 @@ def test_the_first_metric_sets_the_baseline_and_the_slices() -> None:
     designed = exactly([*gated.about_strategies(deltas, 0), *gated.about_rules(deltas, 0)])
     by_top1 = asking()
     slow = exactly([*by_top1.about_strategies(deltas, 0), *by_top1.about_rules(deltas, 0)])
-    assert gated.policies(designed, 2.0) == by_top1.policies(slow, 2.0)
+    assert policies_of(gated, designed, 2.0) == policies_of(by_top1, slow, 2.0)
 
 
 def test_joint_slices_are_both_at_once(deltas: Deltas) -> None:

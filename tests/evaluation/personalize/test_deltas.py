@@ -10,7 +10,8 @@ from tests.support.keyboard.counting import counted
 from tests.support.keyboard.counting import nats as nats_of
 
 from tacit.errors import InputError
-from tacit.evaluation.personalize.deltas import Deltas, summarise
+from tacit.evaluation.personalize.deltas import Deltas
+from tacit.evaluation.personalize.summary import summarise
 from tacit.networks.metrics import TOP1
 
 

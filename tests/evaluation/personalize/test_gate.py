@@ -19,12 +19,9 @@ from tacit.evaluation.personalize.gate import (
     accepted,
     chance_of_gains,
     deployed_change,
-    design,
-    difference,
-    judged,
     policy_change,
-    worth_of,
 )
+from tacit.evaluation.personalize.policies import design, difference, judged, worth_of
 from tacit.networks.metrics import TOP1
 
 BINS = Buckets.steps(-20, 30, 200).with_unchanged_apart()

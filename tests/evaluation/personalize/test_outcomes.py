@@ -32,8 +32,8 @@ from tacit.evaluation.personalize.outcomes import (
     Paired,
     SkippedClient,
     TemporalSplit,
-    personalize_clients,
 )
+from tacit.evaluation.personalize.population import personalize_clients
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, Mix, UserCache
 from tacit.networks.cifg import loss as cifg_loss

@@ -12,6 +12,7 @@ from tacit.errors import ProtocolError
 from tacit.secure_aggregation.masked import client as masked_client
 from tacit.secure_aggregation.masked import secrets, shares
 from tacit.secure_aggregation.masked.client import MaskedClient, mask_seed
+from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
     Advertise,
     Boxes,
@@ -63,7 +64,7 @@ def without_self_masks(done: MaskedRound) -> dict[int, Words]:
     for client, words in left.items():
         holders = sorted(told[client])[: server.settings.plan().threshold]
         seed = shares.rebuilt_secret([told[client][each] for each in holders], [each + 1 for each in holders])
-        secrets.add_masks(words, [(secrets.derived(seed, "self mask", server.settings.name), True)])
+        add_masks(words, [(secrets.derived(seed, "self mask", server.settings.name), True)])
     return left
 
 
@@ -91,7 +92,7 @@ def test_a_missing_mask_is_seen(missing: str, monkeypatch: pytest.MonkeyPatch) -
 
     Without its own, a vector is bare to who rebuilds the keys of its neighbours, as the server does of who vanished.
     """
-    add, derived = secrets.add_masks, secrets.derived
+    add, derived = add_masks, secrets.derived
     own: set[bytes] = set()
 
     def noted(secret: bytes, purpose: str, *context: bytes) -> bytes:
@@ -103,7 +104,7 @@ def test_a_missing_mask_is_seen(missing: str, monkeypatch: pytest.MonkeyPatch) -
         add(total, [(seed, subtract) for seed, subtract in masks if (seed in own) != (missing == "own")])
 
     monkeypatch.setattr(masked_client.secrets, "derived", noted)
-    monkeypatch.setattr(masked_client.secrets, "add_masks", forgetful)
+    monkeypatch.setattr(masked_client, "add_masks", forgetful)
     done = run_masked_round(constant(3), bits=BITS, seed=1)
     monkeypatch.undo()
     if missing == "pairwise":

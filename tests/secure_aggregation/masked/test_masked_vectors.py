@@ -12,6 +12,7 @@ from tests.conftest import REPOSITORY
 
 from tacit.secure_aggregation.masked import graph, secrets, shares
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient, tag_key
+from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import MaskedVector, RoundSettings
 from tacit.secure_aggregation.masked.secrets import Identity, KeyPair
 from tacit.secure_aggregation.masked.server import MaskedServer
@@ -27,7 +28,7 @@ def parts() -> dict[str, Any]:
     """Each function of the protocol once."""
     one, other, seed = KeyPair(b"\x01" * 32), KeyPair(b"\x02" * 32), b"\x03" * 32
     words = np.zeros(6, np.uint32)
-    secrets.add_masks(words, [(seed, False)])
+    add_masks(words, [(seed, False)])
     drawn = secrets.seeded(seed)
     plan = graph.graph_plan(66, dropout=100, corruption=100)
     tagged = MaskedVector(bytes(32), 1, bytes(32), (b"box",), b"vector", bytes(16))

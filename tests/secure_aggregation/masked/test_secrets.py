@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation.masked.masks import BLOCK, HEAD, STREAMS, add_masks, after_head
 from tacit.secure_aggregation.masked.secrets import Identity
 
 DRAW = secrets.seeded(bytes(32))
@@ -32,44 +33,42 @@ def slow_mask(seed: bytes, dimension: int) -> list[int]:
 
 @given(
     seed=st.binary(min_size=32, max_size=32),
-    dimension=st.sampled_from(
-        [1, 3, 4, 5, 7, 8, 9, 100, *(secrets.BLOCK + more for more in (0, 1, 7, 8, 9)), 2 * secrets.BLOCK + 7]
-    ),
+    dimension=st.sampled_from([1, 3, 4, 5, 7, 8, 9, 100, *(BLOCK + more for more in (0, 1, 7, 8, 9)), 2 * BLOCK + 7]),
     subtract=st.booleans(),
 )
 def test_masks_are_added_block_by_block_as_in_one_piece(seed: bytes, dimension: int, subtract: bool) -> None:
     before = np.random.default_rng(dimension).integers(0, 2**32, dimension, np.uint32)
     total = before.copy()
-    secrets.add_masks(total, [(seed, subtract)])
+    add_masks(total, [(seed, subtract)])
     found = (before - total if subtract else total - before).tolist()
     near = dimension if dimension <= 200 else 20
     slow = slow_mask(seed, dimension)
     assert found[:near] == slow[:near] and found[-20:] == slow[-20:]
-    edge = slice(secrets.BLOCK - 3, secrets.BLOCK + secrets.HEAD + 3)  # of blocks, with and without the head
+    edge = slice(BLOCK - 3, BLOCK + HEAD + 3)  # of blocks, with and without the head
     assert found[edge] == slow[edge]
 
 
 def test_both_ways_to_make_a_mask_make_the_same() -> None:
     """SP 800-38D, 7.1: with a nonce of 12 bytes, Galois counter mode encrypts from counter 2 on."""
-    size = 4 * secrets.BLOCK
-    made = secrets.counter_mode(NIST_KEY).update(bytes(4 * secrets.HEAD + size))
-    assert secrets.after_head(NIST_KEY).update(bytes(size)) == made[4 * secrets.HEAD :]
+    size = 4 * BLOCK
+    made = secrets.counter_mode(NIST_KEY).update(bytes(4 * HEAD + size))
+    assert after_head(NIST_KEY).update(bytes(size)) == made[4 * HEAD :]
 
 
 def test_a_mask_added_and_subtracted_is_gone() -> None:
     total = np.arange(1000, dtype=np.uint32)
-    secrets.add_masks(total, [(ALICE, False)])
+    add_masks(total, [(ALICE, False)])
     assert not np.array_equal(total, np.arange(1000))
-    secrets.add_masks(total, [(ALICE, True)])
+    add_masks(total, [(ALICE, True)])
     assert np.array_equal(total, np.arange(1000))
 
 
-@given(seed=st.integers(0, 2**32), count=st.integers(0, 2 * secrets.STREAMS + 1))
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 2 * STREAMS + 1))
 def test_many_masks_at_once_are_one_after_another(seed: int, count: int) -> None:
     chance = random.Random(seed)
     masks = [(chance.randbytes(32), chance.random() < 0.5) for _ in range(count)]
     total = np.zeros(10, np.uint32)
-    secrets.add_masks(total, masks)
+    add_masks(total, masks)
     slow = [(slow_mask(seed, 10), -1 if subtract else 1) for seed, subtract in masks]
     assert total.tolist() == [sum(sign * words[place] for words, sign in slow) % 2**32 for place in range(10)]
 
@@ -79,7 +78,7 @@ def test_the_cipher_is_aes_256() -> None:
     block = Cipher(AES256(NIST_KEY), ECB()).encryptor().update(counter)
     assert block.hex() == "0bdf7df1591716335e9a8b15c860c502"  # SP 800-38A, F.5.5: Output Block #1
     words = np.zeros(4, np.uint32)
-    secrets.add_masks(words, [(NIST_KEY, False)])
+    add_masks(words, [(NIST_KEY, False)])
     assert words.tobytes() == Cipher(AES256(NIST_KEY), ECB()).encryptor().update(bytes(16))
 
 

@@ -14,7 +14,14 @@ from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.messages import Agreement, KeySum, Opening, SetProposal, Vote, set_digest
+from tacit.secure_aggregation.one_message.decryptor_messages import (
+    Agreement,
+    KeySum,
+    Opening,
+    SetProposal,
+    Vote,
+    set_digest,
+)
 
 
 def answered(decryptor: Decryptor, small: Small, clients: list[Identity]) -> Vote:

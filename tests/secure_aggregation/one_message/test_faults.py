@@ -13,7 +13,7 @@ import pytest
 
 from tacit.secure_aggregation.masked.secrets import Identity, Words
 from tacit.secure_aggregation.masked.shares import PRIME, elements
-from tacit.secure_aggregation.one_message.messages import KeySum, Vote, set_digest, signed_sum
+from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Vote, set_digest, signed_sum
 from tacit.secure_aggregation.one_message.simulation import (
     DecryptorLie,
     OneMessageOutcome,

@@ -12,15 +12,13 @@ from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.masked.secrets import Identity, unsealed
 from tacit.secure_aggregation.masked.shares import PRIME, Elements, elements, rebuilt
 from tacit.secure_aggregation.one_message.client import one_message_report
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, signed_sum
 from tacit.secure_aggregation.one_message.lattice import public_polynomial
 from tacit.secure_aggregation.one_message.messages import (
-    Deposit,
-    KeySum,
     OneMessageReport,
     OneMessageRound,
     report_digests,
     signed_report,
-    signed_sum,
     smallest_parameters,
 )
 from tacit.secure_aggregation.one_message.ring import Integers, Residues

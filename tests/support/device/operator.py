@@ -33,7 +33,6 @@ from tacit.protocol.bodies import ReportBody, model_body
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.log_entries import leaf_of, plan_entry
-from tacit.protocol.merkle import MerkleTree
 from tacit.protocol.messages import (
     UNATTESTED,
     AggregationSettings,
@@ -49,6 +48,7 @@ from tacit.protocol.messages import (
 from tacit.protocol.signing import OperatorKey, digest
 from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
+from tacit.server.log.merkle_tree import MerkleTree
 
 POPULATION = "keyboards"
 SERVER = "http://127.0.0.1:8000"

@@ -19,7 +19,8 @@ from tacit.data.typed_sentences import Share
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.evaluation.counts.device_part import StatisticHistogram
 from tacit.evaluation.personalize.fine_tuning import FineTuning
-from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.keyboard.model_folder import write_model
 from tacit.planning.tuning import TuningSettings

@@ -10,7 +10,8 @@ from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked.secrets import Identity, Words
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.messages import Deposit, KeySum, OneMessageReport, OneMessageRound, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, Vote
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 
 DIMENSION, LARGEST = 300, 100

@@ -1,7 +1,8 @@
 """BandMF: a banded matrix with every entry free."""
 
-from tacit.design.bands import BandsParameters, wide
+from tacit.design.bands import wide
 from tacit.design.mechanism import DesignProblem, Mechanism
+from tacit.design.parameters import BandsParameters
 from tacit.privacy.strategy import Banded
 
 

@@ -1,28 +1,16 @@
 """BandInvMF: bands of the inverse of C that are designed, or given."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-from tacit.design.bands import BandedParameters, few
-from tacit.design.catalogue.blt import BUFFERS
+from tacit.design.bands import few
+from tacit.design.families import in_numbers
 from tacit.design.mechanism import DesignProblem, Mechanism
-from tacit.privacy.strategy import BandedInverse
-
-BANDS = BUFFERS + 1  # so that it keeps as many vectors as a BLT
-
-
-@dataclass(frozen=True, kw_only=True)
-class InverseParameters(BandedParameters):
-    """The coefficients of the inverse, or how many, and of which kind."""
-
-    bands: Annotated[int | None, f"Or how many, to be designed; left out, {BANDS}."] = None
-    falling: Annotated[bool, "Design only C that falls: an exact sensitivity."] = False
+from tacit.design.parameters import BANDS, InverseParameters
+from tacit.privacy.strategy import Strategy
 
 
-def _build(problem: DesignProblem) -> BandedInverse:
+def _build(problem: DesignProblem) -> Strategy:
     given: InverseParameters = problem.parameters
-    if given.coefficients is not None:
-        return BandedInverse(coefficients=given.coefficients)
+    if found := in_numbers("banded-inverse", given, problem.participation):
+        return found
     from tacit.design.toeplitz import design_banded_inverse
 
     return design_banded_inverse(

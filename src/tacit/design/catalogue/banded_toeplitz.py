@@ -1,14 +1,16 @@
 """BandToep: bands of C that are designed, or given."""
 
-from tacit.design.bands import BandedParameters, few_and_wide, width
+from tacit.design.bands import few_and_wide
+from tacit.design.families import in_numbers
 from tacit.design.mechanism import DesignProblem, Mechanism
-from tacit.privacy.strategy import BandedToeplitz
+from tacit.design.parameters import BandedParameters, width
+from tacit.privacy.strategy import Strategy
 
 
-def _build(problem: DesignProblem) -> BandedToeplitz:
+def _build(problem: DesignProblem) -> Strategy:
     given: BandedParameters = problem.parameters
-    if given.coefficients is not None:
-        return BandedToeplitz(coefficients=given.coefficients)
+    if found := in_numbers("banded-toeplitz", given, problem.participation):
+        return found
     from tacit.design.toeplitz import design_banded_toeplitz
 
     bands = width(problem.participation, given.bands)

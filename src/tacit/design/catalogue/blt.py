@@ -1,42 +1,19 @@
 """Buffered linear Toeplitz mechanisms: designed here, or published."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Annotated, ClassVar
 
-from tacit.design.mechanism import DesignProblem, Mechanism, Parameters, checked_least
+from tacit.design.families import in_numbers
+from tacit.design.mechanism import DesignProblem, Mechanism
 from tacit.design.objective import Objective
+from tacit.design.parameters import BUFFERS, BltParameters, Parameters
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import PUBLISHED_BLT, Blt
-
-BUFFERS = 4  # of a designed BLT, as in production (arXiv:2408.08868, Section 5)
+from tacit.privacy.strategy import PUBLISHED_BLT, Blt, Strategy
 
 
-@dataclass(frozen=True, kw_only=True)
-class BltParameters(Parameters):
-    """Numbers of one's own, or how many buffers."""
-
-    ways: ClassVar = (("theta", "omega"), ("buffers",))
-    theta: Annotated[tuple[float, ...] | None, "Decays of the buffers, in (0, 1]: 0.99,0.7."] = None
-    omega: Annotated[tuple[float, ...] | None, "With their weights, above 0: 0.1,0.2."] = None
-    buffers: Annotated[
-        int | None, f"Or how many buffers of the model's size the noise keeps, to be designed; left out, {BUFFERS}."
-    ] = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        checked_least("buffers", self.buffers)
-
-    @property
-    def needs_design(self) -> bool:
-        """Unless the numbers are given."""
-        return self.theta is None
-
-
-def _build(problem: DesignProblem) -> Blt:
+def _build(problem: DesignProblem) -> Strategy:
     given: BltParameters = problem.parameters
-    if given.theta is not None and given.omega is not None:
-        return Blt(theta=given.theta, omega=given.omega)
+    if found := in_numbers("blt", given, problem.participation):
+        return found
     from tacit.design.blt import design_blt
 
     buffers = BUFFERS if given.buffers is None else given.buffers

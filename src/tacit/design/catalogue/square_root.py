@@ -1,7 +1,8 @@
 """The square roots of a workload, of C and of its inverse: closed forms."""
 
-from tacit.design.bands import BandsParameters, few_and_wide, width
+from tacit.design.bands import few_and_wide
 from tacit.design.mechanism import DesignProblem, Mechanism
+from tacit.design.parameters import BandsParameters, width
 from tacit.privacy.strategy import BandedInverse, BandedToeplitz
 
 

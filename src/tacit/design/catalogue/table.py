@@ -1,7 +1,6 @@
 """The one table of mechanisms, and its entries by name."""
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 from tacit.design.catalogue.banded import BANDED
@@ -13,6 +12,7 @@ from tacit.design.catalogue.independent import INDEPENDENT
 from tacit.design.catalogue.lambda_cgd import LAMBDA_CGD
 from tacit.design.catalogue.square_root import INVERSE_SQUARE_ROOT, SQUARE_ROOT
 from tacit.design.catalogue.tree import TREE, TREE_FULL, TREE_VARIANCE_REDUCED
+from tacit.design.families import checked_name, name_in, without_name
 from tacit.design.mechanism import ChosenMechanism, Mechanism, imported
 from tacit.errors import InputError, TacitError
 
@@ -41,11 +41,7 @@ def mechanism_named(name: str) -> Mechanism:
     """The mechanism of that name, or at `package.module:NAME`; InputError where there is none."""
     if ":" in name:
         return imported(name)
-    if name not in MECHANISMS:
-        near = get_close_matches(name, MECHANISMS, n=1)
-        meant = f"; did you mean {near[0]}?" if near else "."
-        raise InputError(f"mechanism {name!r} is none of {', '.join(MECHANISMS)}{meant}")
-    return MECHANISMS[name]
+    return MECHANISMS[checked_name(name)]
 
 
 def chosen(
@@ -55,11 +51,7 @@ def chosen(
 
     Raises: `error` naming the key that is unknown or of the wrong kind; InputError where they contradict each other.
     """
-    name = values.get("name")
-    if not isinstance(name, str):
-        raise error(f"{where} has {'no' if name is None else 'a wrong'} name; give one of {', '.join(MECHANISMS)}.")
+    name = name_in(values, error=error, where=where)
     mechanism = mechanism_named(name)
-    parameters = mechanism.given(
-        {key: value for key, value in values.items() if key != "name"}, error=error, where=where
-    )
+    parameters = mechanism.given(without_name(values), error=error, where=where)
     return ChosenMechanism(mechanism=mechanism, parameters=parameters, path=name if ":" in name else None)

@@ -1,29 +1,10 @@
 """Binary trees: as released, with Honaker's estimate, and with the best decoder."""
 
-from dataclasses import dataclass
-from typing import Annotated
-
-from tacit.design.mechanism import DesignProblem, Mechanism, Parameters
+from tacit.design.mechanism import DesignProblem, Mechanism, in_full
 from tacit.design.objective import Losses
+from tacit.design.parameters import TreeParameters
 from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Dense, Matrix, Strategy, Tree
-
-
-@dataclass(frozen=True, kw_only=True)
-class TreeParameters(Parameters):
-    """Trees begin again where they are told to."""
-
-    restarts: Annotated[
-        tuple[int, ...], "Rounds at which a new tree begins, counted from 0: 128,1152; each costs privacy."
-    ] = ()
-
-
-def _tree(problem: DesignProblem) -> Tree:
-    return Tree(restarts=problem.parameters.restarts)
-
-
-def _variance_reduced(problem: DesignProblem) -> Tree:
-    return Tree(restarts=problem.parameters.restarts, variance_reduced=True)
+from tacit.privacy.strategy import Dense, Matrix, Strategy
 
 
 def _full_tree(problem: DesignProblem) -> Matrix:
@@ -43,7 +24,7 @@ TREE = Mechanism(
     name="tree",
     says="binary tree, as released",
     explains="Binary-tree aggregation, one seed for each node.",
-    build=_tree,
+    build=in_full("tree"),
     parameters=TreeParameters,
     examples=(TreeParameters(), TreeParameters(restarts=(5,))),
     adapts=True,
@@ -53,7 +34,7 @@ TREE_VARIANCE_REDUCED = Mechanism(
     name="tree-variance-reduced",
     says="the same, Honaker's estimate",
     explains="Binary-tree aggregation, estimated from all nodes below a node and not from one (Honaker).",
-    build=_variance_reduced,
+    build=in_full("tree-variance-reduced"),
     parameters=TreeParameters,
     examples=(TreeParameters(), TreeParameters(restarts=(5,))),
     adapts=True,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, HistogramCells
+from tacit.evaluation.counts.cells import Buckets, HistogramCells
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import OOV, SPECIALS

@@ -1,4 +1,4 @@
-"""What is asked of devices about personalization, as histograms, and the answers, exact or released.
+"""What is asked of devices about personalization, as histograms.
 
 Each strategy's change of each metric is asked once per slice ("tokens", "baseline", "joint": both at once), because the
 sum over slices is the plain histogram and needs no further question. The first metric is the one whose baseline is
@@ -15,14 +15,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets, Histogram, HistogramCells, HistogramQuery, merged
+from tacit.evaluation.counts.cells import Buckets, HistogramCells, HistogramQuery
 from tacit.evaluation.personalize.deltas import Deltas
-from tacit.evaluation.personalize.gate import LEVELS, OPEN, GatePolicy, GateRule, deployed_change, design, policy_change
+from tacit.evaluation.personalize.gate import LEVELS, OPEN, GatePolicy, GateRule, deployed_change, policy_change
 from tacit.networks.metrics import ALL_TOKENS, METRICS, TOP1, changing
 
 SLICES = ("tokens", "baseline", "joint")
 EVERYBODY = "everybody"  # the only slice where none is asked for
-POLICIES = ("one strategy", "one strategy, gate", "strategy by tokens", "strategy by tokens, gate")  # `gate.design`'s
+# What `policies.design` calls them.
+POLICIES = ("one strategy", "one strategy, gate", "strategy by tokens", "strategy by tokens, gate")
 ACCURACY = Buckets.steps(0, 60, 100)
 MOST_TOKENS = 10**9  # more than anybody types
 TOKENS, BASELINES = Buckets((1000.0, 2000.0, 4000.0)), Buckets((0.1, 0.15, 0.2))
@@ -96,15 +97,15 @@ class Queries:
         these policies.
         """
         names = [
-            _baseline_name(self.metric),
-            *(_change_name(*each) for each in product(self.metrics, self.strategies, self._kinds)),
+            baseline_name(self.metric),
+            *(change_name(*each) for each in product(self.metrics, self.strategies, self._kinds)),
         ]
         if policies is None:
             names += [
-                _rule_name(strategy, level) for level in self.levels if level < OPEN for strategy in self.strategies
+                rule_name(strategy, level) for level in self.levels if level < OPEN for strategy in self.strategies
             ]
         else:
-            names += [_policy_name(each.name) for each in policies]
+            names += [policy_name(each.name) for each in policies]
         return {name: self.cells(name) for name in names}
 
     @property
@@ -117,18 +118,18 @@ class Queries:
 
     def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""
-        asked = [self._query(_baseline_name(self.metric), np.zeros(len(deltas)), deltas.baseline[self.metric], silent)]
+        asked = [self._query(baseline_name(self.metric), np.zeros(len(deltas)), deltas.baseline[self.metric], silent)]
         for metric in self.metrics:
             for column, strategy in enumerate(self.strategies):
                 for which in self._kinds:
-                    name, change = _change_name(metric, strategy, which), deltas.change[metric][:, column]
+                    name, change = change_name(metric, strategy, which), deltas.change[metric][:, column]
                     asked.append(self._query(name, self._sliced_by(which, deltas), change, silent))
         return asked
 
     def about_rules(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each strategy behind each gate would change, by train tokens; without a gate that is asked already."""
         return [
-            self._query(_rule_name(strategy, level), deltas.tokens, change, silent)
+            self._query(rule_name(strategy, level), deltas.tokens, change, silent)
             for level in self.levels
             if level < OPEN
             for column, strategy in enumerate(self.strategies)
@@ -138,20 +139,9 @@ class Queries:
     def about_policies(self, policies: Sequence[GatePolicy], deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each policy changes."""
         return [
-            self._query(_policy_name(each.name), np.zeros(len(deltas)), policy_change(each, deltas), silent)
+            self._query(policy_name(each.name), np.zeros(len(deltas)), policy_change(each, deltas), silent)
             for each in policies
         ]
-
-    def policies(self, answers: Mapping[str, Histogram], harm_weight: float) -> tuple[GatePolicy, ...]:
-        """The best policies by the design clients' answers; see `gate.design`."""
-        candidates = {
-            GateRule(strategy=column, level=level): answers[
-                _change_name(TOP1, strategy, "tokens") if level >= OPEN else _rule_name(strategy, level)
-            ]
-            for level in self.levels
-            for column, strategy in enumerate(self.strategies)
-        }
-        return design(candidates, buckets=self.tokens, harm_weight=harm_weight, gated=self.gated)
 
     @property
     def _kinds(self) -> tuple[str, ...]:
@@ -162,16 +152,16 @@ class Queries:
         joint = Buckets(tuple(float(number) for number in range(1, len(self.tokens) * len(self.baseline))))
         by = {"tokens": self.tokens, "baseline": self.baseline, "joint": joint, EVERYBODY: Buckets()}
         change = self.changes[TOP1]
-        found = {_baseline_name(self.metric): HistogramCells(slices=Buckets(), bins=ACCURACY)}
+        found = {baseline_name(self.metric): HistogramCells(slices=Buckets(), bins=ACCURACY)}
         for strategy in self.strategies:
             for metric in self.metrics:
                 for which in self._kinds:
                     cells = HistogramCells(slices=by[which], bins=self.changes[metric])
-                    found[_change_name(metric, strategy, which)] = cells
+                    found[change_name(metric, strategy, which)] = cells
             for level in self.levels:
-                found[_rule_name(strategy, level)] = HistogramCells(slices=self.tokens, bins=change)
+                found[rule_name(strategy, level)] = HistogramCells(slices=self.tokens, bins=change)
         for name in POLICIES:
-            found[_policy_name(name)] = HistogramCells(slices=Buckets(), bins=change)
+            found[policy_name(name)] = HistogramCells(slices=Buckets(), bins=change)
         return found
 
     def _query(self, name: str, sliced_by: ArrayLike, values: FloatArray, silent: int) -> HistogramQuery:
@@ -186,50 +176,17 @@ class Queries:
         return by[which].astype(np.float64)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answers:
-    """The histograms of all groups of clients, exact or released, put together."""
-
-    queries: Queries
-    steps: tuple[Mapping[str, Histogram], ...]  # one mapping per group; the groups share no client
-    policies: tuple[GatePolicy, ...]  # chosen by the first step's answers, judged by the second's
-
-    @property
-    def baseline(self) -> Histogram:
-        """The global model's accuracy over everybody, by the first metric."""
-        return self._everybody(_baseline_name(self.queries.metric))
-
-    def change(self, metric: str, strategy: str, which: str) -> Histogram:
-        """A strategy's change of a metric over everybody, by the slices of a kind."""
-        return self._everybody(_change_name(metric, strategy, which))
-
-    def change_of_all(self, metric: str, strategy: str) -> Histogram:
-        """The same in one slice: of the kinds asked for, the average with the least noise."""
-        kinds = self.queries.slices or (EVERYBODY,)
-        return merged([self.change(metric, strategy, which) for which in kinds])
-
-    def policy(self, name: str) -> Histogram:
-        """What a policy changes for the clients that did not design it."""
-        return self.steps[-1][_policy_name(name)]
-
-    def _everybody(self, name: str) -> Histogram:
-        first, *rest = (step[name] for step in self.steps)
-        for other in rest:
-            first = first + other
-        return first
-
-
-def _baseline_name(metric: str) -> str:
+def baseline_name(metric: str) -> str:
     return f"baseline {metric}"
 
 
-def _change_name(metric: str, strategy: str, which: str) -> str:
+def change_name(metric: str, strategy: str, which: str) -> str:
     return f"change of {metric} by {which}, {strategy}"
 
 
-def _rule_name(strategy: str, level: float) -> str:
+def rule_name(strategy: str, level: float) -> str:
     return f"change of {TOP1} by tokens, {strategy}, gate {level:g}"
 
 
-def _policy_name(name: str) -> str:
+def policy_name(name: str) -> str:
     return f"change of {TOP1}, policy {name}"

@@ -5,25 +5,20 @@ global model does on the later part, fine-tunes on the earlier one by every stra
 A `ClientOutcome` is all that would leave a device; the text and the models stay.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.data.splits import TemporalSplit, Unsplit
-from tacit.errors import InputError
 from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
 from tacit.keyboard.ranking import rank
 from tacit.keyboard.user_cache import ALONE, UserCache
-from tacit.networks.language_model import LanguageModel, Parameters
 from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
-from tacit.networks.on_device import HeldModel, SgdStep, held
+from tacit.networks.on_device import HeldModel, SgdStep
 from tacit.text.vocabulary import PAD
 
 __all__ = [
@@ -31,17 +26,15 @@ __all__ = [
     "FineTuning",
     "Paired",
     "PartComparison",
-    "PersonalizationOutcome",
     "SkippedClient",
     "TemporalSplit",
-    "personalize_clients",
+    "personalize_client",
 ]
 
 WORDS = 64  # predicted words of a sentence; what follows in a longer one is neither trained nor tested on
 TOGETHER = 32  # sentences that are tested together; changes nothing else
 
 Ids = NDArray[np.int32]
-Report = Callable[["ClientOutcome | SkippedClient"], None]
 
 
 class Paired(NamedTuple):
@@ -138,74 +131,6 @@ class SkippedClient:
     def from_row(cls, row: Mapping[str, Any]) -> Self:
         """What `as_row` gave."""
         return cls(client=row["client"], reason=row["skipped"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class PersonalizationOutcome:
-    """What the server would have of a population, in the order of the clients that were asked for."""
-
-    strategies: tuple[FineTuning, ...]
-    split: TemporalSplit
-    outcomes: tuple[ClientOutcome, ...]
-    skipped: tuple[SkippedClient, ...]
-
-    def skipped_by_reason(self) -> dict[str, int]:
-        """How many clients were left out, by why."""
-        return dict(Counter(client.reason for client in self.skipped))
-
-
-def personalize_clients(
-    network: LanguageModel,
-    parameters: Parameters,
-    cache: Cache,
-    clients: Sequence[int] | NDArray[np.int64],
-    strategies: Sequence[FineTuning],
-    split: TemporalSplit,
-    *,
-    cores: Cores,
-    words: int = WORDS,
-    progress: Report | None = None,
-) -> PersonalizationOutcome:
-    """Every strategy on every client, side by side with the global model.
-
-    A client is one worker's, all strategies of it, so an outcome depends on the client alone, to the bit. `progress`
-    gets each in the order of the clients, in the caller's thread, so that a run can be kept and gone on with.
-    Memory: per worker the model twice and the scores of one batch (batch size x words x V floats at most).
-
-    Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is
-    nothing to do.
-    """
-    start = held(network, parameters)
-    if network.vocabulary != cache.manifest.vocabulary.size:
-        raise InputError(
-            f"the model knows {network.vocabulary} words and the cache {cache.manifest.vocabulary.size}: import the "
-            "text with the model's own vocabulary."
-        )
-    if not start.finite:
-        raise InputError("the global model has parameters that are not finite numbers; nothing can be made of it.")
-    if not strategies or words < 1:
-        raise InputError(f"{len(strategies)} strategies on {words} words a sentence: give at least one of each.")
-    grid = [(how, how.step(network)) for how in strategies]
-
-    def one(device: Any, client: int) -> ClientOutcome | SkippedClient:
-        with jax.default_device(device):
-            return personalize_client(start, cache, client, grid, split, words)
-
-    import scipy.linalg.cython_blas  # noqa: F401  the library behind compiled products: loaded, so that the limit holds
-    from threadpoolctl import threadpool_limits
-
-    found = []
-    with threadpool_limits(1, user_api="blas"):  # a worker is one thread
-        for outcome in cores.stream(one, [int(client) for client in clients]):
-            if progress is not None:
-                progress(outcome)
-            found.append(outcome)
-    return PersonalizationOutcome(
-        strategies=tuple(strategies),
-        split=split,
-        outcomes=tuple(each for each in found if isinstance(each, ClientOutcome)),
-        skipped=tuple(each for each in found if isinstance(each, SkippedClient)),
-    )
 
 
 def personalize_client(

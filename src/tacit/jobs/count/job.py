@@ -15,7 +15,8 @@ from tacit.runs.metadata import CountMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.settings import CountSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import CountSettings
     from tacit.federation.collector import Collector
     from tacit.reports.blocks import Block
 
@@ -67,7 +68,8 @@ def count(
     this thread. Raises: InputError before anything is written; RunError where `out` is another run or was changed; what
     the collector does.
     """
-    from tacit.evaluation.settings import CountSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import CountSettings
     from tacit.text.vocabulary import Vocabulary
 
     of_type("settings", settings, CountSettings)

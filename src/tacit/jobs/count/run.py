@@ -14,7 +14,8 @@ from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.device_part import StatisticHistogram, TypedText
 from tacit.evaluation.counts.histograms import Histogram, HistogramQuery, mean_from, quantile_from
 from tacit.evaluation.counts.release import exactly
-from tacit.evaluation.settings import CountSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike
 from tacit.jobs.asked_run import Ask, AskedRun, open_folder

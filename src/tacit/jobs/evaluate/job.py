@@ -18,7 +18,8 @@ from tacit.runs.metadata import EvaluationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import EvaluationSettings
     from tacit.federation.collector import Collector
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.reports.blocks import Block
@@ -94,7 +95,8 @@ def evaluate(
     changes the speed, never the result. progress: gets events in this thread. Raises: InputError before anything is
     written; RunError where `out` is another run or was changed; what the collector does.
     """
-    from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import EvaluationSettings
     from tacit.jobs.evaluate.run import evaluated
 
     settings = EvaluationSettings() if settings is None else settings

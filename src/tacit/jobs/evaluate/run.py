@@ -14,7 +14,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError
-from tacit.evaluation.accuracy import HeldOut, evaluate
+from tacit.evaluation.accuracy import evaluate
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import (
     UNCHANGED,
@@ -25,19 +25,14 @@ from tacit.evaluation.counts.histograms import (
     share_from,
     worst_share_from,
 )
+from tacit.evaluation.counts.model_queries import accuracy_query, change_query, queries_about
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
-from tacit.evaluation.fairness import (
-    QUANTILES,
-    accuracy_query,
-    advantage_of,
-    change_query,
-    queries_about,
-    shared_vocabulary,
-    spread_of,
-)
+from tacit.evaluation.fairness import QUANTILES, advantage_of, shared_vocabulary, spread_of
+from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.intervals import as_share, complement
-from tacit.evaluation.settings import EvaluationSettings, ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import EvaluationSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder

@@ -17,7 +17,8 @@ from tacit.runs.metadata import PersonalizationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
-    from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import PersonalizationSettings
     from tacit.federation.collector import Collector
     from tacit.jobs.personalize.record import Found
     from tacit.keyboard.model_folder import TrainedModel
@@ -94,7 +95,8 @@ def personalize(
     before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
     changed; what the collector does.
     """
-    from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
+    from tacit.evaluation.settings import PersonalizationSettings
     from tacit.jobs.personalize.run import personalized
 
     settings = PersonalizationSettings() if settings is None else settings

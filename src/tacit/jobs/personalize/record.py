@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.evaluation.counts.answers import Answers
 from tacit.evaluation.counts.histograms import Histogram, mean_from, quantile_from, share_from
-from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.fairness import QUANTILES
 from tacit.evaluation.intervals import UNKNOWN, complement, mean_of, quantile_of, worst_share_of
-from tacit.evaluation.personalize.deltas import Deltas, Summary, summarise
-from tacit.evaluation.personalize.gate import GatePolicy, PolicyOutcome, difference, judged
+from tacit.evaluation.personalize.deltas import Deltas
+from tacit.evaluation.personalize.gate import GatePolicy
+from tacit.evaluation.personalize.policies import PolicyOutcome, difference, judged
+from tacit.evaluation.personalize.summary import Summary, summarise
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.networks.metrics import ALL_TOKENS, TOP1, changing
 from tacit.reports.personalize import GAIN

@@ -15,16 +15,18 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
+from tacit.evaluation.counts.answers import Answers, policies_of
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import HistogramQuery
-from tacit.evaluation.counts.queries import Answers
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.device_part import NetworkWithParameters, StrategiesQuestion
 from tacit.evaluation.fairness import shared_vocabulary
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
-from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, personalize_clients
-from tacit.evaluation.settings import PersonalizationSettings, ReleaseCost
+from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient
+from tacit.evaluation.personalize.population import personalize_clients
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import PersonalizationSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
@@ -129,7 +131,7 @@ class Personalization(AskedRun[Known, Answers]):
         designed = ask(self.task(0, None))
         if not queries.gated:
             return Answers(queries=queries, steps=(designed,), policies=())
-        policies = queries.policies(designed, self.settings.harm_weight)
+        policies = policies_of(queries, designed, self.settings.harm_weight)
         judged = ask(self.task(1, policies))
         return Answers(queries=queries, steps=(designed, judged), policies=policies)
 

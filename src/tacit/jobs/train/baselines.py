@@ -16,7 +16,8 @@ from tacit.statements.accounts import trained
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.compute.cores import Cores
-    from tacit.evaluation.accuracy import Evaluation, HeldOut
+    from tacit.evaluation.accuracy import Evaluation
+    from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.trigram import BackedOffTrigram
     from tacit.keyboard.suggest import Suggestion
     from tacit.networks.language_model import LanguageModel, Parameters

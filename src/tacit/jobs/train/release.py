@@ -8,7 +8,8 @@ from jax import Array
 from tacit.compute.cores import Cores
 from tacit.compute.profile import phase
 from tacit.data import Cache
-from tacit.evaluation.accuracy import Evaluation, HeldOut, evaluate
+from tacit.evaluation.accuracy import Evaluation, evaluate
+from tacit.evaluation.held_out import HeldOut
 from tacit.jobs.account.budget import commit
 from tacit.jobs.train.baselines import note_baselines, note_suggestions
 from tacit.jobs.train.learner import network_of

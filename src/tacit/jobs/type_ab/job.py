@@ -15,7 +15,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import TypingMetadata
 
 if TYPE_CHECKING:  # numba and JAX come with them
-    from tacit.evaluation.settings import ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.type_ab.setup import Data, Model
     from tacit.reports.blocks import Block
@@ -78,7 +78,7 @@ def type_ab(
     run or was changed.
     """
     from tacit.data import Cache, Source
-    from tacit.evaluation.settings import ReleaseCost
+    from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.type_ab.run import typed_both
     from tacit.jobs.type_ab.setup import open_test

@@ -13,7 +13,7 @@ from tacit.compute import Hardware
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Histogram
-from tacit.evaluation.settings import ReleaseCost
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.measures import Tally
 from tacit.evaluation.type_ab.release import histograms_about, queries_about
 from tacit.evaluation.type_ab.settings import Variant, variants

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked import secrets, shares
+from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
     NO_SIGNATURE,
     NO_TAG,
@@ -202,7 +203,7 @@ class MaskedClient:
             (mask_seed(self._mask_key, self._peers[peer].mask_key, self._round, (self.index, peer)), peer < self.index)
             for peer in boxes.senders
         )
-        secrets.add_masks(masked, [(own, False), *pairs])
+        add_masks(masked, [(own, False), *pairs])
         masked &= (1 << self.settings.bits) - 1
         packed = pack(masked, self.settings.bits)
         shared = self._boxed(self._self_seed, chosen, "self box")

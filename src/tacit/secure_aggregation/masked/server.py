@@ -20,6 +20,7 @@ from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.cells import CellStore
 from tacit.secure_aggregation.masked import secrets, shares
 from tacit.secure_aggregation.masked.client import mask_seed, self_commitment, tag_key
+from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
     Advertise,
     Boxes,
@@ -287,7 +288,7 @@ class MaskedServer:
 
     def _open(self) -> Outbox:
         """Takes all masks off the sum."""
-        secrets.add_masks(self._sum, self._masks())
+        add_masks(self._sum, self._masks())
         self._sum = self._sums.finish(self._sum)
         return Outbox((), lambda client: b"")
 

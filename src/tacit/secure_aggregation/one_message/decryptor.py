@@ -20,19 +20,17 @@ from tacit.errors import InputError, ProtocolError
 from tacit.files import folder_beside, sync_folder, write_whole
 from tacit.secure_aggregation.masked.secrets import KEY_BYTES, Draw, Identity, check_signature, public_key, unsealed
 from tacit.secure_aggregation.masked.shares import PRIME, Elements, elements
-from tacit.secure_aggregation.one_message.messages import (
+from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
     KeySum,
-    OneMessageRound,
     Opening,
     SetProposal,
     Vote,
-    box_context,
     set_digest,
-    signed_report,
     signed_sum,
 )
+from tacit.secure_aggregation.one_message.messages import OneMessageRound, box_context, signed_report
 from tacit.secure_aggregation.wire import Message, parsed
 
 IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder

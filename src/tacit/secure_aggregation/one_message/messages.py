@@ -1,10 +1,11 @@
-"""A round of one message from each client: its public settings, and every message of it.
+"""A round of one message from each client: its public settings, and that message.
 
     client  -- Report -->  server  -- Deposit (one for each decryptor, kept until the set is agreed)
     server  -- Opening, Proposal -->  decryptor  -- Vote -->  server
     server  -- Agreement, Deposit of each client of the set -->  decryptor  -- KeySum -->  server
 
-A decryptor that will not do as it is told answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
+What passes between server and decryptors is in `decryptor_messages`; a decryptor that will not do as it is told
+answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
 """
 
 import hashlib
@@ -21,16 +22,14 @@ from tacit.secure_aggregation.masked.shares import PRIME
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, published
 from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import packed_bytes
-from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, Indices, ManyBytes, Message, Record
+from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, ManyBytes, Message, Record
 
 MOST_DECRYPTORS = 100
 MOST_REPORTS = (PRIME - 1) // 2 // TAIL  # of which every sum of keys is told from its residue
 
 PublicKey = Annotated[bytes, wire.Fixed(KEY_BYTES)]
 PublicKeys = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(KEY_BYTES))]
-Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]
 Signature = Annotated[bytes, wire.Fixed(SIGNATURE_BYTES)]
-Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))]
 Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
 
 
@@ -211,73 +210,6 @@ class OneMessageReport(ProtocolMessage):
     body: Annotated[wire.Buffer, wire.View()]
 
 
-@dataclass(frozen=True)
-class Opening(ProtocolMessage):
-    """Server to decryptor: a round begins. settings: the bytes of a SealedRound."""
-
-    kind: ClassVar[int] = 34
-    settings: Bytes
-
-
-@dataclass(frozen=True)
-class SetProposal(ProtocolMessage):
-    """Server to decryptor: the clients whose sum it asks for, by their identities, in ascending order."""
-
-    kind: ClassVar[int] = 35
-    clients: PublicKeys
-
-
-@dataclass(frozen=True)
-class Vote(ProtocolMessage):
-    """Decryptor to server: the one set that it answers for in this round. clients: the digest of the set."""
-
-    kind: ClassVar[int] = 36
-    decryptor: Index
-    clients: Digest
-    signature: Signature
-
-
-@dataclass(frozen=True)
-class Agreement(ProtocolMessage):
-    """Server to decryptor: a quorum's signatures of the set."""
-
-    kind: ClassVar[int] = 37
-    decryptors: Indices
-    signatures: Signatures
-
-
-@dataclass(frozen=True)
-class Deposit(ProtocolMessage):
-    """Server to decryptor: a client's share for this decryptor. digests: `report_digests`, which the signature is
-    over.
-    """
-
-    kind: ClassVar[int] = 38
-    client: PublicKey
-    digests: Digests
-    signature: Signature
-    box: Bytes
-
-
-@dataclass(frozen=True)
-class KeySum(ProtocolMessage):
-    """Decryptor to server: the sum of its shares of the agreed set. clients: the digest of the set."""
-
-    kind: ClassVar[int] = 39
-    decryptor: Index
-    clients: Digest
-    shares: Bytes
-    signature: Signature
-
-
-@dataclass(frozen=True)
-class Refusal(ProtocolMessage):
-    """Decryptor to server: why a message was not followed, as UTF-8."""
-
-    kind: ClassVar[int] = 40
-    reason: Bytes
-
-
 def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes) -> tuple[bytes, ...]:
     """SHA-256 of each box, and of ephemeral key and tag together."""
     return tuple(hashlib.sha256(part).digest() for part in (*boxes, ephemeral + tag))
@@ -286,16 +218,6 @@ def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes) -> tu
 def signed_report(round: bytes, client: bytes, digests: tuple[bytes, ...]) -> bytes:
     """What a client signs, with the purpose "report"."""
     return round + client + b"".join(digests)
-
-
-def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
-    """SHA-256 of the round and a set's identities in ascending order; signed with the purpose "set"."""
-    return hashlib.sha256(round + b"".join(clients)).digest()
-
-
-def signed_sum(round: bytes, clients: bytes, shares: bytes) -> bytes:
-    """What a decryptor signs, with the purpose "key sum"; clients: the digest of the set."""
-    return round + clients + shares
 
 
 def box_context(round: bytes, client: bytes, decryptor: int) -> bytes:

@@ -14,21 +14,23 @@ from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.discrete_gaussian import TAIL
 from tacit.secure_aggregation.masked.secrets import agreed, check_signature, check_tag
 from tacit.secure_aggregation.masked.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
-from tacit.secure_aggregation.one_message.lattice import public_polynomial
-from tacit.secure_aggregation.one_message.messages import (
+from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
     KeySum,
-    OneMessageReport,
-    OneMessageRound,
     Opening,
     Refusal,
     SetProposal,
     Vote,
-    report_digests,
     set_digest,
-    signed_report,
     signed_sum,
+)
+from tacit.secure_aggregation.one_message.lattice import public_polynomial
+from tacit.secure_aggregation.one_message.messages import (
+    OneMessageReport,
+    OneMessageRound,
+    report_digests,
+    signed_report,
 )
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.one_message.slots import Vector

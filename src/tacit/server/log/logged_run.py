@@ -12,11 +12,12 @@ from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_entries import leaf_of, plan_entry
-from tacit.protocol.merkle import MerkleTree, is_included
+from tacit.protocol.merkle import is_included
 from tacit.protocol.messages import InclusionProof, SignedPlan
 from tacit.protocol.requests import log_entries
 from tacit.protocol.signing import OperatorKey, digest, is_signed
 from tacit.runs import Run
+from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.transparency import entries_of
 from tacit.server.plans import plan_of
 from tacit.statements.device_text import LOGGED

@@ -13,7 +13,8 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 from tacit.errors import ProtocolError, RoundAborted, StoreError
-from tacit.secure_aggregation.one_message.messages import OneMessageRound, Opening, Refusal
+from tacit.secure_aggregation.one_message.decryptor_messages import Opening, Refusal
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
 from tacit.server.store import round_states

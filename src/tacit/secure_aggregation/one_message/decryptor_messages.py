@@ -1,0 +1,90 @@
+"""What server and decryptors say to each other in a round of one message a client; `messages` shows the order."""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from tacit.secure_aggregation import wire
+from tacit.secure_aggregation.masked.secrets import SIGNATURE_BYTES
+from tacit.secure_aggregation.one_message.messages import ProtocolMessage, PublicKey, PublicKeys, Signature
+from tacit.secure_aggregation.wire import Bytes, Digest, Index, Indices
+
+Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]
+Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))]
+
+
+@dataclass(frozen=True)
+class Opening(ProtocolMessage):
+    """Server to decryptor: a round begins. settings: the bytes of a SealedRound."""
+
+    kind: ClassVar[int] = 34
+    settings: Bytes
+
+
+@dataclass(frozen=True)
+class SetProposal(ProtocolMessage):
+    """Server to decryptor: the clients whose sum it asks for, by their identities, in ascending order."""
+
+    kind: ClassVar[int] = 35
+    clients: PublicKeys
+
+
+@dataclass(frozen=True)
+class Vote(ProtocolMessage):
+    """Decryptor to server: the one set that it answers for in this round. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 36
+    decryptor: Index
+    clients: Digest
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Agreement(ProtocolMessage):
+    """Server to decryptor: a quorum's signatures of the set."""
+
+    kind: ClassVar[int] = 37
+    decryptors: Indices
+    signatures: Signatures
+
+
+@dataclass(frozen=True)
+class Deposit(ProtocolMessage):
+    """Server to decryptor: a client's share for this decryptor. digests: `report_digests`, which the signature is
+    over.
+    """
+
+    kind: ClassVar[int] = 38
+    client: PublicKey
+    digests: Digests
+    signature: Signature
+    box: Bytes
+
+
+@dataclass(frozen=True)
+class KeySum(ProtocolMessage):
+    """Decryptor to server: the sum of its shares of the agreed set. clients: the digest of the set."""
+
+    kind: ClassVar[int] = 39
+    decryptor: Index
+    clients: Digest
+    shares: Bytes
+    signature: Signature
+
+
+@dataclass(frozen=True)
+class Refusal(ProtocolMessage):
+    """Decryptor to server: why a message was not followed, as UTF-8."""
+
+    kind: ClassVar[int] = 40
+    reason: Bytes
+
+
+def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
+    """SHA-256 of the round and a set's identities in ascending order; signed with the purpose "set"."""
+    return hashlib.sha256(round + b"".join(clients)).digest()
+
+
+def signed_sum(round: bytes, clients: bytes, shares: bytes) -> bytes:
+    """What a decryptor signs, with the purpose "key sum"; clients: the digest of the set."""
+    return round + clients + shares
