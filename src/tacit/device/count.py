@@ -1,4 +1,4 @@
-"""What a device does when it is asked about models: it counts itself in one cell of each histogram, or randomises one.
+"""A device answers a question about models: it counts itself in one cell of each histogram, or randomises one.
 
 What the plan promises is computed anew: one unit in each of H cells has norm sqrt(H), the noise of every cell is the
 noise multiplier times that, and a device is in one step; or every report is randomised here, and nobody need be

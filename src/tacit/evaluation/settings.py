@@ -1,4 +1,4 @@
-"""What is asked of an evaluation, all of it that changes the result, as frozen values; and the price of a release."""
+"""The settings of an evaluation that change its result, as frozen values; and the privacy cost of a release."""
 
 import math
 from collections.abc import Mapping

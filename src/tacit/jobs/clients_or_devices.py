@@ -1,4 +1,4 @@
-"""Who is asked about models: simulated clients of a cache, or real devices without identities."""
+"""Who answers questions about models: simulated clients of a cache, or real devices without identities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

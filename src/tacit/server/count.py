@@ -1,4 +1,4 @@
-"""Questions about models to real devices: as they get them, with the models as the content that a round begins with."""
+"""Questions about models as real devices get them, with the models as the content that a round begins with."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The plan of a run that asks real devices about models: what its folder says that it promises, and what is asked."""
+"""The plan of a run with questions about models to real devices: its guarantee by its folder, and the questions."""
 
 import tomllib
 from collections.abc import Mapping

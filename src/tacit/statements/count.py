@@ -1,4 +1,4 @@
-"""The statement of counts about models on devices: what it follows from, its sentences, its labels and its figures.
+"""The statement of counts about models on devices: its facts, sentences, labels and figures.
 
 Figures in sentences are rounded up, never down.
 """

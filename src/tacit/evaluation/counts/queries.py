@@ -1,4 +1,4 @@
-"""What is asked of devices about personalization, as histograms, and the answers, exact or released.
+"""Questions to devices about personalization, as histograms, and the answers, exact or released.
 
 Each strategy's change of each metric is asked once per slice ("tokens", "baseline", "joint": both at once), because the
 sum over slices is the plain histogram and needs no further question. The first metric is the one whose baseline is
