@@ -1,4 +1,4 @@
-"""The device: it comes by itself, decides for itself, and keeps its own record of what it gave.
+"""The device: it checks in by itself, decides for itself, and keeps its own record of what it sent.
 
 `session.py` is a turn without I/O, which `device.py` drives over the network (`transport.py`) again and again.
 `eligibility.py` says whether it may work now, `policy.py` what its owner accepts, `separation.py` when it may take part

@@ -1,4 +1,4 @@
-"""Tasks to discover words; what they need is loaded when the first plan of one came."""
+"""Tasks to discover words; what they need is loaded with the first plan of one."""
 
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse

@@ -1,4 +1,4 @@
-"""What a device does when it is asked for words: it draws K randomised reports, and says how many support each answer.
+"""A device answers a question about words: it draws K randomised reports, and counts how many support each answer.
 
 What it typed is read here and nowhere else; what leaves is what anybody may see (`discovery.device_part.reports`).
 """

@@ -1,4 +1,4 @@
-"""What a plan costs whose reports this device randomises itself: nobody has to be believed for it.
+"""The privacy cost of a plan whose reports this device randomises itself: it trusts nobody.
 
 A report's epsilon is that of the randomizer which the device itself runs, by the settings in the plan's recipe; what it
 sends in a run costs their sum, and in the one budget of all runs rho = epsilon^2 / 2 (Bun & Steinke 2016,

@@ -1,4 +1,4 @@
-"""What the owner of a device accepts: a file, `policy.toml`, whose every key has a default, and what it refuses by it.
+"""What the owner of a device accepts: the file `policy.toml`, whose keys all have defaults, and what it refuses.
 
 A refusal is a sentence with the value, the rule and the way out. docs/device.md lists the keys.
 """

@@ -1,4 +1,4 @@
-"""What a device remembers: whom it believes, which plans it knows, in which rounds it took part and what that cost.
+"""What a device remembers: the keys it trusts, the plans it knows, its participations and what they cost.
 
 One SQLite file in the state folder, written by one process. A participation is on disk, with its price, before anything
 of it leaves the device; whatever happens then, it stays spent. A copy of the file, a restored backup say, lacks what

@@ -1,4 +1,4 @@
-"""The bytes that leave a device: a report in the clear, or one that a quorum of decryptors opens in a sum alone."""
+"""The bytes that leave a device: a report in the clear, or one that a quorum of decryptors opens only in a sum."""
 
 from tacit.device.task_handler import SEED_BYTES, Draw
 from tacit.errors import DeviceError, InputError, ProtocolError, TaskRefused

@@ -1,4 +1,4 @@
-"""When a device may take part again: by round index, by timer, and as soon as its own record is the whole truth.
+"""When a device may take part again: by round index, by timer, and as soon as its own record is complete.
 
 Every rule errs on the side of staying away. A timer runs by two clocks, the device's and the one that the operator
 signs (when tasks open), and has run out when it has by both: a device whose clock was set forward does not come early,

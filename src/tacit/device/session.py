@@ -1,4 +1,4 @@
-"""A device's turn without I/O: it decides what is asked of a server, and what it believes of the answers.
+"""A device's turn without I/O: it decides which requests to send, and which answers to accept.
 
 A turn is a generator. It yields each request as an `Ask`, and a `Pause` before it tries again; whoever drives it sends
 the `Answer`, or throws the ServerError of a request that got none. A phone drives one (`transport.py`), a test of a

@@ -1,4 +1,4 @@
-"""A device's single-use tokens: asked for with its code, kept in its record, each shown once."""
+"""A device's single-use tokens: requested with its code, kept in its record, each shown once."""
 
 from collections.abc import Callable
 from typing import Any

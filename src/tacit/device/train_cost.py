@@ -1,4 +1,4 @@
-"""What a plan promises by its own numbers, and what a device's own participations in it cost.
+"""The guarantee of a plan by its own numbers, and what a device's own participations in it cost.
 
 Nothing that a plan claims is believed: the strategy is made of the numbers in its recipe, the sensitivity follows from
 that and from who may come how often, and zCDP from the noise multiplier. A plan whose numbers give no guarantee, or a

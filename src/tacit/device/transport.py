@@ -1,4 +1,4 @@
-"""The network under a device's session: it asks what the session asks, over a bounded connection, and keeps files.
+"""The network under a device's session: it sends the session's requests over a bounded connection, and keeps files.
 
 A model is taken by its SHA-256 alone; its download goes on where it was cut off, and the last one stays on disk for the
 next time. Nothing here decides whether to take part.

@@ -1,4 +1,4 @@
-"""One turn of a device: what happened when it looked whether there was something to do."""
+"""One turn of a device: what happened when it checked in."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias

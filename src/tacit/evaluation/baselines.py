@@ -1,4 +1,4 @@
-"""What a model is held against on the same held-out clients: its start, a trigram of public text, the first words.
+"""What a model is compared with on the same held-out clients: its start, a trigram of public text, the first words.
 
 Whoever shows the three first words of the vocabulary, whatever was typed, is right more often than one thinks.
 """

@@ -1,4 +1,4 @@
-"""How a model and what it is held against did on the same clients, as a run keeps it: client by client.
+"""How a model and its baselines did on the same clients, as a run keeps it: client by client.
 
 Their difference is taken client by client too, which is far sharper than comparing two averages.
 """

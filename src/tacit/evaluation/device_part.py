@@ -1,4 +1,4 @@
-"""What a device computes when it is asked about models: its own text and the models in, one cell of each histogram out.
+"""What a device computes for a question about models: its own text and the models in, one cell of each histogram out.
 
 This is the whole of the device's part and it is pure. A simulation computes the same for many clients at once, and
 keeps what it saw; of a device nothing leaves but the cells, and of local reports a randomised one of them.

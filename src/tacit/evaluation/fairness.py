@@ -1,4 +1,4 @@
-"""How a model's accuracy is spread over users: quantiles, and those who fare worst.
+"""How a model's accuracy is spread over users: quantiles, and the worst decile.
 
 The same for one model or several on the same clients; two models are compared client by client, which is far sharper
 than comparing their averages.

@@ -1,4 +1,4 @@
-"""A backed-off trigram: the strongest language model without a network, to hold a trained one against.
+"""A backed-off trigram: the strongest language model without a network, to compare a trained one with.
 
 Interpolated modified Kneser-Ney smoothing, the best of the smoothings compared in Chen & Goodman, "An
 Empirical Study of Smoothing Techniques for Language Modeling", Harvard TR-10-98 (1998), section 3 (after

@@ -1,4 +1,4 @@
-"""The trigram as a keyboard asks it: the probability of every word after what was typed, one word at a time."""
+"""The trigram as a keyboard reads it: the probability of every word after what was typed, one word at a time."""
 
 from typing import TypeAlias
 

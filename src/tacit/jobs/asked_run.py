@@ -1,4 +1,4 @@
-"""A run that asks devices about models, from its folder to its pages; simulated clients and real devices alike.
+"""A run with questions about models to devices, from its folder to its pages; simulated clients and real devices alike.
 
     open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
 

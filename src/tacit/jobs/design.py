@@ -1,4 +1,4 @@
-"""Designing mechanisms: the parameters that cost least for a participation, what they cost, and all side by side."""
+"""Designing mechanisms: the parameters with the least error for a participation, that error, and all side by side."""
 
 import math
 import time

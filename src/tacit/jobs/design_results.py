@@ -1,4 +1,4 @@
-"""What designs come to: a strategy and what it costs, one for several participations, all mechanisms side by side."""
+"""The results of designs: a strategy and its error, one for several participations, all mechanisms side by side."""
 
 import json
 from collections.abc import Iterator

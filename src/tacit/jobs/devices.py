@@ -1,4 +1,4 @@
-"""Real devices that a run asks once each: what a served file says of them beside the job's own settings."""
+"""Real devices that each answer once in a run: what a served file says of them beside the job's own settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

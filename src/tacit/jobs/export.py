@@ -1,4 +1,4 @@
-"""`tacit.export`: a trained model as the files that a keyboard loads, with what was promised of it."""
+"""`tacit.export`: a trained model as the files that a keyboard loads, with its guarantee."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Going on with a run, whatever kind of run it is."""
+"""Resuming a run of any kind."""
 
 import inspect
 import os

@@ -1,4 +1,4 @@
-"""A run's plan, as devices get it: what its folder says that it promises, in one document that never changes."""
+"""A run's plan, as devices get it: the guarantee in its folder, in one document that never changes."""
 
 from tacit.errors import InputError
 from tacit.federation.kinds import FEDERATED, loaded

@@ -1,4 +1,4 @@
-"""What was released, what follows from it, and how people read it and a stranger checks it."""
+"""What was released, the guarantee that follows, and how people read it and a stranger checks it."""
 
 from tacit.statements.count_facts import DiscoveryFacts, EvaluationFacts
 from tacit.statements.ledger import Ledger, NoisedSum

@@ -1,4 +1,4 @@
-"""What no run can have done, whatever its numbers: the checks of every kind of facts, by counting alone.
+"""Facts that no run can have: the checks of every kind of facts, by counting alone.
 
 A statement whose facts break one of these rules was written by no run, and no other check need find what was changed.
 """

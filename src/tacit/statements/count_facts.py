@@ -1,4 +1,4 @@
-"""What the statements of federated analytics are made from: of discovery, and of evaluations of models on devices."""
+"""The facts of statements of federated analytics: of discovery, and of evaluations of models on devices."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The statement of a discovery of words: what it follows from, its sentences item by item, its labels and its figures.
+"""The statement of a discovery of words: its facts, sentences item by item, labels and figures.
 
 Figures in sentences are rounded up, never down.
 """

@@ -1,4 +1,4 @@
-"""How often anybody can have come, by the log of a run: measured where it has clients, else by what devices keep."""
+"""How often anybody can have taken part, by a run's log: measured where it names clients, else by the devices' rule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What the statement of a run is made from, as its folder has it."""
+"""The facts of a run's statement, from its folder."""
 
 import shlex
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What the statement of a run that trains is made from, checked for contradictions; as plain values too.
+"""The facts of a training run's statement, checked for contradictions; as plain values too.
 
 `count_facts.py` has the facts of the other kinds of run. What only the rest of the platform knows (population,
 vocabulary, where keys came from) arrives here as plain values.

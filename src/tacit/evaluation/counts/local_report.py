@@ -1,4 +1,4 @@
-"""What one device reports of histograms where it hides its answer itself: a randomised subset of the cells of one."""
+"""A device's locally randomised report of histograms: a random subset of the cells of one."""
 
 import numpy as np
 from numpy.typing import ArrayLike

@@ -1,1 +1,1 @@
-"""A model of one's own: split a device's text by time, fine-tune on the first part, judge on the rest, gate."""
+"""Personalised models: split a device's text by time, fine-tune on the first part, judge on the rest, gate."""

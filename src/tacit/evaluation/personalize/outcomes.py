@@ -1,4 +1,4 @@
-"""Would a model of one's own help: the global model and its personalised ones, side by side on every client.
+"""Does personalization help: the global model and its personalised ones, side by side on every client.
 
 Federated Personalization Evaluation [paper 5, section 2]: each device cuts its text in time, counts how well the
 global model does on the later part, fine-tunes on the earlier one by every strategy of a grid, and counts again.

@@ -1,4 +1,4 @@
-"""Whether B may take the place of A: the launch rule of an A/B test of typing.
+"""Whether B may replace A: the launch rule of an A/B test of typing.
 
 The papers launch what is "improved or neutral" (arXiv:2408.08868, section 5), by the measures of their tables: picked
 rate and accuracy of next words, words modified ratio, words a minute (arXiv:2305.18465, Tables 1 and 2). Inline phrases

@@ -1,4 +1,4 @@
-"""What is asked of an A/B test of typing, all of it that changes the result, as a frozen value."""
+"""The settings of an A/B test of typing that change its result, as a frozen value."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace

@@ -1,1 +1,1 @@
-"""What a mechanism, a run, a population or local reports promise."""
+"""The guarantee of a mechanism, a run, a population or local reports."""

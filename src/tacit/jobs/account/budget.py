@@ -1,4 +1,4 @@
-"""Runs that are entered in the budget of their population: before they begin, whenever they go on, when they end."""
+"""Runs that are entered in the budget of their population: when they begin, resume and end."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

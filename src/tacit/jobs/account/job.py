@@ -1,4 +1,4 @@
-"""What is promised by a mechanism before anything is spent, and by the times at which rounds finished."""
+"""The guarantee of a mechanism before anything is spent, and from the times at which rounds finished."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What local randomizers promise once reports are shuffled, and to how many users and words they are of use."""
+"""The guarantee of local randomizers once reports are shuffled, and how many users and words they serve."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

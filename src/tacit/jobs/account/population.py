@@ -1,4 +1,4 @@
-"""One budget over a population: what may be taken of its clients in all, and what every run took."""
+"""One budget over a population: what its clients may spend in all, and what every run spent."""
 
 import html
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a run of any kind promises, by its ledger and by the log of who took part."""
+"""The guarantee of a run of any kind, from its ledger and its log of participations."""
 
 import html
 from collections.abc import Mapping

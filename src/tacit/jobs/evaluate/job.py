@@ -1,4 +1,4 @@
-"""How one or several models do on clients' text, client by client; exact, and released at a price."""
+"""How one or several models do on clients' text, client by client; exact, and released at a privacy cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

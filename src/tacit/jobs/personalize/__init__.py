@@ -1,1 +1,1 @@
-"""Would a model of one's own help, and whom."""
+"""Does personalization help, and which users."""

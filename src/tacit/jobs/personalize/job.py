@@ -1,4 +1,4 @@
-"""Would a model of one's own help each user, which users, and when should a device use it; exact, and released."""
+"""Does personalization help, which users, and when should a device use it; exact, and released."""
 
 import tomllib
 from collections.abc import Mapping

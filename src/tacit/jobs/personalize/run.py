@@ -1,4 +1,4 @@
-"""Every asked client's outcome, kept line by line in a run folder, and what is released and reported of them.
+"""Every queried client's outcome, kept line by line in a run folder, and what is released and reported of them.
 
 Where real devices are asked, nobody has a client's outcome: the run has what was released, and nothing exact.
 """

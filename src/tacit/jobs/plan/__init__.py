@@ -1,1 +1,1 @@
-"""What a run would cost and promise, before it is made."""
+"""What a run would cost, and its guarantee, before it is made."""

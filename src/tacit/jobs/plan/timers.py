@@ -1,4 +1,4 @@
-"""What each timer buys, in whole days: by an estimate, or in a simulated population."""
+"""What separation each timer gives, in whole days: by an estimate, or in a simulated population."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""At the end of a training run: what its model is held against, and what it would suggest, as notes of the run."""
+"""At the end of a training run: what its model is compared with, and what it would suggest, as notes of the run."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Federated training from a recipe to a finished run folder, begun or gone on with."""
+"""Federated training from a recipe to a finished run folder, begun or resumed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

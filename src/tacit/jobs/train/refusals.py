@@ -1,4 +1,4 @@
-"""What a training run refuses: before anything is written, and when it is gone on with."""
+"""What a training run refuses: before anything is written, and when it is resumed."""
 
 from pathlib import Path
 

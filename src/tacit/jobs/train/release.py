@@ -1,4 +1,4 @@
-"""After the last round: the model is tested, held against others and written, and nothing is left to be done."""
+"""After the last round: the model is tested, compared with others and written, and the run is finished."""
 
 from typing import NamedTuple
 

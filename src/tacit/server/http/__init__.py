@@ -1,1 +1,1 @@
-"""The paths that devices and operators ask, and what answers them."""
+"""The paths that devices and operators request, and their handlers."""

@@ -1,4 +1,4 @@
-"""What an operator may ask and say by HTTP, with the administrator's token."""
+"""What an operator may read and change by HTTP, with the administrator's token."""
 
 import json
 from typing import Any

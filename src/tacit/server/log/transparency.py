@@ -1,4 +1,4 @@
-"""The transparency log: everything that the operator ever asked of devices, in one list that only grows (RFC 9162).
+"""The transparency log: everything that the operator ever told devices to do, in one list that only grows (RFC 9162).
 
 An entry is a line of text, `plan DIGEST`, and a leaf of a Merkle tree, whose head the operator signs. Who has a head of
 it can be shown that a plan is in the list, and that a later list begins with this one; an operator that shows one plan

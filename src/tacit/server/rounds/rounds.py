@@ -1,4 +1,4 @@
-"""Rounds of real devices, whatever they are asked: a round is opened in the store, waited for, closed, its sum given.
+"""Rounds of real devices, for any question: a round is opened in the store, waited for, closed, its sum given.
 
 Everything that matters is in the store: a process that is killed at any point, and started again, goes on with the
 attempt that it finds, and a sum that was bound is given again to the bit. An attempt that came to nothing is made again

@@ -1,4 +1,4 @@
-"""What workers ask of the store: give a device its task, take its report once, flush a sum of reports.
+"""What workers do in the store: give a device its task, take its report once, flush a sum of reports.
 
     assigned -> received -> counted | lost
 

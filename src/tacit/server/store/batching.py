@@ -1,4 +1,4 @@
-"""Questions to the store that are asked together: those that come while it answers wait, and go in one transaction.
+"""Requests to the store in batches: those that arrive while it answers wait, and go in one transaction.
 
 Group commit: the price of a transaction (round trips, locks, the commit) is shared by all that waited for the one
 before; nobody waits for others to come.

@@ -1,4 +1,4 @@
-"""Who may ask for tokens, and who did."""
+"""Which devices may request tokens, and which did."""
 
 import sqlalchemy as sa
 from alembic import op
