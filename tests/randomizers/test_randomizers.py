@@ -22,7 +22,7 @@ from tacit.randomizers import (
     SubsetSelection,
 )
 from tacit.randomizers.projective_geometry import Geometry, geometry_for
-from tacit.randomizers.randomizers import lies
+from tacit.randomizers.randomizer import lies
 
 KNOWN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "local_dp.json").read_text())
 # Subset Selection as bitmap and as numbers, with one and more values; projective spaces with and without spare points.

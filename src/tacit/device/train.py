@@ -1,7 +1,7 @@
 """What a device computes in a round of training: its own text, the round's model, a clipped report.
 
 `ByJax` is the simulation's own function (`training.device_part.report_of`) on the device's own text; JAX is loaded when
-the first task came. `ByOnnx` (`onnx_training.py`) computes the same of reports in the clear by ONNX Runtime alone.
+the first task came. `ByOnnx` (`train_onnx.py`) computes the same of reports in the clear by ONNX Runtime alone.
 """
 
 import tomllib

@@ -1,4 +1,4 @@
-"""A model trained on a device by ONNX Runtime alone: the graph of `onnx_training`, and no JAX."""
+"""A model trained on a device by ONNX Runtime alone: the graph of `networks/onnx/training.py`, and no JAX."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ class OnnxTrainer:
     """`train.onnx`: steps of SGD; parameters in, parameters out, and nothing is remembered."""
 
     def __init__(self, session: Any) -> None:
-        """session: of the graph that `onnx_training.training_graph` describes."""
+        """session: of the graph that `networks.onnx.training.training_graph` describes."""
         self._session = session
         self._shapes = {each.name: tuple(each.shape) for each in session.get_inputs() if each.name not in GIVEN}
 

@@ -8,9 +8,9 @@ substitution; a stream of its own is one file beside `blt.py` and one line in `r
 
 from tacit.mechanisms.independent import add_independent_noise
 from tacit.mechanisms.keys import fresh_key, round_key
-from tacit.mechanisms.registry import stream_for
 from tacit.mechanisms.seeds import standard_normal_seeds
 from tacit.mechanisms.stream import NoiseState, NoiseStream
+from tacit.mechanisms.streams import stream_for
 
 __all__ = [
     "NoiseState",

@@ -16,11 +16,11 @@ import numpy.typing as npt
 from tacit.errors import InputError
 from tacit.mechanisms.banded_inverse import BandedInverseStream
 from tacit.mechanisms.keys import RoundKey, fresh_key
-from tacit.mechanisms.registry import stream_for
 from tacit.mechanisms.seeds import SeedVector, standard_normal_seeds
 from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.step_cpu import released
 from tacit.mechanisms.stream import NoiseState, NoiseStream
+from tacit.mechanisms.streams import stream_for
 from tacit.privacy.strategy import BandedInverse, Strategy
 
 FloatArray = npt.NDArray[np.float64]

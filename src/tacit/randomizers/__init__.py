@@ -2,8 +2,10 @@
 
 from tacit.randomizers.device_randomness import device_generator
 from tacit.randomizers.estimates import Estimate
+from tacit.randomizers.k_ary import KaryRandomizedResponse
 from tacit.randomizers.projective_geometry import ProjectiveGeometryResponse
-from tacit.randomizers.randomizers import KaryRandomizedResponse, Randomizer, SubsetSelection
+from tacit.randomizers.randomizer import Randomizer
+from tacit.randomizers.subset_selection import SubsetSelection
 
 __all__ = [
     "Estimate",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from tacit.errors import InputError
-from tacit.randomizers.randomizers import Randomizer
+from tacit.randomizers.randomizer import Randomizer
 from tacit.randomizers.registry import RANDOMIZERS
 
 MOST_SUPPORTED = 1 << 26  # answers that all reports of a device support together: a second, a quarter of a gigabyte

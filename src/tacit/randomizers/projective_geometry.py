@@ -18,7 +18,7 @@ import numpy.typing as npt
 from tacit.compiled import compiled
 from tacit.errors import InputError
 from tacit.privacy.local_projective_geometry import ProjectiveSpace, space_for, support_probabilities
-from tacit.randomizers.randomizers import Randomizer, Reports, checked_holders, checked_values, lies
+from tacit.randomizers.randomizer import Randomizer, Reports, checked_holders, checked_values, lies
 from tacit.randomizers.subsets import Numbers
 
 AT_ONCE = 1 << 20  # reports held at a time where votes are simulated

@@ -1,4 +1,4 @@
-"""What a worker answers devices without work: when to come back, by how many there are (`pacing.py`).
+"""What a worker answers devices without work: when to come back, by how many there are (`pace_steering.py`).
 
 Nothing is asked of the store for an answer. Every few seconds workers tell each other there how many they sent away, in
 a row for each worker and population.
