@@ -140,7 +140,7 @@ def test_tells_what_it_knows_and_nothing_that_links(
         assert told == {
             "version": 1,
             "population": POPULATION,
-            "versions": {"train": 1, "discover": 1, "evaluate": 1, "personalize": 1},
+            "versions": {"train": 1, "discover": 1, "evaluate": 1, "personalize": 1, "count": 1},
             "token": None,
         }
     assert sum(each.url.path == f"/v1/plans/{digest(plan)}" for each in operator.asked) == 1

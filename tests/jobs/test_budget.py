@@ -242,4 +242,4 @@ def test_the_command_begins_and_shows(tmp_path: Path) -> None:
 
 def test_every_command_that_reads_private_text_takes_a_population() -> None:
     page = (REPOSITORY / "docs" / "cli.md").read_text(encoding="utf-8")
-    assert page.count("--population <path>") == 6  # train, discover, evaluate, personalize, tune, type
+    assert page.count("--population <path>") == 7  # train, discover, count, evaluate, personalize, tune, type

@@ -100,8 +100,8 @@ def test_two_codes_in_a_byte_the_first_in_its_lower_half() -> None:
 
 @pytest.mark.parametrize("kind", [Eight, Four])
 def test_rows_of_nothing_and_of_next_to_nothing_stay_so(kind: Any) -> None:
-    assert not kind.of(np.zeros((2, 5), np.float32)).rows().any()
-    assert np.abs(kind.of(np.full((2, 5), 1e-40, np.float32)).rows()).max() < 1e-38
+    assert not kind.from_rows(np.zeros((2, 5), np.float32)).rows().any()
+    assert np.abs(kind.from_rows(np.full((2, 5), 1e-40, np.float32)).rows()).max() < 1e-38
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -131,11 +131,11 @@ class FewBits(NumpyArrays):
     rounded: Callable[[Any], Any]
 
     def rows(self, table: Any, ids: int) -> Any:
-        return self.kind.of(table).rows()[ids]
+        return self.kind.from_rows(table).rows()[ids]
 
     def affine(self, rows: Any, matrix: Any, bias: Any = None, *, turned: bool = False) -> Any:
         left = self.rounded(np.concatenate(rows) if isinstance(rows, tuple) else rows)
-        product = self.kind.of(matrix if turned else np.ascontiguousarray(matrix.T)).rows() @ left
+        product = self.kind.from_rows(matrix if turned else np.ascontiguousarray(matrix.T)).rows() @ left
         return product if bias is None else product + bias
 
 
@@ -179,7 +179,7 @@ def test_a_product_is_that_of_what_the_numbers_stand_for(scheme: str, seed: int,
     random = np.random.default_rng(seed)
     left, weight = (random.normal(size=size).astype(np.float32) for size in ((1, inner), (inner, outer)))
     (found,) = running(SCHEMES[scheme][0](small_graph(weight, ("MatMul", {})))).run(None, {"left": left})
-    numbers = SCHEMES[scheme][1].of(np.ascontiguousarray(weight.T)).rows().T
+    numbers = SCHEMES[scheme][1].from_rows(np.ascontiguousarray(weight.T)).rows().T
     np.testing.assert_allclose(found[0], ROUNDED[scheme](left[0]) @ numbers, atol=1e-4)
 
 
@@ -239,7 +239,7 @@ def test_no_table_is_written_twice_or_in_float32(tied: bool) -> None:
         assert all(sizes[name] <= 3 * network.units for name in real)  # biases and scales
         tables = [each for each in made.graph.initializer if each.name.endswith(f".{scheme}")]
         assert len(tables) == (3 if tied else 4)
-        codes = kind.of(np.asarray(begun(network).embedding)).codes
+        codes = kind.from_rows(np.asarray(begun(network).embedding)).codes
         assert codes.tobytes() in [each.raw_data for each in tables]
         assert {each.domain for each in made.opset_import} == ({"", "com.microsoft"} if scheme == "int4" else {""})
         assert [each.name for each in made.graph.output] == [each.name for each in model.graph.output]

@@ -102,7 +102,7 @@ from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
 run = Path({str(run)!r})
 budget = PopulationBudget.open(Path({str(budget.path)!r}))
-with budget.entering(kind="train", run=run, clients=9, planned=Cost(zcdp=3.0)) as (name, _):
+with budget.reserving(kind="train", run=run, clients=9, planned=Cost(zcdp=3.0)) as (name, _):
     print(name, flush=True)
     if {folder}:
         run.mkdir()

@@ -276,13 +276,13 @@ import resource, sys
 import numpy as np
 from pathlib import Path
 from tacit.errors import RunError
-from tacit.runs import Run, Step
+from tacit.runs import Run, StepEntry
 with Run.open(Path(sys.argv[1])) as run:
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
     try:
         while True:
             n = run.steps_done
-            row = Step(step=n, file="c", digest="d", releases=({"what": "x" * 2000},))
+            row = StepEntry(step=n, file="c", digest="d", releases=({"what": "x" * 2000},))
             run.commit(row, clients=np.arange(5), finished=0.0, seconds=0.0)
     except RunError as error:
         print(n, error)

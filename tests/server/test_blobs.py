@@ -64,12 +64,12 @@ def test_a_folder_is_its_owners_alone_and_read_again(tmp_path: Path) -> None:
 
 FULL = """
 import resource, signal, sys
-from tacit.server.store.blobs import Blobs
+from tacit.server.store.blobs import BlobStore
 from tacit.errors import StoreError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
-    Blobs.open(sys.argv[1]).put("partials/a/1", bytes(10_000))
+    BlobStore.open(sys.argv[1]).put("partials/a/1", bytes(10_000))
     print("written")
 except StoreError as error:
     print(error)

@@ -90,7 +90,7 @@ class SecureSumUsed:
             inflation=encoding.inflation,
             bits=encoding.bits,
             clipping_probability=encoding.clipping_probability,
-            threshold=secure.least(encoding.report_goal),
+            threshold=secure.min_reports(encoding.report_goal),
             protocol=None if played is None else played.protocol,
             protocol_clients=0 if played is None else played.devices,
             protocol_dropout=secure.dropout,
