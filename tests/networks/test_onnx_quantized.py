@@ -250,7 +250,7 @@ def test_a_matrix_that_is_multiplied_with_both_ways_is_written_both_ways(scheme:
     weight = np.random.default_rng(2).normal(size=(4, 4)).astype(np.float32)
     made = running(SCHEMES[scheme][0](small_graph(weight, ("MatMul", {}), ("Gemm", {"transB": 1}))))
     forth, back = made.run(None, {"left": np.array([[0, 0, 1, 0]], np.float32)})
-    rows = SCHEMES[scheme][1].of
+    rows = SCHEMES[scheme][1].from_rows
     np.testing.assert_allclose(forth[0], rows(np.ascontiguousarray(weight.T)).rows()[:, 2], atol=1e-5)
     np.testing.assert_allclose(back[0], rows(weight).rows()[:, 2], atol=1e-5)
 
