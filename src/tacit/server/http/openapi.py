@@ -99,7 +99,9 @@ def _paths() -> Json:
         },
         **_of_log_and_tokens(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
-        "/v1/key/hand-over": {"get": _operation("To which key the operator changed", _json("SignedKeyRotation"), [404])},
+        "/v1/key/hand-over": {
+            "get": _operation("To which key the operator changed", _json("SignedKeyRotation"), [404])
+        },
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
         "/metrics": {"get": _operation("Counts for Prometheus", TEXT, [401]) | administrators},
