@@ -88,7 +88,7 @@ MUTANTS = {
         'if not is_signature("hand-over", said, signature, key):',
         "if False:",
         "protocol/test_key_rotation.py",
-        "test_a_hand_over",
+        "test_a_key_rotation",
     ),
     "clocks that are set back": Mutant(
         "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"
