@@ -54,7 +54,7 @@ def cost_with(plan: Plan, matrix: Matrix) -> TrainCost:
 # -- the price ---------------------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(
     limits=participations(14),
     bands=st.integers(0, 14),
