@@ -85,11 +85,10 @@ def main() -> None:
     parser.add_argument("--peer-python", help="a Python that has flwr")
     parser.add_argument("--play", choices=tuple(PLAYED), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    sys.path.insert(0, str(Path(__file__).parents[1]))  # swarms, a PostgreSQL and a tiny cache are those of the tests
+    sys.path.insert(0, str(Path(__file__).parents[2]))  # swarms, a PostgreSQL and a tiny cache are those of the tests
     if given.play:
         print(json.dumps(PLAYED[given.play](**json.loads(sys.stdin.readline()))), flush=True)
         return
-    sys.path.insert(0, str(Path(__file__).parents[2]))  # a PostgreSQL and a tiny cache are made as tests make them
     sizes = SMALL if given.small else FULL
     rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "idle": lambda: idle_rows(sizes),
