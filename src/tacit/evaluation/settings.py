@@ -9,7 +9,12 @@ from typing import Annotated, Any, Self
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets
-from tacit.evaluation.counts.device_part import StatisticHistogram, StatisticsQuestion
+from tacit.evaluation.counts.device_part import (
+    StatisticHistogram,
+    StatisticsQuestion,
+    StatisticSum,
+    SumsQuestion,
+)
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import OPEN
@@ -38,21 +43,33 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CountSettings:
-    """Which clients count statistics of their text, and by which cuts and slices."""
+    """Which clients count statistics of their text: by cuts and slices, or cell by cell. One of the two is given."""
 
-    statistics: tuple[StatisticHistogram, ...]  # one or more
+    statistics: tuple[StatisticHistogram, ...] = ()
+    sums: tuple[StatisticSum, ...] = ()
     split_name: WhichClients = "test"
     clients: HowMany = 0
 
     def __post_init__(self) -> None:
         if self.clients < 0:
             raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
+        if self.statistics and self.sums:
+            raise InputError(
+                f"{self.statistics[0]} is a histogram and {self.sums[0]} a sum, and a run releases one of the two; "
+                "count each in a run of its own."
+            )
         assert self.asks  # refuses statistics here
 
     @cached_property
-    def asks(self) -> StatisticsQuestion:
+    def asks(self) -> StatisticsQuestion | SumsQuestion:
         """What a device computes."""
-        return StatisticsQuestion(self.statistics)
+        return SumsQuestion(self.sums) if self.sums else StatisticsQuestion(self.statistics)
+
+    def counted(self) -> dict[str, Any]:
+        """The statistics or the sums under their own key, for TOML, which has no null."""
+        if self.sums:
+            return {"sums": list(map(to_plain, self.sums))}
+        return {"statistics": list(map(StatisticHistogram.to_plain, self.statistics))}
 
 
 @dataclass(frozen=True, kw_only=True)
