@@ -10,7 +10,6 @@ from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.from_settings import Options
 from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, command
-from tacit.evaluation.counts.device_part import asked_in
 from tacit.evaluation.settings import CountSettings
 
 
@@ -38,7 +37,7 @@ def count(
         result = tacit.count(
             data,
             out,
-            settings=options.settings(**asked_in(statistics)),
+            settings=options.settings(**CountSettings.named_by(statistics)),
             release=cost.release(secure.of()),
             population=population,
             seed=seed,

@@ -1,7 +1,7 @@
 """What is asked of an evaluation, all of it that changes the result, as frozen values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -10,6 +10,8 @@ from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets
 from tacit.evaluation.counts.device_part import (
+    NORM,
+    SUMS,
     StatisticHistogram,
     StatisticsQuestion,
     StatisticSum,
@@ -59,6 +61,19 @@ class CountSettings:
                 "count each in a run of its own."
             )
         assert self.asks  # refuses statistics here
+
+    @staticmethod
+    def named_by(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+        """The fields `statistics` and `sums` of what texts name: a sum has a norm, or a name of SUMS.
+
+        Raises: InputError naming the text that cannot be read.
+        """
+        named = list(texts)
+        sums = [text for text in named if NORM in text or text.partition(":")[0].strip() in SUMS]
+        return {
+            "statistics": tuple(StatisticHistogram.from_text(text) for text in named if text not in sums),
+            "sums": tuple(map(StatisticSum.from_text, sums)),
+        }
 
     @cached_property
     def asks(self) -> StatisticsQuestion | SumsQuestion:

@@ -21,9 +21,9 @@ from tacit.evaluation.counts.device_part import (
     StatisticSum,
     SumsQuestion,
     TypedText,
-    asked_in,
     question_in,
 )
+from tacit.evaluation.settings import CountSettings
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 
 Sentences = list[list[int]]
@@ -150,7 +150,7 @@ def test_a_statistic_that_fails_on_a_text_is_no_report(wrong: Exception, monkeyp
 )
 def test_what_cannot_be_counted_is_said(text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        asked_in([text])
+        CountSettings.named_by([text])
 
 
 def test_a_question_is_read_back() -> None:
@@ -164,7 +164,7 @@ def test_a_question_is_read_back() -> None:
 
 
 def test_a_question_of_sums_is_read_back() -> None:
-    (asked,) = asked_in(["word_pairs:1000 norm 30"])["sums"]
+    (asked,) = CountSettings.named_by(["word_pairs:1000 norm 30"])["sums"]
     assert asked == StatisticSum(statistic="word_pairs", words=1000, norm=30.0) and asked.cells == 10**6
     plan = '[[settings.sums]]\nstatistic = "word_pairs"\nwords = 1000\nnorm = 30\n'
     assert question_in(plan) == SumsQuestion((asked,))

@@ -7,7 +7,7 @@ text decides what a report looks like.
 
 import math
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, Self
@@ -320,16 +320,6 @@ def _counted_or_nothing(asked: StatisticSum, text: TypedText) -> tuple[IntArray,
         return asked.counted(text)
     except Exception:  # whatever it is, it says something of the text
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
-
-
-def asked_in(texts: Iterable[str]) -> dict[str, tuple[StatisticHistogram | StatisticSum, ...]]:
-    """The `statistics` and the `sums` that texts name: a sum has a norm, or a name of SUMS. Raises: InputError."""
-    found: dict[str, tuple[StatisticHistogram | StatisticSum, ...]] = {"statistics": (), "sums": ()}
-    for text in texts:
-        is_sum = NORM in text or text.partition(":")[0].strip() in SUMS
-        asked = StatisticSum.from_text(text) if is_sum else StatisticHistogram.from_text(text)
-        found["sums" if is_sum else "statistics"] += (asked,)
-    return found
 
 
 # -- what a plan says of it --------------------------------------------------------------------------------------------
