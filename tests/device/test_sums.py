@@ -131,6 +131,24 @@ def test_a_report_is_within_the_norm_and_the_server_takes_no_other(asked: Any, c
         shape.check(longer)
 
 
+ONE = '[[settings.sums]]\nstatistic = "word_pairs"\nwords = 30\nnorm = 3.0\n'
+HOSTILE = {
+    "has more cells than a report": (ONE.replace("30", "1" + "0" * 150), "and a report at most 10,000,000"),
+    "has a number of 5,000 digits": (ONE.replace("30", "1" * 5000), "is no TOML"),
+    "has no finite norm": (ONE.replace("3.0", "1e999"), "norm=inf must lie between"),
+    "sums one statistic a thousand times": (ONE * 1000, "is summed twice"),
+    "asks nothing": ("[settings]\nsums = []\n", "of \\[\\] cells"),
+    "asks both": (ONE + '[[settings.statistics]]\nstatistic = "words"\ncuts = [1.0]\n', "or both"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_recipe_that(name: str, asked: Any, cache: Path) -> None:
+    recipe, said = HOSTILE[name]
+    with pytest.raises(TaskRefused, match=f"asks what this device cannot do: .*{said}"):
+        StatisticHandler(OwnText(cache, 0, None)).check(asked[0].model_copy(update={"recipe": recipe}))
+
+
 def test_a_statistic_that_fails_sends_zeros(asked: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(text: Any) -> Any:
         raise KeyError("word")

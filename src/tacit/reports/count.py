@@ -88,7 +88,9 @@ def of_sums(found: Mapping[str, Any]) -> list[Block]:
         blocks.append(Table(rows, (name, "count")))
     if "file" in found:
         file = found["file"]
-        blocks.append(Paragraph(f"All cells are in `report/{file['name']}` (SHA-256 {file['sha256'][:16]}...)."))
+        blocks.append(
+            Paragraph(f"All cells are in the run's `report/{file['name']}` (SHA-256 {file['sha256'][:16]}...).")
+        )
     return blocks
 
 
