@@ -3,6 +3,7 @@ and sealed; what is released, promised and stated is a run's like any other.
 """
 
 import math
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 import tomli_w
+from tests.conftest import REPOSITORY
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.server.phones import TIMES, Phones
 from tests.support.server.sealing import Here, decryptors_in
@@ -308,6 +310,17 @@ def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_o
     assert [turn.what for turn in phones.turns].count("refused") == 4
     with Run.open(tmp_path / "run") as run:
         assert run.finished and run.counts().tolist() == [CLIENTS + 4]
+
+
+def test_the_files_of_the_page_are_read() -> None:
+    page = (REPOSITORY / "docs" / "counts.md").read_text(encoding="utf-8")
+    histograms, sums = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    served = histograms.partition("[[statistics]]")[0] + sums
+    (statistic,), (pairs,) = (
+        job_of(histograms, where="it").settings.statistics,
+        job_of(served, where="it").settings.sums,
+    )
+    assert (str(statistic), str(pairs), pairs.cells) == ("words", "word_pairs", 10**6)
 
 
 def test_files_that_cannot_be_served_say_why(world: World) -> None:
