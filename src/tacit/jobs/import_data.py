@@ -16,7 +16,8 @@ from tacit.data import (
     open_source,
 )
 from tacit.data.batches import holds_rows
-from tacit.data.clients import SPLITS, split_of
+from tacit.data.clients import split_of
+from tacit.data.manifest import SPLITS
 from tacit.data.manuals import manuals
 from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES

@@ -21,7 +21,7 @@ from tests.support.networks import numpy_model as twin
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.data.clients import NO_TIME
+from tacit.data.manifest import NO_TIME
 from tacit.data.splits import Parts, Unsplit
 from tacit.errors import InputError
 from tacit.evaluation.personalize.fine_tuning import Grid, fine_tune, steps_of

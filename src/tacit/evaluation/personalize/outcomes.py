@@ -7,12 +7,11 @@ A `ClientOutcome` is all that would leave a device; the text and the models stay
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data import Cache
 from tacit.data.splits import TemporalSplit, Unsplit
 from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
 from tacit.keyboard.ranking import rank
@@ -20,6 +19,9 @@ from tacit.keyboard.user_cache import ALONE, UserCache
 from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
 from tacit.networks.on_device import HeldModel, SgdStep
 from tacit.text.vocabulary import PAD
+
+if TYPE_CHECKING:
+    from tacit.data import Cache
 
 __all__ = [
     "ClientOutcome",
@@ -135,7 +137,7 @@ class SkippedClient:
 
 def personalize_client(
     start: HeldModel,
-    cache: Cache,
+    cache: "Cache",
     client: int,
     grid: Sequence[tuple[FineTuning, SgdStep]],
     split: TemporalSplit,
