@@ -1,15 +1,30 @@
-"""How much a device says when it is asked, and how it is hidden: both ends of the wire reckon with it."""
+"""How much a device says when it is asked, and how it is hidden: both ends of the wire reckon with it.
+
+RANDOMIZERS has every local randomizer by its one name: what settings may say and the ledger writes.
+"""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal, get_args
 
 from tacit.errors import InputError
+from tacit.randomizers.k_ary import KaryRandomizedResponse
+from tacit.randomizers.projective_geometry import ProjectiveGeometryResponse
 from tacit.randomizers.randomizer import Randomizer
-from tacit.randomizers.registry import RANDOMIZERS
+from tacit.randomizers.subset_selection import SubsetSelection
 
 MOST_SUPPORTED = 1 << 26  # answers that all reports of a device support together: a second, a quarter of a gigabyte
 
 Sampler = Literal["random", "greedy"]
+
+# Each is made from (domain, epsilon); `privacy/local_guarantee.py` vouches for what it promises.
+RANDOMIZERS: dict[str, type[Randomizer]] = {
+    each.name: each
+    for each in (
+        SubsetSelection,
+        ProjectiveGeometryResponse,
+        KaryRandomizedResponse,
+    )
+}
 
 
 @dataclass(frozen=True, kw_only=True)
