@@ -33,7 +33,7 @@ def update_of(length: int, norm: float, seed: int) -> NDArray[np.float32]:
 
 def slow(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArray[np.float64]:
     """The twin: what is rounded, by the matrix in float64."""
-    bits = np.unpackbits(under_test._sign_bits(signs, encoding), bitorder="little")[: encoding.dimension]
+    bits = np.unpackbits(under_test.sign_bits(signs, encoding), bitorder="little")[: encoding.dimension]
     padded = np.zeros(encoding.dimension)
     padded[: len(update)] = update.astype(np.float64) * min(1, encoding.clip_norm / max(np.linalg.norm(update), 1e-30))
     rotated = hadamard_matrix(encoding.dimension) @ (padded * encoding.scale * (1.0 - 2.0 * bits))

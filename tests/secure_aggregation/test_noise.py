@@ -23,17 +23,17 @@ from tacit.mechanisms.all_rounds import DecryptorNoiseStream, largest_deviation
 from tacit.privacy import encoding as privacy_encoding
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation import noise
+from tacit.secure_aggregation import noise, secrets
 from tacit.secure_aggregation.counts import play
-from tacit.secure_aggregation.encoding import SessionOutcome, basis, decode, encode
-from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation.decoding import SessionOutcome, basis, decode
+from tacit.secure_aggregation.encoding import encode
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked.messages import RoundSettings
-from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseDecryptor, residues
 from tacit.secure_aggregation.one_message.lattice import published
 from tacit.secure_aggregation.one_message.slots import Slots
+from tacit.secure_aggregation.secrets import Identity
 from tacit.secure_aggregation.simulated_protocol import Protocol
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates

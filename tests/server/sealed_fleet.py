@@ -17,8 +17,8 @@ from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.signing import digest
-from tacit.secure_aggregation.masked.secrets import seeded
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Vote
+from tacit.secure_aggregation.secrets import seeded
 from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states

@@ -98,7 +98,7 @@ class OperatorKey:
 
     def round_key(self, task: str) -> bytes:
         """The X25519 key (32 bytes) of a sealed round's server: of this task alone, and the same after a restart."""
-        from tacit.secure_aggregation.masked.secrets import derived
+        from tacit.secure_aggregation.secrets import derived
 
         return derived(self._key.private_bytes_raw(), "server of a sealed round", task.encode())
 

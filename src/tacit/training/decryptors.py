@@ -26,7 +26,7 @@ from tacit.mechanisms.keys import KEY_BYTES
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation.encoding import basis
+from tacit.secure_aggregation.decoding import basis
 from tacit.secure_aggregation.noise import residues
 from tacit.training.randomness import seed_for
 from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
