@@ -57,7 +57,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         assert phones.plan is not None and len(phones.turns) == 1
         from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
         from tacit.keyboard.model_folder import load_model
-        from tacit.protocol.bodies import model_body
+        from tacit.protocol.served_bodies import model_body
         from tacit.server.count import content_of
 
         model = load_model(world[1])

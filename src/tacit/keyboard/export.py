@@ -33,7 +33,7 @@ from tacit.keyboard.exported import (
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.phone_model import phone_model_of
 from tacit.networks.language_model import leaves, parameter_count, settings_of
-from tacit.networks.model_files import WEIGHTS, WORDS
+from tacit.networks.models import WEIGHTS, WORDS
 from tacit.networks.onnx.graph import OPSET
 from tacit.networks.onnx.quantized import int4, int8
 from tacit.networks.onnx.step import score_graph, step_graph

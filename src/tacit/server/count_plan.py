@@ -11,8 +11,8 @@ from tacit.errors import InputError
 from tacit.evaluation.counts.release import guarantee_for
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
+from tacit.protocol.code_digest import code_digest
 from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation
-from tacit.protocol.signing import code_digest
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
 from tacit.server.served import Enrolment, aggregation_of

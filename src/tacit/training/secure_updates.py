@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import WordSum
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
@@ -89,6 +90,11 @@ class RoundEncoding(ReportEncoding):
     threshold: int = 1  # no sum of fewer reports is opened
     played: SimulatedProtocol | None = None  # in a simulation: how many clients play which protocol
     dropout: float = 0.0  # and with which chance each of them vanishes before its end
+
+    @property
+    def sums(self) -> WordSum:
+        """How reports are added: modulo 2^bits."""
+        return WordSum(self.length, self.encoding.bits)
 
     def noise(self, words: Residues) -> Residues:
         """A decryptor's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise

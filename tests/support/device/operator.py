@@ -29,10 +29,9 @@ from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import ReportBody, model_body
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.key_rotation import SignedKeyRotation
-from tacit.protocol.log_entries import leaf_of, plan_entry
+from tacit.protocol.log_proofs import leaf_of, plan_entry
 from tacit.protocol.messages import (
     UNATTESTED,
     AggregationSettings,
@@ -40,12 +39,15 @@ from tacit.protocol.messages import (
     Plan,
     RoundTask,
     Separation,
+    SignedKeyRotation,
     SignedPlan,
     SignedTask,
     TrainingPrivacy,
     TreeHead,
 )
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import model_body
+from tacit.protocol.signing import digest
 from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
 from tacit.server.log.merkle_tree import MerkleTree

@@ -20,9 +20,10 @@ from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import SessionOutcome
 from tacit.progress import silent
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
