@@ -24,7 +24,7 @@ from tacit.data.manifest import (
     VocabularyRecord,
 )
 from tacit.errors import CacheError, SourceError
-from tacit.files import folder_beside, replace_folder
+from tacit.folders import folder_beside, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes

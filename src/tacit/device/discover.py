@@ -20,7 +20,7 @@ class DiscoverHandler:
 
     def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
         """See TaskHandler."""
-        from tacit.device.local_cost import local_cost
+        from tacit.device.discover_votes import local_cost
 
         return local_cost(plan)
 

@@ -30,8 +30,9 @@ from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary_lines
 from tacit.reports.blocks import Block
+from tacit.text.counted_words import count_words, most_frequent
 from tacit.text.tokens import Tokenizer
-from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
+from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary
 
 FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it

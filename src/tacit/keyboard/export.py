@@ -16,7 +16,8 @@ from onnx import ModelProto
 from safetensors.numpy import save
 
 from tacit.errors import InputError
-from tacit.files import folder_beside, replace_folder, write_whole
+from tacit.files import write_whole
+from tacit.folders import folder_beside, replace_folder
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, dictionary_of
 from tacit.keyboard.exported import (
     MANIFEST,

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
-from tacit.device.device import Device
+from tacit.device.device import Device, task_handlers
 from tacit.device.eligibility import Probe
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
 from tacit.device.session import Machine, Session
-from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import SessionOutcome
 from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee

@@ -17,7 +17,8 @@ from typing import TypeVar, cast
 import numpy as np
 
 from tacit.errors import InputError, ProtocolError
-from tacit.files import folder_beside, sync_folder, write_whole
+from tacit.files import sync_folder, write_whole
+from tacit.folders import folder_beside
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
