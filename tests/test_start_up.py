@@ -104,6 +104,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "errors",
         "federation",
         "files",
+        "folders",
         "jobs",
         "privacy",
         "progress",

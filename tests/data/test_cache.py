@@ -363,7 +363,7 @@ def test_every_flipped_bit_is_found(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
     """Each file in turn and bits all over it: opening refuses, or checking does, and names the file."""
-    for module in ("manifest", "cache"):
+    for module in ("manifest", "importing", "mapped_sentences"):
         monkeypatch.setattr(f"tacit.data.{module}.BLOCK", blocks)
     cache = build(CLIENTS, tmp_path_factory.mktemp("t") / "cache")
     draw = np.random.default_rng(blocks)
