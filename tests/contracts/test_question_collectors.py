@@ -17,7 +17,7 @@ from tacit.discovery.question import PrefixQuestion, WordQuestion
 from tacit.discovery.rounds import discover
 from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.federation.collector import Answered, Collector
-from tacit.randomizers.local_reports import RANDOMIZERS
+from tacit.randomizers.registry import RANDOMIZERS
 from tacit.secure_aggregation.counts import secure_total
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements.local_releases import LocalReports

@@ -18,7 +18,7 @@ from tacit.randomizers import (
     device_generator,
     sample_votes,
 )
-from tacit.randomizers.local_reports import RANDOMIZERS
+from tacit.randomizers.registry import RANDOMIZERS
 
 SIZES = [(2, 0.7), (5, 1.0), (13, 0.4), (40, 3.0), (300, 1.2), (500, 4.0)]
 ALL = [made(domain, epsilon) for made in RANDOMIZERS.values() for domain, epsilon in SIZES]

@@ -19,7 +19,7 @@ from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import InputError, ParticipationError
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.progress import Advanced, Event, StageBegan
-from tacit.randomizers.local_reports import RANDOMIZERS
+from tacit.randomizers.registry import RANDOMIZERS
 from tacit.records import from_plain, to_plain
 from tacit.statements import Ledger, LocalReports
 from tacit.text.alphabet import Alphabet

@@ -2,7 +2,7 @@
 
 One contract, `Randomizer`; Subset Selection is the one to take for accuracy, Projective Geometry Response
 (`projective_geometry.py`) for short messages, k-ary randomised response is the baseline. All are exactly
-epsilon-locally-private for one value of one device; `RANDOMIZERS` in `local_reports.py` has them by name.
+epsilon-locally-private for one value of one device; `registry.py` lists them by name.
 """
 
 import math
