@@ -606,10 +606,10 @@ def one_round(
 
 
 def secure_updates(parameters: int, devices: int) -> Any:
-    from tacit.privacy.encoding import Encoding
+    from tacit.privacy.encoding_choice import encoding_within
     from tacit.training.secure_updates import RoundEncoding
 
-    encoding = Encoding.within(parameters, CLIP_NORM, devices)
+    encoding = encoding_within(parameters, CLIP_NORM, devices)
     return RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=None, loss_bound=None, threshold=devices)
 
 

@@ -101,9 +101,9 @@ def held_by(value: Any, seen: set[int] | None = None) -> int:
 
 
 def encoding_of(parameters: int) -> Any:
-    from tacit.privacy.encoding import Encoding
+    from tacit.privacy.encoding_choice import encoding_within
 
-    return Encoding.within(parameters, CLIP_NORM, REPORT_GOAL)
+    return encoding_within(parameters, CLIP_NORM, REPORT_GOAL)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
@@ -252,6 +252,7 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
     What the server keeps for decryptors until the set is agreed lies in a file for each of them. A client that vanishes
     sends nothing, and costs nothing. The peak is of one process that is every client, the server and all decryptors.
     """
+    from tacit.privacy.encoding_choice import encoding_with_noise
     from tacit.secure_aggregation import secrets
     from tacit.secure_aggregation.one_message.client import one_message_report
     from tacit.secure_aggregation.one_message.server import OneMessageServer
@@ -259,7 +260,7 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
     if contributors:
-        encoding = encoding.with_noise(NOISE * CLIP_NORM, decryptors=contributors, rounds=ROUNDS)
+        encoding = encoding_with_noise(encoding, NOISE * CLIP_NORM, decryptors=contributors, rounds=ROUNDS)
     noise, private = [Identity(os.urandom(32)) for _ in range(contributors)], os.urandom(32)
     with tempfile.TemporaryDirectory() as folder:
         decryptors = decryptors_in(Path(folder), always=[each.public for each in noise])

@@ -12,7 +12,7 @@ from tests.support.server.sealing import Here, sealed_plan
 
 from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.one_message_shape import settings_of
@@ -35,7 +35,7 @@ DRAW = seeded(b"devices of sealed rounds, for t.")
 
 def encoding() -> RoundEncoding:
     return RoundEncoding(
-        encoding=Encoding.within(PARAMETERS, 1.0, GOAL),
+        encoding=encoding_within(PARAMETERS, 1.0, GOAL),
         signs=bytes(range(32)),
         clip_estimate=0.5,
         loss_bound=8.0,

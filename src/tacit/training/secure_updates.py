@@ -20,6 +20,7 @@ from tacit.aggregation import WordSum
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.counts import play
 from tacit.secure_aggregation.masked.server import STEPS
@@ -65,7 +66,7 @@ class SecureUpdates:
         Raises: InputError for a guarantee that counts none, and a report goal beyond the modulus.
         """
         self.min_reports(report_goal)
-        return Encoding.within(
+        return encoding_within(
             parameters, updates.clip_norm, report_goal, inflation=updates.clip_inflation, sigmas=self.sigmas
         )
 

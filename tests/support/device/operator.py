@@ -26,6 +26,7 @@ from tacit.device.turn import SessionOutcome
 from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import ReportBody
@@ -114,7 +115,7 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
 
 
 def encoded_sum(clip_norm: float = 0.2, *, more: int = 0, **changed: Any) -> EncodedSum:
-    found = Encoding.within(PARAMETERS, clip_norm, 6)
+    found = encoding_within(PARAMETERS, clip_norm, 6)
     names: dict[str, Any] = {name: getattr(found, name) for name in Encoding.__dataclass_fields__}
     values = {**names, "signs": "ef" * 32, "length": found.dimension + 1 + more, "threshold": 3}
     return EncodedSum(**values | changed)
