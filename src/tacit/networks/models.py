@@ -1,9 +1,8 @@
-"""The networks of this package by name, one line each, and the names of the files that any of them is kept in.
+"""The networks of this package by name, one line each, and the names of the files that a model is kept in.
 
-None is loaded, nor JAX, before one is asked for.
-
-They are all that a device runs: a plan could name a class of anybody's otherwise. Each has `examples`, the settings of
-small ones, which the contract test holds to everything that is asked of a network.
+No network is loaded, nor JAX, before one is asked for. They are all that a device runs: a plan could name a class of
+anybody's otherwise. Each has `examples`, the settings of small ones, which the contract test holds to everything that
+is asked of a network.
 """
 
 MODELS: dict[str, str] = {  # "module:class"
