@@ -10,6 +10,7 @@ import typer
 
 from tacit.cli.commands import app
 from tacit.cli.groups import LateGroup
+from tacit.design.catalogue import MECHANISMS
 from tacit.privacy import Guarantee, Participation, Tree
 from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
@@ -45,10 +46,33 @@ def test_help_loads_no_command() -> None:
     assert not loaded_by_command("--help") & (HEAVY | {"numpy", "scipy", "pydantic", "rich"})
 
 
-@pytest.mark.parametrize("command", ["discover", "evaluate", "personalize", "tune", "type"])
-def test_options_made_from_settings_load_no_accelerator(command: str) -> None:
-    """Its NumPy, SciPy and Numba are what the settings check themselves with."""
-    assert not loaded_by_command(command, "--help") & (HEAVY - {"numba"})
+def every_command(group: typer.core.TyperGroup, *above: str) -> Iterator[tuple[str, ...]]:
+    """The path of every command, groups among them."""
+    yield above
+    for name, listed in group.commands.items():
+        made = group.made(name) if isinstance(group, LateGroup) else listed
+        if isinstance(made, typer.core.TyperGroup):
+            yield from every_command(made, *above, name)
+        else:
+            yield *above, name
+
+
+ALIKE = ("account", "design")  # their commands are made alike, one for each mechanism: of these a few
+COMMANDS = [
+    path
+    for path in every_command(typer.main.get_command(app))
+    if path[:1] not in [(name,) for name in ALIKE] or len(path) == 1 or path[-1] not in MECHANISMS or path[-1] == "blt"
+]
+
+
+def test_commands_of_every_depth_are_found() -> None:
+    assert {("personalize",), ("account", "blt"), ("account", "shuffle"), ("plan", "run")} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_computes_nothing(command: tuple[str, ...]) -> None:
+    """Options come from settings, and settings load what checks or computes only when they are made."""
+    assert not loaded_by_command(*command, "--help") & (HEAVY | {"scipy"})
 
 
 ASCII_WORDS = """
@@ -104,6 +128,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "errors",
         "federation",
         "files",
+        "folders",
         "jobs",
         "privacy",
         "progress",

@@ -132,7 +132,7 @@ class Server:
 
     def open_round(self, *, most: int, parameters: int, round: int = 0) -> Any:
         """One that gives out so many tasks, of a model of zeros."""
-        from tacit.protocol.bodies import model_body
+        from tacit.protocol.served_bodies import model_body
         from tacit.server.store import round_states
         from tacit.server.store.blobs import model_name
 
@@ -167,8 +167,9 @@ def serving(
     encoded: devices of the run send integers.
     """
     from tacit.protocol.address import Address
-    from tacit.protocol.log_entries import plan_entry
-    from tacit.protocol.signing import OperatorKey, digest
+    from tacit.protocol.log_proofs import plan_entry
+    from tacit.protocol.operator_key import OperatorKey
+    from tacit.protocol.signing import digest
     from tacit.server.log.transparency import TransparencyLog
     from tacit.server.store import round_states
     from tacit.server.store.blobs import BlobStore
@@ -452,8 +453,8 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 def issued(server: Server, codes: int) -> list[str]:
     """The tokens of so many devices, blinded, signed and unblinded in this process."""
     from tacit.protocol.blind_rsa import Blinded, prepare
+    from tacit.protocol.messages import TokenRequest
     from tacit.protocol.token_format import message_of, public_key, token_of
-    from tacit.protocol.token_messages import TokenRequest
     from tacit.server.store.tokens import Issuer, enrol
 
     issuer, found = Issuer(server.store, server.key, server.key_file), list[str]()
@@ -605,10 +606,10 @@ def one_round(
 
 
 def secure_updates(parameters: int, devices: int) -> Any:
-    from tacit.privacy.encoding import Encoding
+    from tacit.privacy.encoding_choice import encoding_within
     from tacit.training.secure_updates import RoundEncoding
 
-    encoding = Encoding.within(parameters, CLIP_NORM, devices)
+    encoding = encoding_within(parameters, CLIP_NORM, devices)
     return RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=None, loss_bound=None, threshold=devices)
 
 

@@ -38,7 +38,8 @@ from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.decoder import BEAM, MARGIN, Decoder
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.touch import LAYOUTS, TouchModel
-from tacit.text.vocabulary import BOS, SPECIALS, Vocabulary, count_words
+from tacit.text.counted_words import count_words
+from tacit.text.vocabulary import BOS, SPECIALS, Vocabulary
 
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
 CORPORA = ("chat-en", "blogs-en")

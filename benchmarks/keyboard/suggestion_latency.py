@@ -36,7 +36,7 @@ from tacit.keyboard.model_folder import TrainedModel, load_model, write_model
 from tacit.keyboard.onnx_reader import OnnxReader
 from tacit.keyboard.suggest import TypingSession
 from tacit.networks.cifg.network import Cifg
-from tacit.networks.model_files import WEIGHTS
+from tacit.networks.models import WEIGHTS
 from tacit.text.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
 
 WORDS = 2_000

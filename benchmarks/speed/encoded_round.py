@@ -25,7 +25,7 @@ from fixed_workload import BATCH, CLIP, RATE, SENTENCES, WORDS, fixed_cache, fix
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.training import ClientTraining
 from tacit.training.cohort import train_cohort
 from tacit.training.secure_updates import RoundEncoding
@@ -46,7 +46,7 @@ def main() -> None:
 def measured(folder: Path, clients: int, pairs_asked: int) -> dict[str, Any]:
     """The figures of one line; `folder`: where the clients' cache is made."""
     learner = fixed_learner(fixed_cache(folder, clients))
-    encoding = Encoding.within(len(learner.start), CLIP, GOAL)
+    encoding = encoding_within(len(learner.start), CLIP, GOAL)
     how = RoundEncoding(encoding=encoding, signs=bytes(32))
     settings = ClientTraining(batch_size=BATCH, learning_rate=RATE, sentences=SENTENCES, words=WORDS)
     workers, work, model = CoreWorkers(Cores(Hardware(workers=1))), learner.work(settings), jnp.asarray(learner.start)

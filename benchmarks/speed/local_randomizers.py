@@ -120,13 +120,13 @@ def rates(turns: int, quick: bool, peer: str | None) -> None:
 
 
 def joint_law(turns: int, quick: bool) -> None:
-    from tacit.randomizers import SubsetSelection
+    from tacit.randomizers import SubsetSelection, sample_votes
 
     for domain, epsilon, devices in JOINT[: 1 if quick else None]:
         randomizer, generator = SubsetSelection(domain, epsilon), np.random.default_rng(1)
         falling = 1 / np.arange(1, domain + 1)
         holders = generator.multinomial(devices, falling / falling.sum())
-        seconds = [cpu_seconds(partial(randomizer.sample_votes, holders, generator)) for _ in range(turns)]
+        seconds = [cpu_seconds(partial(sample_votes, randomizer, holders, generator)) for _ in range(turns)]
         print_line(
             figure="joint law", domain=domain, epsilon=epsilon, devices=devices, seconds=statistics.median(seconds)
         )

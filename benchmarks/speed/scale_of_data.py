@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data import Cache, CacheManifest, VocabularyRecord
-from tacit.data.clients import SPLITS
-from tacit.data.manifest import BLOCK, BlockDigests, FileRecord
+from tacit.data.importing import BlockDigests
+from tacit.data.manifest import BLOCK, SPLITS, FileRecord
 
 CLIENTS, SENTENCES, IDS_PER_SENTENCE = 342_477, 135_818_730, 12  # the StackOverflow dataset of TFF, training split
 HELD_OUT = 1_000  # further clients in validation and in test

@@ -101,16 +101,17 @@ def held_by(value: Any, seen: set[int] | None = None) -> int:
 
 
 def encoding_of(parameters: int) -> Any:
-    from tacit.privacy.encoding import Encoding
+    from tacit.privacy.encoding_choice import encoding_within
 
-    return Encoding.within(parameters, CLIP_NORM, REPORT_GOAL)
+    return encoding_within(parameters, CLIP_NORM, REPORT_GOAL)
 
 
 # -- rows --------------------------------------------------------------------------------------------------------------
 
 
 def encode_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation.encoding import decode, encode
+    from tacit.secure_aggregation.decoding import decode
+    from tacit.secure_aggregation.encoding import encode
     from tacit.secure_aggregation.packing import pack, unpack
 
     encoding, signs = encoding_of(parameters), bytes(32)
@@ -131,7 +132,7 @@ def encode_row(parameters: int, turns: int) -> dict[str, Any]:
 
 
 def shares_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation.masked.shares import rebuilt_secret, split_secret
+    from tacit.secure_aggregation.masked.secret_shares import rebuilt_secret, split_secret
 
     secret, points = os.urandom(32), list(range(1, SHARES + 1))
     shares = split_secret(secret, points, THRESHOLD, os.urandom)
@@ -144,7 +145,8 @@ def shares_row(parameters: int, turns: int) -> dict[str, Any]:
 
 
 def cipher_row(parameters: int, turns: int) -> dict[str, Any]:
-    from tacit.secure_aggregation.masked import masks, secrets
+    from tacit.secure_aggregation import secrets
+    from tacit.secure_aggregation.masked import masks
 
     return {
         "bytes_per_s": cipher_speed(masks.after_head, turns),
@@ -172,12 +174,12 @@ def masked_row(parameters: int, turns: int, clients: int) -> dict[str, Any]:
 
 
 def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> dict[str, Any]:
-    from tacit.secure_aggregation.masked import secrets
+    from tacit.secure_aggregation import secrets
     from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
     from tacit.secure_aggregation.masked.masks import after_head
     from tacit.secure_aggregation.masked.messages import Advertise, RoundSettings
-    from tacit.secure_aggregation.masked.secrets import Identity
     from tacit.secure_aggregation.masked.server import MaskedServer
+    from tacit.secure_aggregation.secrets import Identity
 
     encoding, spent = encoding_of(parameters), Stopwatch()
     identities, private = [Identity(os.urandom(32)) for _ in range(clients)], os.urandom(32)
@@ -250,14 +252,15 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
     What the server keeps for decryptors until the set is agreed lies in a file for each of them. A client that vanishes
     sends nothing, and costs nothing. The peak is of one process that is every client, the server and all decryptors.
     """
-    from tacit.secure_aggregation.masked import secrets
-    from tacit.secure_aggregation.masked.secrets import Identity
+    from tacit.privacy.encoding_choice import encoding_with_noise
+    from tacit.secure_aggregation import secrets
     from tacit.secure_aggregation.one_message.client import one_message_report
     from tacit.secure_aggregation.one_message.server import OneMessageServer
+    from tacit.secure_aggregation.secrets import Identity
 
     encoding, spent, reports = encoding_of(parameters), Stopwatch(), clients - len(range(0, clients, 10))
     if contributors:
-        encoding = encoding.with_noise(NOISE * CLIP_NORM, decryptors=contributors, rounds=ROUNDS)
+        encoding = encoding_with_noise(encoding, NOISE * CLIP_NORM, decryptors=contributors, rounds=ROUNDS)
     noise, private = [Identity(os.urandom(32)) for _ in range(contributors)], os.urandom(32)
     with tempfile.TemporaryDirectory() as folder:
         decryptors = decryptors_in(Path(folder), always=[each.public for each in noise])
@@ -327,7 +330,8 @@ def decryptors_in(folder: Path, *, always: list[bytes]) -> list[Any]:
 
 def sealed_settings(encoding: Any, decryptors: list[Any], noise: list[Any], server: bytes) -> Any:
     """A round that could hold REPORT_GOAL reports, however many come."""
-    from tacit.secure_aggregation.one_message.messages import OneMessageRound, smallest_parameters
+    from tacit.secure_aggregation.one_message.messages import OneMessageRound
+    from tacit.secure_aggregation.one_message.server import smallest_parameters
 
     margin, sizes = encoding.margin_each, (encoding.dimension, 2 * encoding.largest, REPORT_GOAL)
     return OneMessageRound(

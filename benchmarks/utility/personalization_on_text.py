@@ -44,6 +44,7 @@ from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of, share_of
 from tacit.evaluation.personalize.deltas import Deltas, Pairs
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import LEVELS, GatePolicy, accepted, chance_of_gains, followed
+from tacit.evaluation.personalize.outcome_rows import outcome_of, row_of
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient, TemporalSplit
 from tacit.evaluation.personalize.policies import HARM_LEVEL
 from tacit.evaluation.personalize.population import personalize_clients
@@ -172,7 +173,7 @@ def of_another(asked: argparse.Namespace, path: Path, deltas: Deltas, split: Tem
     with kept.open("a") as file:
 
         def keep(outcome: ClientOutcome | SkippedClient) -> None:
-            rows.append(outcome.as_row())
+            rows.append(row_of(outcome))
             print(json.dumps(rows[-1]), file=file, flush=True)
 
         if missing:
@@ -180,7 +181,7 @@ def of_another(asked: argparse.Namespace, path: Path, deltas: Deltas, split: Tem
             cores = Cores(Hardware(workers=asked.workers))
             network, parameters = model.network, model.parameters
             personalize_clients(network, parameters, swapped, missing, OF_OTHERS, split, cores=cores, progress=keep)
-    return Deltas.from_outcomes([ClientOutcome.from_row(row) for row in rows if row["client"] in giver])
+    return Deltas.from_outcomes([outcome_of(row) for row in rows if row["client"] in giver])
 
 
 @dataclass(frozen=True, kw_only=True)

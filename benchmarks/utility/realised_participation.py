@@ -3,7 +3,7 @@
 Training on the population simulator: the training clients of a cache are its devices, each with hours of its own and a
 timer, and the first reports of a round are used. Nobody enforces the plan's min separation. Of every run: the plan
 (min separation, participations), what the timer promises by the times of the rounds (arXiv:2305.18465, section 2.2:
-`Participation.from_round_times`), what the log of participations realised, the guarantee of each, and what the
+`timed_participation`), what the log of participations realised, the guarantee of each, and what the
 privacy statement says. One plan is what the simulator gave before (`tacit simulate`, another seed); one is too
 optimistic: it takes the clients divided by the report goal for the separation, and its statement warns.
 

@@ -46,7 +46,8 @@ from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.rounding import rounded_up
 from tacit.statements import LocalReports
 from tacit.statements.local_releases import local_guarantee
-from tacit.text.vocabulary import Provenance, Vocabulary, count_words, most_frequent
+from tacit.text.counted_words import count_words, most_frequent
+from tacit.text.vocabulary import Provenance, Vocabulary
 
 NO_PRIVACY = 30.0
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")

@@ -1,12 +1,9 @@
-"""Files that are there whole or as they were before, and folders that survive a power cut."""
+"""Files that are there whole or as they were before, and locks on folders."""
 
 import fcntl
 import os
-import re
-import secrets
-import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -70,14 +67,6 @@ def write_whole(path: Path, content: bytes | Iterable[bytes | memoryview]) -> No
     sync_folder(path.parent)
 
 
-def write_over(file: Path) -> None:
-    """Put random bytes in the very place of a file's, on disk: for a secret that is to be removed."""
-    with open(file, "r+b") as opened:
-        opened.write(os.urandom(max(16, file.stat().st_size)))
-        opened.flush()
-        os.fsync(opened.fileno())
-
-
 def sweep_drafts(folder: Path) -> None:
     """Remove what killed processes left half written; for whoever alone may write to the folder."""
     for draft in folder.glob(".*.draft"):
@@ -115,40 +104,3 @@ def held(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def folder_beside(path: Path) -> Iterator[Path]:
-    """A new folder on the disk of `path`, for its maker alone (0700), to be filled and renamed to it.
-
-    What was not renamed is gone afterwards; what killed processes left of the same `path` goes first.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sweep_dead_folders(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
-    draft.mkdir()
-    draft.chmod(0o700)  # whatever the umask
-    try:
-        with held(draft):
-            yield draft
-    finally:
-        shutil.rmtree(draft, ignore_errors=True)
-
-
-def replace_folder(path: Path, draft: Path) -> None:
-    """Put a finished `folder_beside(path)` in the place of `path`, on disk; the old folder, if there is one, goes."""
-    if path.exists():
-        with folder_beside(path) as old:
-            path.rename(old)
-            draft.rename(path)
-    else:
-        draft.rename(path)
-    sync_folder(path.parent)
-
-
-def sweep_dead_folders(path: Path) -> None:
-    """Remove what killed processes left of a folder that was to become `path`: those that nobody holds."""
-    pattern = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}\.draft")
-    for draft in [each for each in path.parent.iterdir() if pattern.fullmatch(each.name)]:
-        with suppress(BlockingIOError, FileNotFoundError), held(draft):
-            shutil.rmtree(draft)

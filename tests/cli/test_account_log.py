@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tacit.cli.account import app
 from tacit.cli.values import seconds as seconds_of
 from tacit.errors import InputError
-from tacit.privacy import Participation
+from tacit.privacy.measured_participation import timed_participation
 
 HOUR = 3600
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ def test_a_round_an_hour_with_a_two_day_timer(tmp_path: Path, written: Any, firs
     times = [BEGIN + timedelta(hours=at) for at in range(200)]
     path = write(tmp_path / "rounds.csv", [written(time) for time in times], first)
     shown = account(path, "--timer 48h --mechanism tree --noise-multiplier 7")
-    measured = Participation.from_round_times([time.timestamp() for time in times], timer=48 * HOUR)
+    measured = timed_participation([time.timestamp() for time in times], timer=48 * HOUR)
     assert shown["rounds"] == 200
     assert (shown["min_separation"], shown["max_participations"]) == (
         measured.min_separation,

@@ -14,7 +14,8 @@ from tacit.aggregation import Aggregation, Counted, CountSum, FloatSum, ReportSu
 from tacit.discovery.trie import VoteSum
 from tacit.randomizers import KaryRandomizedResponse
 from tacit.secure_aggregation.one_message.ring import Ring
-from tacit.secure_aggregation.residues import PackedSum, add_packed, pack, packed_bytes
+from tacit.secure_aggregation.residue_sums import PackedSum, add_packed
+from tacit.secure_aggregation.residues import pack, packed_bytes
 
 LENGTH, MOST, UNIT = 7, 8, 2.0**-24  # unit roundoff of float32
 RING, POLYNOMIALS = Ring(64, (257, 769)), 2

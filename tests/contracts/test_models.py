@@ -55,8 +55,7 @@ from tacit.networks.language_model import (
     sgd_step,
 )
 from tacit.networks.metrics import Counts, counts_of
-from tacit.networks.model_files import WEIGHTS
-from tacit.networks.models import MODELS
+from tacit.networks.models import MODELS, WEIGHTS
 from tacit.networks.on_device import HasOnDeviceTraining, HeldModel, Padded, SgdStep, held
 from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe

@@ -27,7 +27,8 @@ from tacit.federation.collector import Answered
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import ReportBody, read_model, sha256
 from tacit.protocol.messages import Assignment
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.server.http.application import application
 from tacit.server.http.services import Services

@@ -5,7 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.training import Learner, RoundPlan, TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
@@ -27,7 +27,7 @@ def task_of(learner: Learner, plan: RoundPlan, round: int = 0, **changes: Any) -
 
 def encoded(task: TrainQuestion, learner: Learner) -> TrainQuestion:
     """The same task, for updates that are encoded."""
-    encoding = Encoding.within(len(learner.start), task.clip_norm, task.report_goal)
+    encoding = encoding_within(len(learner.start), task.clip_norm, task.report_goal)
     how = RoundEncoding(
         encoding=encoding, signs=bytes(32), clip_estimate=task.clip_estimate, loss_bound=task.loss_bound
     )

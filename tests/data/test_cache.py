@@ -22,9 +22,9 @@ from tests.conftest import REPOSITORY
 
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
 from tacit.data.cache import VERIFYING
-from tacit.data.clients import NO_TIME, SPLITS, split_of
-from tacit.data.importing import TOKENISING
-from tacit.data.manifest import BlockDigests
+from tacit.data.clients import split_of
+from tacit.data.importing import TOKENISING, BlockDigests
+from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.errors import CacheError, InputError, SourceError
 from tacit.progress import Advanced, Event, StageBegan, StageEnded
 
@@ -363,7 +363,7 @@ def test_every_flipped_bit_is_found(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, blocks: int
 ) -> None:
     """Each file in turn and bits all over it: opening refuses, or checking does, and names the file."""
-    for module in ("manifest", "cache"):
+    for module in ("manifest", "importing", "mapped_sentences"):
         monkeypatch.setattr(f"tacit.data.{module}.BLOCK", blocks)
     cache = build(CLIENTS, tmp_path_factory.mktemp("t") / "cache")
     draw = np.random.default_rng(blocks)
@@ -382,7 +382,7 @@ def test_every_flipped_bit_is_found(
 @given(parts=st.lists(st.binary(max_size=20), max_size=8), block=st.integers(1, 9))
 def test_digests_by_block_against_slices(parts: list[bytes], block: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tacit.data.manifest.BLOCK", block)
+        patch.setattr("tacit.data.importing.BLOCK", block)
         digests, whole = BlockDigests(), b"".join(parts)
         for part in parts:
             digests.update(part)

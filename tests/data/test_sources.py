@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from tests.conftest import REPOSITORY
 
 from tacit.data import ClientText, TableOf, TextsOf, open_source
-from tacit.data.clients import NO_TIME, SPLITS, paragraphs, split_of
+from tacit.data.clients import paragraphs, split_of
 from tacit.data.docstrings import Docstrings, prose
+from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
 from tacit.data.stackoverflow import read_example

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tacit.data.clients import NO_TIME
+from tacit.data.manifest import NO_TIME
 from tacit.data.splits import Parts, TemporalSplit, Unsplit
 from tacit.errors import InputError
 

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.data import TextsOf, VocabularyChoice
-from tacit.data.clients import SPLITS, split_of
+from tacit.data.clients import split_of
+from tacit.data.manifest import SPLITS
 from tacit.data.parquet import ParquetClients
 from tacit.data.typed_sentences import (
     BY_NAME,
@@ -22,7 +23,8 @@ from tacit.data.typed_sentences import (
 )
 from tacit.errors import InputError, SourceError
 from tacit.jobs.import_data import import_data
-from tacit.text.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.text.counted_words import count_words
+from tacit.text.vocabulary import SPECIALS, Vocabulary
 from tacit.text.words import sentences
 
 TYPED = {f"user {n}": [f"The dog sees {n} zebras. Who?", f"Dr. Ng's dog no. {n}\n...", ""] for n in range(60)}

@@ -14,7 +14,8 @@ from tacit.data import Cache, ClientText, VocabularyChoice, open_source
 from tacit.data.unknown_words import cached_typed_words, read_typed_words
 from tacit.errors import SourceError
 from tacit.jobs.import_data import import_data
-from tacit.text.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.text.counted_words import count_words
+from tacit.text.vocabulary import SPECIALS, Vocabulary
 
 TYPED = {
     "a": ["The dog. The zebra", "a dog's zebra zebra <url>"],

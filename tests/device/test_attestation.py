@@ -15,8 +15,7 @@ from tacit.data import Cache
 from tacit.device.tokens import checked_in
 from tacit.errors import InputError, ServerError
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.messages import Attested
-from tacit.protocol.token_messages import TokenRequest
+from tacit.protocol.messages import Attested, TokenRequest
 from tacit.server.store.tokens import enrol
 
 

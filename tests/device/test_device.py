@@ -41,8 +41,8 @@ from tacit.device.record import opened
 from tacit.device.session import Machine
 from tacit.device.train import ByJax
 from tacit.errors import DeviceError, InputError
-from tacit.protocol.bodies import read_report
 from tacit.protocol.messages import RoundTask
+from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain

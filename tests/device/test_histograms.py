@@ -13,6 +13,7 @@ from tests.support.server.stores import quick_folder
 from tests.support.training.tiny import tiny_cache
 
 from tacit.data import Cache
+from tacit.data.mapped_sentences import MappedSentences
 from tacit.data.splits import TemporalSplit
 from tacit.device.count import ModelHandler, count_cost
 from tacit.device.own_text import OwnText
@@ -57,7 +58,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
         assert phones.plan is not None and len(phones.turns) == 1
         from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
         from tacit.keyboard.model_folder import load_model
-        from tacit.protocol.bodies import model_body
+        from tacit.protocol.served_bodies import model_body
         from tacit.server.count import content_of
 
         model = load_model(world[1])
@@ -150,7 +151,9 @@ def test_text_that_training_reads_judges_no_model(tmp_path: Path, asked: Any) ->
 
 def test_what_the_policy_keeps_judges_models(world: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a client whose other text is trained on: the two parts share no sentence."""
-    monkeypatch.setattr(Cache, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int))
+    monkeypatch.setattr(
+        MappedSentences, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int)
+    )
     cut = TemporalSplit.parse("time:0.8")
     text, whole = OwnText(world[0], 0, cut), Cache.open(world[0]).sentence_count(0)
     judged = text.judging.sentence_count(0)
@@ -169,7 +172,9 @@ def test_no_refusal_tells_when_its_owner_typed(
     """Whoever asks chooses the split, a day or a number of sentences: by refusals alone, which cost nothing, it would
     find out when this device typed, run after run.
     """
-    monkeypatch.setattr(Cache, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int))
+    monkeypatch.setattr(
+        MappedSentences, "clients", lambda self, split: np.arange(4) if split == "train" else np.zeros(0, int)
+    )
     times = np.sort(Cache.open(world[0]).timestamps(0))
     text = OwnText(world[0], 0, TemporalSplit.parse("time:0.8"))
     doing, kept = ModelHandler(text), set()

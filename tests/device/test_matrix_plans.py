@@ -20,9 +20,10 @@ from tacit.errors import InputError, TaskRefused
 from tacit.privacy import Guarantee, Participation
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.strategy import Banded, Dense, Matrix
-from tacit.protocol.bodies import matrix_body, sha256
-from tacit.protocol.matrix_files import LARGEST, check_affordable, matrix_file, matrix_in
+from tacit.protocol.bodies import sha256
+from tacit.protocol.matrix_files import LARGEST, check_affordable, matrix_in
 from tacit.protocol.messages import MatrixFile, Plan, Separation
+from tacit.protocol.served_bodies import matrix_body, matrix_file
 
 ROUNDS, APART, NOISE = 40, 5, 6.0
 COMES = Participation.worst_case(ROUNDS, APART)

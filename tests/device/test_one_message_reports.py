@@ -12,10 +12,10 @@ from tacit.data import Cache
 from tacit.device.policy import Policy
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import AggregationSettings, Plan, RoundTask
-from tacit.secure_aggregation.masked.secrets import Words
 from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.simulation import OneMessageParties
+from tacit.secure_aggregation.secrets import Words
 
 ENCODED = encoded_sum()
 LARGEST = 2 * ENCODED.encoding().largest

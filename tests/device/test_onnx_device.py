@@ -19,7 +19,7 @@ from tacit.device.train import ByJax
 from tacit.device.train_onnx import ByOnnx
 from tacit.errors import InputError
 from tacit.keyboard.model_folder import write_model
-from tacit.protocol.bodies import read_report
+from tacit.protocol.served_bodies import read_report
 
 
 @pytest.fixture(scope="module")

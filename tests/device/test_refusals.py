@@ -27,7 +27,8 @@ from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument
 from tacit.protocol.messages import AggregationSettings, Plan, Separation
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 
 Changes = dict[str, Any]

@@ -10,9 +10,10 @@ from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
-from tacit.protocol.bodies import ReportBody, model_body
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.bodies import ReportBody
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.server.http.application import application

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, norm
 
 from tacit.discovery.counting import count_words, score_interval
 from tacit.errors import InputError
-from tacit.randomizers import SubsetSelection
+from tacit.randomizers import SubsetSelection, sample_votes
 
 HOLDERS = np.array([900, 50, 5, 0, *[3] * 30, 2000, 4000])  # words, another word, null
 REPORTS = int(HOLDERS.sum())
@@ -16,7 +16,7 @@ COVERAGE = HOLDERS[:-2].sum() / HOLDERS[:-1].sum()
 
 def repeated(times: int) -> np.ndarray:
     generator = np.random.default_rng(11)
-    return np.array([RANDOMIZER.sample_votes(HOLDERS, generator) for _ in range(times)])
+    return np.array([sample_votes(RANDOMIZER, HOLDERS, generator) for _ in range(times)])
 
 
 def test_counts_are_unbiased_and_a_wrong_debiasing_is_rejected() -> None:
@@ -64,7 +64,7 @@ def test_the_score_interval_solves_its_equation() -> None:
 def test_nobody_said_anything_and_confidence_that_is_none() -> None:
     only_null = np.zeros_like(HOLDERS)
     only_null[-1] = REPORTS
-    votes = RANDOMIZER.sample_votes(only_null, np.random.default_rng(1))
+    votes = sample_votes(RANDOMIZER, only_null, np.random.default_rng(1))
     assert count_words(votes, REPORTS, RANDOMIZER).coverage is None
     with pytest.raises(InputError, match="is not between 0 and 1"):
         count_words(votes, REPORTS, RANDOMIZER, confidence=1.0)

@@ -32,7 +32,7 @@ from tacit.jobs.personalize.job import PersonalizationResult, resume_personaliza
 from tacit.jobs.personalize.run import OUTCOMES
 from tacit.keyboard.model_folder import write_model
 from tacit.privacy.local_guarantee import LocalGuarantee
-from tacit.privacy.participation import Participation
+from tacit.privacy.measured_participation import realised_participation
 from tacit.progress import Advanced, Event
 from tacit.runs import Run
 from tacit.statements.ledger import Ledger, release_from
@@ -82,7 +82,7 @@ def test_the_ledger_holds_the_release_and_nothing_else_pays(gated: Personalizati
     rounds, clients = gated.run.participations()
     assert gated.run.finished and not (gated.run.path / "noise.key").exists()
     ledger = Ledger(tuple(release_from(row.releases[0]) for row in gated.run.steps()))
-    once = Participation.realised(2, rounds, clients)
+    once = realised_participation(2, rounds, clients)
     assert (once.max_participations, once.min_separation) == (1, 2)
     promise = gated.record["promise"]
     assert ledger.composition(once).zcdp == promise["zcdp"]

@@ -20,7 +20,8 @@ from tacit.jobs.account.job import strategy_from_file
 from tacit.jobs.train import refusals as training_refusals
 from tacit.jobs.train import release
 from tacit.jobs.train.run import begin, carry_on
-from tacit.privacy import Blt, Participation
+from tacit.privacy import Blt
+from tacit.privacy.measured_participation import realised_participation
 from tacit.progress import Advanced, Evaluated, Event, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Table
@@ -99,7 +100,7 @@ def test_a_run_leaves_what_it_promised(cache: Cache, tmp_path: Path) -> None:
         ]
         assert run.steps_done == 9 and run.finished is True
         rounds, clients = run.participations()
-        happened = Participation.realised(9, rounds, clients)
+        happened = realised_participation(9, rounds, clients)
         assert happened.min_separation >= 3 and happened.max_participations <= 3
         assert set(clients) <= set(cache.clients("train"))
         assert {metric.name for metric in run.metrics()} >= {"top1_accuracy", "cross_entropy", "oov_rate"}

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.planning import Clients
-from tacit.privacy import Participation
+from tacit.privacy.measured_participation import timed_participation
 
 
 def test_the_papers_limits() -> None:
@@ -66,7 +66,7 @@ def test_the_estimate_is_what_a_log_of_evenly_spaced_rounds_measures(hours: int,
     planned = Clients(devices=10**9, timer_hours=hours, rounds_per_day=speed).separation(1)
     finished = [24 * 3600 * number for number in range(1, 3 * planned + 4)]  # seconds times the speed: whole numbers
     for clock, least, most in (("finish", 0, 1), ("upload", -1, 0)):
-        measured = Participation.from_round_times(finished, timer=hours * 3600 * speed, clock=clock)  # type: ignore[arg-type]
+        measured = timed_participation(finished, timer=hours * 3600 * speed, clock=clock)  # type: ignore[arg-type]
         assert max(1, planned + least) <= measured.min_separation <= planned + most
 
 

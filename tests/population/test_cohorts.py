@@ -13,6 +13,7 @@ from scipy.stats import chisquare
 from tacit.errors import ParticipationError
 from tacit.population.cohorts import check_population, draw_cohort, never_starves, start_clock
 from tacit.privacy import Participation
+from tacit.privacy.measured_participation import realised_participation
 
 
 @st.composite
@@ -71,7 +72,7 @@ def test_cohorts_are_drawn_from_all_who_may_come_and_nobody_else(
         assert len(cohort) == len(set(cohort.tolist())) == report_goal
         assert set(cohort.tolist()) <= free
         before.append(cohort.tolist())
-    happened = Participation.realised(
+    happened = realised_participation(
         participation.rounds, np.repeat(np.arange(len(before)), report_goal), np.concatenate(before)
     )
     assert happened.max_participations <= participation.max_participations

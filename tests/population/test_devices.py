@@ -22,7 +22,7 @@ from tacit.population.simulation import Simulation
 from tacit.population.simulation import simulate as run_simulation
 from tacit.population.supply import Supply, check_supply
 from tacit.population.work_model import WorkModel, attempt, training_time
-from tacit.privacy import Participation
+from tacit.privacy.measured_participation import realised_participation
 
 EASY = Availability(unmetered=0.9)
 SMALL = Population(devices=400, availability=EASY)
@@ -173,7 +173,7 @@ def test_no_timer_is_broken_and_the_promise_is_kept(timer: float, clock: Any, se
     run = simulate(SMALL, rules, rounds=60, seed=seed)
     assert run.realised.min_separation >= run.promised.min_separation
     assert run.realised.max_participations <= run.promised.max_participations
-    assert run.realised == Participation.realised(
+    assert run.realised == realised_participation(
         60, np.repeat(np.arange(60), 6), np.concatenate([each.clients for each in run.happened])
     )
     finished_last: dict[int, int] = {}

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy import Participation
+from tacit.privacy.measured_participation import realised_participation, timed_participation
 
 
 def slow_realised(rounds: int, log: list[tuple[int, int]]) -> tuple[int, int]:
@@ -22,7 +23,7 @@ def slow_realised(rounds: int, log: list[tuple[int, int]]) -> tuple[int, int]:
 
 @given(log=st.sets(st.tuples(st.integers(0, 19), st.integers(-3, 6)), max_size=40).map(list).flatmap(st.permutations))
 def test_realised_is_what_the_log_says(log: list[tuple[int, int]]) -> None:
-    happened = Participation.realised(
+    happened = realised_participation(
         20,
         np.array([when for when, _ in log], dtype=np.int64),
         np.array([who for _, who in log], dtype=np.int64),
@@ -32,14 +33,14 @@ def test_realised_is_what_the_log_says(log: list[tuple[int, int]]) -> None:
 
 
 def test_nobody_twice_is_one_participation_at_the_largest_separation() -> None:
-    once = Participation.realised(5, [0, 0, 4], [1, 2, 3])
+    once = realised_participation(5, [0, 0, 4], [1, 2, 3])
     assert once == Participation(rounds=5, min_separation=5, max_participations=1)
-    assert Participation.realised(3, [], []) == Participation(rounds=3, min_separation=3, max_participations=1)
+    assert realised_participation(3, [], []) == Participation(rounds=3, min_separation=3, max_participations=1)
 
 
 def test_a_client_twice_in_one_round_is_refused_by_name() -> None:
     with pytest.raises(AccountingError, match="client 7 is logged twice in round 2"):
-        Participation.realised(4, [1, 2, 0, 2], [7, 7, 8, 7])
+        realised_participation(4, [1, 2, 0, 2], [7, 7, 8, 7])
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_a_client_twice_in_one_round_is_refused_by_name() -> None:
 )
 def test_a_log_that_is_none_is_refused(round_of: list[float], client_of: list[int], complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        Participation.realised(4, round_of, client_of)
+        realised_participation(4, round_of, client_of)
 
 
 def test_the_papers_min_s_is_one_below_the_separation() -> None:
@@ -108,7 +109,7 @@ def test_a_timer_allows_what_the_round_times_say(waits: list[int], timer: int) -
     finished = np.cumsum(waits)
     uploads = [finished[0] - max([0, *waits[1:]]), *finished[:-1].tolist()]
     for clock, starts in (("finish", finished.tolist()), ("upload", uploads)):
-        measured = Participation.from_round_times(finished, timer=timer, clock=clock)
+        measured = timed_participation(finished, timer=timer, clock=clock)
         wanted = slow_from_round_times(finished.tolist(), timer, starts)
         assert (measured.min_separation, measured.max_participations) == wanted
         assert measured.rounds == len(waits)
@@ -122,27 +123,27 @@ def test_the_separation_is_one_more_than_the_rounds_of_the_emptiest_window(waits
     inside = [int(((finished > start) & (finished < start + timer)).sum()) for start in finished]
     whole = [count for start, count in zip(finished, inside, strict=True) if start + timer <= finished[-1]]
     if whole:
-        assert Participation.from_round_times(finished, timer=timer).rounds_between == min(whole)
+        assert timed_participation(finished, timer=timer).rounds_between == min(whole)
 
 
 def test_a_clock_that_starts_at_the_upload_lets_a_device_back_sooner() -> None:
     """Rounds of 10 hours, a timer of 24: who uploads an hour into a round is free before the second one after it."""
     finished = np.arange(8) * 36_000.0
-    assert Participation.from_round_times(finished, timer=86_400.0).min_separation == 3
-    assert Participation.from_round_times(finished, timer=86_400.0, clock="upload").min_separation == 2
+    assert timed_participation(finished, timer=86_400.0).min_separation == 3
+    assert timed_participation(finished, timer=86_400.0, clock="upload").min_separation == 2
 
 
 def test_a_log_of_even_rounds() -> None:
     hours = 3600.0
-    even = Participation.from_round_times(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours)
+    even = timed_participation(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours)
     assert even == Participation(rounds=100, min_separation=48, max_participations=3)
-    late = Participation.from_round_times(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours + 1)
+    late = timed_participation(1.7e9 + np.arange(100) * 0.5 * hours, timer=24 * hours + 1)
     assert (late.min_separation, late.rounds_between) == (49, 48)
-    assert Participation.from_round_times([0.0, 5.0, 6.0], timer=7.0) == Participation(
+    assert timed_participation([0.0, 5.0, 6.0], timer=7.0) == Participation(
         rounds=3, min_separation=3, max_participations=1
     )
-    assert Participation.from_round_times([0.1, 0.1, 0.3], timer=1e-9).min_separation == 1
-    assert Participation.from_round_times([0.1, 0.3], timer=0.2).max_participations == 2  # 0.3 - 0.1 < 0.2 in binary
+    assert timed_participation([0.1, 0.1, 0.3], timer=1e-9).min_separation == 1
+    assert timed_participation([0.1, 0.3], timer=0.2).max_participations == 2  # 0.3 - 0.1 < 0.2 in binary
 
 
 @pytest.mark.parametrize(
@@ -159,4 +160,4 @@ def test_a_log_of_even_rounds() -> None:
 )
 def test_times_that_are_none_are_refused(finished: list[float], timer: float, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        Participation.from_round_times(finished, timer=timer)
+        timed_participation(finished, timer=timer)

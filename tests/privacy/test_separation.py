@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
+from tacit.privacy.measured_participation import timed_participation
 from tacit.privacy.participation import Participation
 from tacit.privacy.separation import DeviceSeparation
 
@@ -70,7 +71,7 @@ def test_a_first_round_that_was_open_for_long_lets_a_device_come_back_in_the_nex
     finished = [48 * 3600.0 + 3600.0 * round for round in range(4)]
     waited = DeviceSeparation(timer_seconds=48 * 3600.0)
     assert waited.realised(finished, began=0.0).min_separation == 1
-    assert Participation.from_round_times(finished, timer=48 * 3600.0, clock="upload").min_separation == 4
+    assert timed_participation(finished, timer=48 * 3600.0, clock="upload").min_separation == 4
 
 
 @pytest.mark.parametrize(

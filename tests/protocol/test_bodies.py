@@ -12,7 +12,8 @@ from tests.support.server.documents import ASSIGNMENT, PARAMETERS, a_task
 
 from tacit.errors import InputError
 from tacit.federation import report_shape as expected
-from tacit.protocol.bodies import ReportBody, model_body, most_bytes, read_model, read_report, report_body
+from tacit.protocol.bodies import ReportBody, read_model, report_body
+from tacit.protocol.served_bodies import model_body, most_bytes, read_report
 from tacit.protocol.train import TrainDocument
 from tacit.training.report_encoding import STEPS
 

@@ -12,9 +12,11 @@ from tests.support.server.stores import sqlite_store
 from tacit.data import Cache
 from tacit.device.record import opened
 from tacit.errors import InputError
-from tacit.protocol.key_rotation import KeyRotation, SignedKeyRotation, kept, signed_key_rotation
-from tacit.protocol.log_entries import key_rotation_entry, plan_entry
-from tacit.protocol.signing import OperatorKey, digest, is_signed
+from tacit.protocol.key_rotation import kept, signed_key_rotation
+from tacit.protocol.log_proofs import key_rotation_entry, plan_entry
+from tacit.protocol.messages import KeyRotation, SignedKeyRotation
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest, is_signed
 from tacit.server.log.transparency import LogView, TransparencyLog
 from tacit.server.serve import SharedResources
 

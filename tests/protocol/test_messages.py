@@ -7,7 +7,7 @@ from pydantic import TypeAdapter, ValidationError
 from tests.support.server.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.protocol.messages import Answer, Assignment, CheckIn, ComeBack, Plan, RoundTask, SignedTask
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.train import TrainDocument
 
 CHECK_IN = {

@@ -13,9 +13,11 @@ from tests.support.server.documents import ASSIGNMENT, a_plan, a_task
 
 from tacit.errors import InputError
 from tacit.protocol import signing
+from tacit.protocol.code_digest import code_digest
 from tacit.protocol.fields import Document
 from tacit.protocol.messages import RoundTask, SignedPlan, SignedReceipt, SignedTask
-from tacit.protocol.signing import OperatorKey, canonical, canonical_json, code_digest, digest, is_signed
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import canonical, canonical_json, digest, is_signed
 
 # RFC 8785, appendix B: IEEE 754 double precision bits and ECMAScript's text.
 NUMBERS = [

@@ -20,6 +20,7 @@ from tacit.randomizers import (
     ProjectiveGeometryResponse,
     Randomizer,
     SubsetSelection,
+    sample_votes,
 )
 from tacit.randomizers.projective_geometry import Geometry, geometry_for
 from tacit.randomizers.randomizer import lies
@@ -135,7 +136,7 @@ class TestTheLaw:
         """Means and covariances of `sample_votes`, value by value and pair by pair, against the exact ones."""
         generator, draws = np.random.default_rng(3), 1_500
         holders = np.arange(randomizer.domain) * 3 % 8
-        votes = np.array([randomizer.sample_votes(holders, generator) for _ in range(draws)])
+        votes = np.array([sample_votes(randomizer, holders, generator) for _ in range(draws)])
         check_moments(votes, *moments(randomizer, holders))
 
 
@@ -230,7 +231,7 @@ class TestSubsetSelection:
 
     def test_more_devices_than_can_be_drawn_are_refused(self) -> None:
         with pytest.raises(InputError, match="split"):
-            SubsetSelection(3, 1.0).sample_votes(np.array([10**9, 0, 0]), np.random.default_rng(0))
+            sample_votes(SubsetSelection(3, 1.0), np.array([10**9, 0, 0]), np.random.default_rng(0))
 
 
 class TestGoldenValues:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import chisquare
 
 from tacit.secure_aggregation.discrete_gaussian import BITS, TAIL, WIDTH, sample, thresholds
-from tacit.secure_aggregation.masked.secrets import seeded
+from tacit.secure_aggregation.secrets import seeded
 
 COUNT = 400_000
 

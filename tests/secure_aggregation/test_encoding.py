@@ -13,6 +13,7 @@ from scipy import stats
 
 from tacit.errors import InputError
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.secure_aggregation import decode, encode
 from tacit.secure_aggregation import encoding as under_test
 from tacit.secure_aggregation.hadamard import hadamard_matrix
@@ -33,7 +34,7 @@ def update_of(length: int, norm: float, seed: int) -> NDArray[np.float32]:
 
 def slow(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArray[np.float64]:
     """The twin: what is rounded, by the matrix in float64."""
-    bits = np.unpackbits(under_test._sign_bits(signs, encoding), bitorder="little")[: encoding.dimension]
+    bits = np.unpackbits(under_test.sign_bits(signs, encoding), bitorder="little")[: encoding.dimension]
     padded = np.zeros(encoding.dimension)
     padded[: len(update)] = update.astype(np.float64) * min(1, encoding.clip_norm / max(np.linalg.norm(update), 1e-30))
     rotated = hadamard_matrix(encoding.dimension) @ (padded * encoding.scale * (1.0 - 2.0 * bits))
@@ -41,7 +42,7 @@ def slow(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArr
 
 
 encodings = st.builds(
-    Encoding.within,
+    encoding_within,
     parameters=st.integers(1, 600),
     clip_norm=st.floats(1e-3, 1e3),
     report_goal=st.integers(1, 1000),
@@ -80,7 +81,7 @@ def test_no_encoded_update_is_longer_than_is_counted(
 @settings(max_examples=30)
 @given(encoding=encodings, clients=st.integers(0, 12), seed=st.integers(0, 2**32))
 def test_a_decoded_sum_is_the_sum_within_its_rounding(encoding: Encoding, clients: int, seed: int) -> None:
-    encoding = Encoding.within(encoding.parameters, encoding.clip_norm, max(1, clients))  # 10 sigmas: nothing clipped
+    encoding = encoding_within(encoding.parameters, encoding.clip_norm, max(1, clients))  # 10 sigmas: nothing clipped
     total, plain = np.zeros(encoding.dimension, np.uint32), np.zeros(encoding.parameters)
     for client in range(clients):
         update = update_of(encoding.parameters, encoding.clip_norm * 0.9, seed + client)
@@ -116,13 +117,13 @@ def test_encodings_finer_than_their_arithmetic_are_refused() -> None:
     with pytest.raises(InputError, match="finer than float32"):
         encode(np.ones(1, np.float32), fine, signs=bytes(32), rounding=bytes(32))
     with pytest.raises(InputError, match="64 bits tell; allow a larger inflation"):
-        Encoding.within(3 * 2**20, 1.0, 60, inflation=1 + 1e-10)
-    finest = Encoding.within(3 * 2**20, 1.0, 60, inflation=1 + 1e-9)
+        encoding_within(3 * 2**20, 1.0, 60, inflation=1 + 1e-10)
+    finest = encoding_within(3 * 2**20, 1.0, 60, inflation=1 + 1e-9)
     assert finest.longest_squared < 2**62 and finest.largest <= 2**24
 
 
 def test_rounding_is_unbiased_and_a_wrong_scale_is_seen() -> None:
-    encoding = Encoding.within(150, 1.0, 1, inflation=1.2)
+    encoding = encoding_within(150, 1.0, 1, inflation=1.2)
     update = update_of(150, 1.0, seed=3)
     around = {
         name: stats.ttest_1samp(decoded_often(encoding, update, as_if=other) @ update, float(update @ update)).pvalue
@@ -133,14 +134,14 @@ def test_rounding_is_unbiased_and_a_wrong_scale_is_seen() -> None:
 
 def test_the_rounding_error_has_the_variance_of_its_fractions() -> None:
     # A coordinate with fraction f has variance f (1 - f), 1/6 on average of uniform fractions.
-    encoding = Encoding.within(2000, 1.0, 1)
+    encoding = encoding_within(2000, 1.0, 1)
     update = update_of(2000, 1.0, seed=8)
     errors = (decoded_often(encoding, update, as_if=encoding) - update) * encoding.scale
     assert float((errors**2).mean()) == pytest.approx(1 / 6, rel=0.02)
 
 
 def test_signs_and_draws_follow_from_their_seeds_alone() -> None:
-    encoding = Encoding.within(150, 1.0, 1, inflation=1.2)
+    encoding = encoding_within(150, 1.0, 1, inflation=1.2)
     update = update_of(150, 1.0, seed=3)
     first = encode(update, encoding, signs=SIGNS, rounding=PRIVATE)
     np.testing.assert_array_equal(first, encode(update, encoding, signs=SIGNS, rounding=PRIVATE))
@@ -171,11 +172,11 @@ def test_a_published_vector() -> None:
 )
 def test_updates_that_cannot_be_encoded_are_refused(update: Any, complaint: str) -> None:
     with pytest.raises(InputError, match=re.escape(complaint)):
-        encode(update, Encoding.within(3, 1.0, 1), signs=SIGNS, rounding=PRIVATE)
+        encode(update, encoding_within(3, 1.0, 1), signs=SIGNS, rounding=PRIVATE)
 
 
 def test_seeds_totals_and_reports_that_cannot_be_are_refused() -> None:
-    encoding = Encoding.within(3, 1.0, 2)
+    encoding = encoding_within(3, 1.0, 2)
     residues = encode(np.ones(3, np.float32), encoding, signs=SIGNS, rounding=PRIVATE)
     for signs, rounding, complaint in (
         (b"short", PRIVATE, "signs has 5"),

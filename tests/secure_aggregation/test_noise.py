@@ -20,25 +20,26 @@ from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import held
 from tacit.mechanisms import all_rounds as whole
 from tacit.mechanisms.all_rounds import DecryptorNoiseStream, largest_deviation
-from tacit.privacy import encoding as privacy_encoding
+from tacit.privacy import encoding_choice
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_with_noise, encoding_within
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation import noise
+from tacit.secure_aggregation import noise, secrets
 from tacit.secure_aggregation.counts import play
-from tacit.secure_aggregation.encoding import SessionOutcome, basis, decode, encode
-from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation.decoding import SessionOutcome, basis, decode
+from tacit.secure_aggregation.encoding import encode
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked.messages import RoundSettings
-from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.noise import NoiseDecryptor, residues
 from tacit.secure_aggregation.one_message.lattice import published
 from tacit.secure_aggregation.one_message.slots import Slots
+from tacit.secure_aggregation.secrets import Identity
 from tacit.secure_aggregation.simulated_protocol import Protocol
 
 PARAMETERS, REPORTS, CLIP_NORM, DEVIATION = 40, 6, 2.0, 3.0  # deviation of a seed, in the units of updates
 ROUNDS = 5
-ENCODING = Encoding.within(PARAMETERS, CLIP_NORM, REPORTS)
+ENCODING = encoding_within(PARAMETERS, CLIP_NORM, REPORTS)
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +61,7 @@ def stream_of(strategy: Strategy, *, times: float = 1.0) -> DecryptorNoiseStream
 
 def noisy(strategy: Strategy, decryptors: int) -> Encoding:
     largest = DEVIATION * largest_deviation(carrying(strategy), ROUNDS)
-    return ENCODING.with_noise(largest, decryptors=decryptors, rounds=ROUNDS)
+    return encoding_with_noise(ENCODING, largest, decryptors=decryptors, rounds=ROUNDS)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES.values(), ids=STRATEGIES.keys())
@@ -107,7 +108,7 @@ def test_the_wrong_scale_is_rejected(tmp_path: Path) -> None:
 
 @given(noise=st.lists(st.integers(-(2**20), 2**20), min_size=1, max_size=9))
 def test_words_add_up_to_the_integers(noise: list[int]) -> None:
-    encoding = Encoding.within(1, 1.0, 1 << 20)
+    encoding = encoding_within(1, 1.0, 1 << 20)
     words = residues(np.array(noise, np.int64), encoding)
     assert words.dtype == np.uint32 and all(word < encoding.modulus for word in words)
     assert int(words.sum(dtype=np.int64)) % encoding.modulus == sum(noise) % encoding.modulus
@@ -215,7 +216,7 @@ def test_one_message_gives_the_same_sum_as_masks(tmp_path: Path, strategy: str) 
 def test_the_margin_fails_as_rarely_as_it_says(decryptors: int) -> None:
     """A loose failure probability, so that it can be counted; a margin of nine tenths fails far more often."""
     rounds, failure, trials = 10, 0.1, 400
-    encoding = ENCODING.with_noise(DEVIATION, decryptors=decryptors, rounds=rounds, failure=failure)
+    encoding = encoding_with_noise(ENCODING, DEVIATION, decryptors=decryptors, rounds=rounds, failure=failure)
     spread = ENCODING.scale * DEVIATION
     generator = np.random.default_rng(2)
     shape = (trials, decryptors, rounds * encoding.dimension)
@@ -227,9 +228,9 @@ def test_the_margin_fails_as_rarely_as_it_says(decryptors: int) -> None:
 
 def test_one_decryptors_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loose probability, so that it can be counted; nine tenths of the margin are left far more often."""
-    monkeypatch.setattr(privacy_encoding, "UNSENT", 0.1)
+    monkeypatch.setattr(encoding_choice, "UNSENT", 0.1)
     decryptors, rounds, trials = 3, 10, 400
-    encoding = ENCODING.with_noise(DEVIATION, decryptors=decryptors, rounds=rounds)
+    encoding = encoding_with_noise(ENCODING, DEVIATION, decryptors=decryptors, rounds=rounds)
     shape = (trials, decryptors * rounds * encoding.dimension)
     noise = np.floor(np.random.default_rng(3).normal(0, ENCODING.scale * DEVIATION, shape) + 0.5)
     farthest = np.abs(noise).max(axis=1)
@@ -239,8 +240,8 @@ def test_one_decryptors_noise_is_beyond_its_own_margin_as_rarely_as_it_says(monk
 
 def test_production_takes_two_bits_more() -> None:
     """2.38 million parameters, 6,500 reports, noise multiplier 7, three decryptors, 2,000 rounds."""
-    plain = Encoding.within(2_380_000, 5.0, 6500)
-    encoding = plain.with_noise(7 * 5.0, decryptors=3, rounds=2000)
+    plain = encoding_within(2_380_000, 5.0, 6500)
+    encoding = encoding_with_noise(plain, 7 * 5.0, decryptors=3, rounds=2000)
     assert (plain.bits, encoding.bits) == (19, 21)
     assert encoding.most_reports >= 6500 and encoding.inflation == plain.inflation
     assert 2 * (encoding.largest * 6500 + encoding.margin) < encoding.modulus
@@ -263,7 +264,7 @@ def test_production_takes_two_bits_more() -> None:
 def test_numbers_that_are_none_are_refused(wrong: dict[str, Any], says: str) -> None:
     given: dict[str, Any] = {"deviation": 1.0, "decryptors": 3, "rounds": 10, **wrong}
     with pytest.raises(InputError, match=says):
-        ENCODING.with_noise(given.pop("deviation"), **given)
+        encoding_with_noise(ENCODING, given.pop("deviation"), **given)
     with pytest.raises(InputError, match="margin=-1"):
         Encoding(parameters=1, dimension=1, clip_norm=1.0, scale=1.0, report_goal=1, margin=-1)
     with pytest.raises(InputError, match=r"margin_each=0\.5"):

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.secure_aggregation.one_message.ring import Residues, Ring
-from tacit.secure_aggregation.residues import ROWS, add_packed, pack, packed_bytes
+from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.residues import ROWS, pack, packed_bytes
 
 RINGS = [Ring(64, (257, 769)), Ring(128, (2305843009211596801, 1125899906629633)), Ring(256, (274877816833,))]
 

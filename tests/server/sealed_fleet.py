@@ -12,13 +12,13 @@ from tests.support.server.sealing import Here, sealed_plan
 
 from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.signing import digest
-from tacit.secure_aggregation.masked.secrets import seeded
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Vote
+from tacit.secure_aggregation.secrets import seeded
 from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
@@ -35,7 +35,7 @@ DRAW = seeded(b"devices of sealed rounds, for t.")
 
 def encoding() -> RoundEncoding:
     return RoundEncoding(
-        encoding=Encoding.within(PARAMETERS, 1.0, GOAL),
+        encoding=encoding_within(PARAMETERS, 1.0, GOAL),
         signs=bytes(range(32)),
         clip_estimate=0.5,
         loss_bound=8.0,

@@ -1,8 +1,8 @@
 """Entries of a transparency log, and a key that signs one head of each size."""
 
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import TreeHead
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 
 
 def entry(number: int) -> str:

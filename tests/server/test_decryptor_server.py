@@ -22,7 +22,7 @@ import tacit
 from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import Problem
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.http.decryptor_server import DecryptorAddress, DecryptorFront, operator_of
 from tacit.server.rounds.decryptors import PATH, HttpDecryptor, framed, signed_for_decryptor, unframed
 from tacit.server.rounds.one_message_rounds import DecryptorAway

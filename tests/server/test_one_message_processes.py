@@ -17,7 +17,7 @@ import tacit
 from tacit.device.policy import Policy
 from tacit.device.session import Machine
 from tacit.protocol.address import Address
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.runs import Run
 from tacit.server.serve import Serving
 

@@ -12,7 +12,8 @@ from tests.support.server.documents import PARAMETERS
 from tests.support.server.served import Served, a_body, served
 
 from tacit.errors import StoreError
-from tacit.protocol.bodies import ReportBody, read_sum, sha256
+from tacit.protocol.bodies import ReportBody, sha256
+from tacit.protocol.served_bodies import read_sum
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import Came, ReportAnswer
 from tacit.server.store.blobs import BlobStore

@@ -18,7 +18,7 @@ from tests.support.waiting import PATIENCE, until
 from tacit.errors import InputError, LeaseLost, StoreError, TrainingError
 from tacit.protocol.address import Address
 from tacit.protocol.messages import Assignment, Problem
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.process import may_pass
 from tacit.server.supervisor import Role, Supervisor
 

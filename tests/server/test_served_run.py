@@ -17,9 +17,10 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import RoundTask
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe
 from tacit.runs import Run

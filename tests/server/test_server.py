@@ -11,8 +11,9 @@ import pytest
 from tests.support.server.documents import a_plan
 from tests.support.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
-from tacit.protocol.bodies import read_sum, sha256
+from tacit.protocol.bodies import sha256
 from tacit.protocol.messages import Assignment, ComeBack, Problem, SignedPlan, SignedReceipt
+from tacit.protocol.served_bodies import read_sum
 from tacit.protocol.signing import is_signed
 from tacit.server.http.problems import KINDS
 from tacit.server.http.services import Limits

@@ -14,11 +14,10 @@ from tacit.device.record import DeviceRecord
 from tacit.device.tokens import checked_in
 from tacit.errors import InputError, ServerError, TaskRefused
 from tacit.protocol.bounded_http import Connection, driven
-from tacit.protocol.messages import Assignment, CheckIn
+from tacit.protocol.messages import Assignment, CheckIn, SignedTokenKey, TokenRequest
+from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import Answer, Ask, token_key
-from tacit.protocol.signing import OperatorKey
 from tacit.protocol.token_format import token_key_entry
-from tacit.protocol.token_messages import SignedTokenKey, TokenRequest
 from tacit.server.log.transparency import LogView
 from tacit.server.store.assignments import assign
 from tacit.server.store.tokens import Epochs, Issuer, enrol

@@ -15,11 +15,11 @@ from tests.support.server.stores import quick_folder, sqlite_store
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 from tacit.protocol.bounded_http import driven
 from tacit.protocol.log_check import logged
-from tacit.protocol.log_entries import leaf_of
-from tacit.protocol.merkle import is_included
+from tacit.protocol.log_proofs import is_included, leaf_of
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
+from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import Answer, Ask
-from tacit.protocol.signing import OperatorKey, is_signed
+from tacit.protocol.signing import is_signed
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import LogView, TransparencyLog

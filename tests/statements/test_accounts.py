@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.made_runs import DELTA, release, write_adaptive_run, write_run
 
-from tacit.privacy import Blt, Independent, Participation, Tree
+from tacit.privacy import Blt, Independent, Tree
+from tacit.privacy.measured_participation import realised_participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Strategy
 from tacit.runs import Run
 from tacit.runs.metadata import DeploymentUsed
@@ -30,7 +31,7 @@ def test_the_cost_of_each_prefix_is_that_of_a_run_that_ended_there(
     ledger = Ledger(tuple(release(round, strategy, noise) for round in range(rounds)))
     both = np.array(sorted(log), np.int64).reshape(-1, 2)
     when, who = both[:, 0], both[:, 1]
-    whole = ledger.composition(Participation.realised(rounds, when, who))
+    whole = ledger.composition(realised_participation(rounds, when, who))
     read = Accounts(planned=whole, realised=whole, ledger=ledger, log=LoggedClients(when, who), delta=DELTA)
     costs = spent(read)
     assert [cost.rounds for cost in costs] == list(range(rounds + 1))
@@ -38,7 +39,7 @@ def test_the_cost_of_each_prefix_is_that_of_a_run_that_ended_there(
     for cost in costs[1:]:
         first = when < cost.rounds
         slow = Ledger(ledger.releases[: cost.rounds]).guarantee(
-            Participation.realised(cost.rounds, when[first], who[first])
+            realised_participation(cost.rounds, when[first], who[first])
         )
         assert (cost.zcdp, cost.epsilon) == (slow.zcdp, slow.epsilon(DELTA))
     assert [cost.zcdp for cost in costs] == sorted(cost.zcdp for cost in costs)

@@ -11,7 +11,8 @@ from tests.statements.every_training import FACTS, STATEMENTS, otherwise, places
 from tests.support.statements.facts import CENTRAL, DISCOVERY, LOCAL, planned_facts
 
 from tacit.errors import TacitError
-from tacit.privacy import Participation, Tree
+from tacit.privacy import Tree
+from tacit.privacy.measured_participation import realised_participation
 from tacit.records import strict_json
 from tacit.statements.statement import Facts, checksum, formats, leaves, statement
 from tacit.statements.verify import verify
@@ -167,7 +168,7 @@ def test_a_participation_that_a_log_can_have_is_none_of_these() -> None:
     rounds = [[c for c in range(3) if mask >> c & 1] for mask in range(1, 8)]
     for log in product(rounds, repeat=3):
         rows = [(at, client) for at, clients in enumerate(log) for client in clients]
-        came = Participation.realised(3, [at for at, _ in rows], [client for _, client in rows])
+        came = realised_participation(3, [at for at, _ in rows], [client for _, client in rows])
         check_came(came, len(rows), 3)
 
 

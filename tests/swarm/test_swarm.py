@@ -20,7 +20,7 @@ from tests.swarm.log import DIED, RECEIVED, rounds_apart
 from tacit.aggregation import merged
 from tacit.errors import InputError
 from tacit.federation.collector import Answered
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.messages import AggregationSettings, Separation
 from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
@@ -59,7 +59,7 @@ def folder() -> Iterator[Path]:
 def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
     secure = None
     if encoded:
-        encoding = Encoding.within(PARAMETERS, 1.0, goal)
+        encoding = encoding_within(PARAMETERS, 1.0, goal)
         secure = RoundEncoding(
             encoding=encoding, signs=bytes([round]) * 32, clip_estimate=0.5, loss_bound=8.0, threshold=goal
         )

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from tests.text.slow_words import slow_sentences
 
 from tacit.text import tokens
+from tacit.text.counted_words import count_words
 from tacit.text.tokens import Tokenizer
-from tacit.text.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary, count_words
+from tacit.text.vocabulary import BOS, EOS, OOV, Provenance, Vocabulary
 from tacit.text.words import LINE_END, is_placeholder, marked, pieces, splitter
 
 PUBLIC = Provenance(kind="public", description="a test")

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.text.vocabulary import BOS, EOS, OOV, PAD, Provenance, Vocabulary, count_words, most_frequent
+from tacit.text.counted_words import count_words, most_frequent
+from tacit.text.vocabulary import BOS, EOS, OOV, PAD, Provenance, Vocabulary
 
 PUBLIC = Provenance(kind="public", description="a test")
 

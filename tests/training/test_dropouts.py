@@ -24,7 +24,7 @@ from tests.training.secure_plans import KEY, ONE, plan_of
 from tacit.data import Cache
 from tacit.errors import ParticipationError, RoundAborted, TrainingError
 from tacit.jobs.train.run import begin, carry_on
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.secure_aggregation.counts import SENDS_VECTOR, Played
@@ -116,7 +116,7 @@ def test_the_sum_is_of_those_who_reported_before_they_vanished(cache: Cache, pro
 
 def test_a_share_of_the_clients_vanishes_at_every_step() -> None:
     how = RoundEncoding(
-        encoding=Encoding.within(100, clip_norm=1.0, report_goal=1000),
+        encoding=encoding_within(100, clip_norm=1.0, report_goal=1000),
         signs=bytes(32),
         played=secure_updates.SimulatedProtocol(devices=1000),
         dropout=0.2,

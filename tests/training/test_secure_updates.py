@@ -31,6 +31,7 @@ from tacit.jobs.report import report
 from tacit.jobs.train.run import begin, carry_on
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding, clip_inflation
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.runs import Run
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.counts import Played
@@ -102,7 +103,7 @@ def test_one_sum_holds_all_that_the_server_learns(
     said: list[tuple[float, float]], estimate: float | None, bound: float | None, inflation: float
 ) -> None:
     """Coarse encodings, whose coordinates hold little, take many digits for a loss."""
-    encoding = Encoding.within(5, clip_norm=1.0, report_goal=9, inflation=inflation, sigmas=1.0)
+    encoding = encoding_within(5, clip_norm=1.0, report_goal=9, inflation=inflation, sigmas=1.0)
     how = RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=estimate, loss_bound=bound)
     total, update = how.sums.zero(), np.full(5, 0.2, np.float32)
     for client, (norm, loss) in enumerate(said):
@@ -136,7 +137,7 @@ def test_a_whole_loss_is_a_step_from_the_bounded_one_and_never_farther_from_the_
 
 
 def test_a_sum_of_other_reports_than_were_added_is_spoilt() -> None:
-    how = RoundEncoding(encoding=Encoding.within(5, 1.0, 9), signs=bytes(32), threshold=2)
+    how = RoundEncoding(encoding=encoding_within(5, 1.0, 9), signs=bytes(32), threshold=2)
     update = np.zeros(5, np.float32)
     one, other = (how.encoded(update, norm=np.float32(0), loss=np.float32(0), seed=KEY, client=i) for i in (0, 1))
     assert how.opened(one + other, 2).total.shape == (5,)

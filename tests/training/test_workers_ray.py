@@ -30,7 +30,7 @@ from tests.training.ray_nodes import Nodes
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, TrainingError
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.progress import Event, Progress, Warned, silent
 from tacit.training import ClientTraining, client
 from tacit.training import workers_ray as cluster
@@ -116,7 +116,7 @@ def test_a_cluster_gives_the_bits_of_this_machine(cache: Cache, workers: RayWork
 
 def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> None:
     learner = tiny_learner(cache)
-    encoding = Encoding.within(len(learner.start), 0.2, len(learner.clients))
+    encoding = encoding_within(len(learner.start), 0.2, len(learner.clients))
     how = RoundEncoding(encoding=encoding, signs=bytes(32), clip_estimate=0.2, loss_bound=10.0)
     encoded = cohort_sum(cache, workers, secure=how)
     assert_same(encoded, cohort_sum(cache, cores(1), secure=how))

@@ -3,6 +3,16 @@
 Whoever sums reports does it by an `Aggregation`, be it a core, a cluster's worker or a server among several.
 """
 
-from tacit.aggregation.sums import Aggregation, Counted, CountSum, FloatSum, ReportSum, WordSum, merged
+from typing import TYPE_CHECKING
+
+from tacit.doors import late
+
+if TYPE_CHECKING:
+    from tacit.aggregation.sums import Aggregation, Counted, CountSum, FloatSum, ReportSum, WordSum, merged
+else:
+    __getattr__ = late(
+        __name__,
+        dict.fromkeys(("Aggregation", "CountSum", "Counted", "FloatSum", "ReportSum", "WordSum", "merged"), "sums"),
+    )
 
 __all__ = ["Aggregation", "CountSum", "Counted", "FloatSum", "ReportSum", "WordSum", "merged"]

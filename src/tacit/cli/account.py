@@ -18,10 +18,11 @@ from tacit.cli.options import Json, OwnDelta, command
 from tacit.cli.values import seconds
 from tacit.design.mechanism import ChosenMechanism
 from tacit.errors import InputError
-from tacit.jobs.account.job import account_amplified, read_round_times, strategy_from_file
+from tacit.jobs.account.job import account_amplified, participation_in_log, strategy_from_file
 from tacit.jobs.account.mechanism import MechanismAccount
 from tacit.privacy.delta import DELTA_TOO_LARGE
-from tacit.privacy.participation import Clock, Participation
+from tacit.privacy.measured_participation import Clock
+from tacit.privacy.participation import Participation
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Strategy
 
@@ -99,7 +100,7 @@ def account_log(
 ) -> None:
     """What happened, from a log of round times: MinS and MaxP as the timer enforced them, and the guarantee."""
     waited = seconds(timer, "timer")
-    participation = Participation.from_round_times(read_round_times(rounds), timer=waited, clock=clock)
+    participation = participation_in_log(rounds, timer=waited, clock=clock)
     guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
     happened = MechanismAccount.from_guarantee(guarantee, noise.read_at, timer_seconds=waited, timer_starts_at=clock)
     say(happened, as_json, _show)

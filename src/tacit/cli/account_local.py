@@ -11,9 +11,6 @@ from tacit.cli.blocks import say_blocks
 from tacit.cli.console import complaints
 from tacit.cli.options import Json, command
 from tacit.cli.values import numbers, typed
-from tacit.jobs.account.local import account_populations, account_shuffle, account_user
-from tacit.planning.discovery import DiscoveryPlan
-from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.local_shuffling import Kind
 
 
@@ -29,6 +26,8 @@ def shuffle(
     as_json: Json = False,
 ) -> None:
     """From a local to a central guarantee: upper and lower bounds, valid ones only."""
+    from tacit.jobs.account.local import account_shuffle
+
     made = account_shuffle(local_epsilon, reports, delta=delta, randomizer=randomizer, domain=domain)
     say_blocks(made, as_json)
 
@@ -55,6 +54,10 @@ def populations(
     as_json: Json = False,
 ) -> None:
     """What a population of each size can find at what epsilon, and what is promised centrally."""
+    from tacit.jobs.account.local import account_populations
+    from tacit.planning.discovery import DiscoveryPlan
+    from tacit.privacy.local_anonymity import Anonymity
+
     plan = DiscoveryPlan(
         domain=domain,
         groups=groups,
@@ -81,5 +84,7 @@ def user(
     as_json: Json = False,
 ) -> None:
     """One of K words at the whole epsilon, or all K at epsilon / K: which estimates better?"""
+    from tacit.jobs.account.local import account_user
+
     made = account_user(user_epsilon, contributions, users=users, domain=domain, count=count)
     say_blocks(made, as_json)

@@ -1,15 +1,16 @@
 """`tacit account population`: the budget of a population, begun or shown."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
 from tacit.cli.console import console, say, say_loudly
 from tacit.cli.options import Json, command
-from tacit.jobs.account.population import PopulationAccount, account_population, begin_population
 from tacit.privacy.rounding import rounded_up
+
+if TYPE_CHECKING:
+    from tacit.jobs.account.population import PopulationAccount
 
 
 @command
@@ -25,6 +26,8 @@ def population(
     as_json: Json = False,
 ) -> None:
     """What every run took of a population's budget; with --clients and what is allowed, begin one."""
+    from tacit.jobs.account.population import account_population, begin_population
+
     asked = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
     if clients is None and all(value is None for value in asked.values()):
         made = account_population(path)
@@ -33,7 +36,9 @@ def population(
     say(made, as_json, _show)
 
 
-def _show(made: PopulationAccount) -> None:
+def _show(made: "PopulationAccount") -> None:
+    from rich.table import Table
+
     console.print(f"clients: {made.allowed['clients']}", markup=False)
     for name, spent in (("zcdp", made.zcdp), ("local_epsilon", made.local_epsilon)):
         if (allowed := made.allowed[name]) is not None:

@@ -9,8 +9,6 @@ from tacit.cli.blocks import say_blocks
 from tacit.cli.console import say_loudly
 from tacit.cli.options import Json, RunFolder, command
 from tacit.files import check_file, write_whole
-from tacit.jobs.account.run import account_run
-from tacit.jobs.statement import statement
 
 
 @command
@@ -26,6 +24,9 @@ def run(
     as_json: Json = False,
 ) -> None:
     """What a run promises by what happened: by its ledger and its log of who took part."""
+    from tacit.jobs.account.run import account_run
+    from tacit.jobs.statement import statement
+
     if statement_file is not None:
         check_file("--statement", statement_file)
     made = account_run(run, delta=delta)

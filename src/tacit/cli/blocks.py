@@ -4,11 +4,7 @@ from collections.abc import Iterator, Sequence
 from textwrap import wrap
 from typing import Any, Protocol
 
-from rich.measure import Measurement
-from rich.table import Table as Drawn
-
 from tacit.cli.console import Recorded, console, say, styled
-from tacit.reports.blocks import Heading, Labels, Paragraph, Table, Tiles
 
 
 class Shown(Recorded, Protocol):
@@ -26,6 +22,8 @@ def say_blocks(result: Shown, as_json: bool) -> None:
 
 def print_blocks(blocks: Sequence[Any]) -> None:
     """Print headings, paragraphs, warnings and tables; what stands under a heading is indented."""
+    from tacit.reports.blocks import Heading, Labels, Paragraph, Table, Tiles  # NumPy and statements come with them
+
     indent = ""
     for block in blocks:
         match block:
@@ -59,6 +57,9 @@ def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
     """Print the rows, under their headings if there are any; a narrow window breaks the last column's words, then
     whole lines.
     """
+    from rich.measure import Measurement
+    from rich.table import Table as Drawn
+
     table = Drawn(box=None, pad_edge=False, show_header=bool(headings))
     for index, heading in enumerate(headings or [""] * len(rows[0])):
         cells = [heading, *(row[index] for row in rows)]

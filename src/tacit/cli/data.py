@@ -13,7 +13,6 @@ from tacit.cli.options import Json, command
 from tacit.data import VocabularyChoice
 from tacit.data.sources import SOURCES
 from tacit.data.vocabulary_choice import MANUALS
-from tacit.jobs.import_data import described, import_data, open_data
 
 NAMES = [f"{name}:{source.takes}" if source.takes else name for name, source in SOURCES.items()]
 
@@ -64,6 +63,8 @@ def import_(
     json: Json = False,
 ) -> None:
     """Tokenise clients' text once, into a memory-mapped cache."""
+    from tacit.jobs.import_data import described, import_data  # the tokenizer comes with it
+
     choice = None
     if vocabulary_from or word_list or vocabulary or vocabulary_from_private:
         public, private = tuple(vocabulary_from or ()), vocabulary_from_private
@@ -91,6 +92,8 @@ def show(
     json: Json = False,
 ) -> None:
     """Clients, words, words per client, and where the vocabulary comes from."""
+    from tacit.jobs.import_data import described, open_data
+
     with display(quiet=json) as progress:
         opened = open_data(cache, verify=verify, progress=progress)
     say(opened, json, lambda found: print_blocks(described(found)))

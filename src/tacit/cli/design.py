@@ -6,7 +6,7 @@ The commands are made from the catalogue, each with an option for each parameter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,9 +20,10 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism
 from tacit.design.workload import Workload
 from tacit.files import check_file
-from tacit.jobs.design import compare_mechanisms, design_mechanism, design_robust_mechanism, limits_of, several_limits
-from tacit.jobs.design_results import Design, RobustDesign
 from tacit.privacy.participation import Participation
+
+if TYPE_CHECKING:
+    from tacit.jobs.design_results import Design, RobustDesign
 
 Objected = Annotated[
     str | None,
@@ -37,6 +38,8 @@ class One(ParticipationOptions):
 
     def participations(self) -> tuple[Participation, ...]:
         """Just one; InputError where nobody could take part like that."""
+        from tacit.jobs.design import limits_of
+
         separation = replace(self, max_participations=None).participation().min_separation
         return (limits_of(self.rounds, separation, self.max_participations),)
 
@@ -63,6 +66,8 @@ class Several:
 
     def participations(self) -> tuple[Participation, ...]:
         """All combinations."""
+        from tacit.jobs.design import several_limits
+
         return several_limits(whole_numbers(self.rounds, "rounds"), self._separations(), self.max_participations)
 
     def _separations(self) -> Sequence[int]:
@@ -133,6 +138,8 @@ def _design(
     out: Path | None,
     as_json: bool,
 ) -> None:
+    from tacit.jobs.design import design_mechanism, design_robust_mechanism
+
     if out is not None:
         check_file("--out", out)
     said: dict[str, Any] = {"objective": objective, **server.asked(), **chosen.parameters.to_plain()}
@@ -163,6 +170,8 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """All mechanisms side by side: their losses at equal privacy, and what each must remember."""
+    from tacit.jobs.design import compare_mechanisms
+
     (participation,) = limits.participations()
     with display(quiet=as_json) as progress:
         said: dict[str, Any] = {"objective": objective, "slow": slow, **server.asked()}

@@ -14,7 +14,6 @@ from tacit.cli.display import display
 from tacit.cli.options import command
 from tacit.cli.raw_terminal import keys_pressed
 from tacit.errors import InputError
-from tacit.keyboard.live_keyboard import Key, LiveKeyboard
 from tacit.progress import DECODER
 from tacit.records import visible
 
@@ -23,18 +22,8 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-NAMES = {
-    "\x7f": Key.BACKSPACE,
-    "\b": Key.BACKSPACE,
-    "\r": Key.ENTER,
-    "\n": Key.ENTER,
-    "\t": Key.FIRST,
-    **dict.fromkeys(("\x1bOP", "\x1b[11~", "\x1b1"), Key.FIRST),  # F1, as terminals send it, and Alt-1
-    **dict.fromkeys(("\x1bOQ", "\x1b[12~", "\x1b2"), Key.SECOND),
-    **dict.fromkeys(("\x1bOR", "\x1b[13~", "\x1b3"), Key.THIRD),
-    "\x1b[C": Key.PHRASE,
-    "\x1bOC": Key.PHRASE,
-}
+    from tacit.keyboard.live_keyboard import Key, LiveKeyboard
+
 LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
 PICKING = ("Tab", "F2", "F3")  # the keys for the words of the strip, as they are shown
 HELP = "Tab F2 F3: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
@@ -61,20 +50,38 @@ def keyboard(
     with display() as progress:
         live = live_keyboard(model, layout=layout, threshold=threshold, wait=False, progress=progress)
     with console.screen() as screen:
-        shown = _Shown(live, str(model), screen.update)
+        names, shown = _keys(), _Shown(live, str(model), screen.update)
         for typed in keys_pressed(sys.stdin.fileno(), draw=shown.draw, again=shown.again):
             if typed in LEAVE:
                 break
-            live.press(NAMES.get(typed, typed))
+            live.press(names.get(typed, typed))
     written = live.text + live.typed
     console.print(f"Keys pressed: {live.keys:,}. Characters written: {len(written):,}.")
     console.print(written.strip())
 
 
+def _keys() -> "dict[str, Key]":
+    """What a terminal sends -> the key that it is."""
+    from tacit.keyboard.live_keyboard import Key
+
+    return {
+        "\x7f": Key.BACKSPACE,
+        "\b": Key.BACKSPACE,
+        "\r": Key.ENTER,
+        "\n": Key.ENTER,
+        "\t": Key.FIRST,
+        **dict.fromkeys(("\x1bOP", "\x1b[11~", "\x1b1"), Key.FIRST),  # F1, as terminals send it, and Alt-1
+        **dict.fromkeys(("\x1bOQ", "\x1b[12~", "\x1b2"), Key.SECOND),
+        **dict.fromkeys(("\x1bOR", "\x1b[13~", "\x1b3"), Key.THIRD),
+        "\x1b[C": Key.PHRASE,
+        "\x1bOC": Key.PHRASE,
+    }
+
+
 class _Shown:
     """What stands on the screen, and how long it may."""
 
-    def __init__(self, live: LiveKeyboard, model: str, update: "Callable[[RenderableType], object]") -> None:
+    def __init__(self, live: "LiveKeyboard", model: str, update: "Callable[[RenderableType], object]") -> None:
         self._live, self._model, self._update = live, model, update
         self._begun, self._corrects = time.monotonic(), False
 
@@ -87,7 +94,7 @@ class _Shown:
         return None if self._corrects else SOON
 
 
-def _drawn(live: LiveKeyboard, model: str, seconds: float) -> "RenderableType":
+def _drawn(live: "LiveKeyboard", model: str, seconds: float) -> "RenderableType":
     """The whole screen: what is written, the strip, what a blank would correct, and how to go on."""
     offered, width = live.offered, max(console.width, 1)
     lines = [Text(visible(line)) for line in live.text.split("\n")]

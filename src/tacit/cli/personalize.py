@@ -15,7 +15,7 @@ from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, W
 from tacit.compute import Hardware
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import Buckets
+from tacit.evaluation.counts.cells import Buckets
 from tacit.evaluation.personalize.fine_tuning import Grid
 from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule
 from tacit.evaluation.settings import PersonalizationSettings

@@ -4,14 +4,16 @@ from collections import Counter
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import tacit
 from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
-from tacit.jobs.statement import Verification, verify
+
+if TYPE_CHECKING:
+    from tacit.jobs.statement import Verification
 
 CHANGED = 1  # the exit code of a statement with a line that fails
 
@@ -33,6 +35,8 @@ def verify_statement(
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
     of an export, whether its files are those that were exported; with --log, whether devices had the plan of the run.
     """
+    from tacit.jobs.statement import verify
+
     found = verify(file, run=run)
     if log is not None:
         found = replace(found, lines=(*found.lines, *tacit.verify_log(run or file, log)))
@@ -41,7 +45,7 @@ def verify_statement(
         raise typer.Exit(CHANGED)
 
 
-def _show(found: Verification, *, verbose: bool) -> None:
+def _show(found: "Verification", *, verbose: bool) -> None:
     """What fails first and in full; of what holds, how many of each kind."""
     for line in found.failed:
         console.print(f"FAILS  {line.name}: {line.complaint}")

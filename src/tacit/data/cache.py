@@ -3,7 +3,7 @@
 A cache is a folder of flat little-endian arrays and `manifest.json`, which is written last and lists the size of every
 file and the SHA-256 of its blocks. It is built in a folder beside and renamed when complete, so that a cache is whole
 or not there. Opening reads the manifest and maps the arrays: milliseconds, and no memory in the size of the data.
-`verify` reads all of it; whatever trains on a cache or releases something of it does that first.
+`Cache.verify` reads all of it; whatever trains on a cache or releases something of it does that first.
 
 ids                  word ids of all sentences, each with its BOS and EOS; uint16 if the vocabulary fits, else int32
 sentence_offsets     int64 (sentences + 1,): sentence s is ids[offsets[s]:offsets[s+1]]
@@ -14,55 +14,28 @@ names, name_offsets  the clients' names in UTF-8, one after another
 vocabulary.json      the vocabulary whose ids these are
 """
 
-import hashlib
-import mmap
 import os
 import time
-import weakref
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import SPLITS
-from tacit.data.manifest import BLOCK, FILES, VOCABULARY, CacheManifest
-from tacit.errors import CacheError, InputError
+from tacit.data.manifest import VOCABULARY
+from tacit.data.mapped_sentences import MappedSentences, changed
+from tacit.errors import CacheError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 VERIFYING = "checking the cache"  # the stage, a step a block
 UNNOTICED = 2.0  # seconds that this may take before anybody is told
 
 
-class Cache:
-    """A population that was imported; clients are numbered from 0 in the order of the source.
-
-    Its files are opened once: an import that replaces the folder meanwhile changes nothing here.
-    """
-
-    def __init__(self, path: Path, manifest: CacheManifest, descriptors: dict[str, int]) -> None:
-        """`Cache.open` checks what it is given; this does not. descriptors: open files, closed with the cache."""
-        self.path = path
-        self.manifest = manifest
-        self._descriptors = descriptors
-        for descriptor in descriptors.values():
-            weakref.finalize(self, os.close, descriptor)
-
-    @classmethod
-    def open(cls, path: Path) -> Self:
-        """Map a finished cache. CacheError when there is none, it is half-written, foreign or cut short."""
-        cache = cls(path, CacheManifest.load(path), _opened(path))
-        for name, file in cache.manifest.files.items():
-            found = os.fstat(cache._descriptors[name]).st_size
-            if found != file.bytes:
-                raise CacheError(
-                    f"{path / name} has {found} bytes where the manifest promises {file.bytes}: "
-                    f"it was cut short or changed; {_AGAIN}."
-                )
-        return cache
+class Cache(MappedSentences):
+    """A population that was imported: its sentences, the check that they are what was imported, and what it counts."""
 
     def __repr__(self) -> str:
         said = self.manifest
@@ -76,7 +49,7 @@ class Cache:
         try:
             for done, same in enumerate(threads.map(self._is_as_listed, blocks), start=1):
                 if not same:
-                    raise CacheError(_other(self.path / blocks[done - 1][0]))
+                    raise CacheError(changed(self.path / blocks[done - 1][0]))
                 if told:
                     progress(Advanced(VERIFYING, done))
                 elif time.monotonic() - began > UNNOTICED:
@@ -87,54 +60,10 @@ class Cache:
         if told:
             progress(StageEnded(VERIFYING))
 
-    def _is_as_listed(self, block: tuple[str, int]) -> bool:
-        name, at = block
-        file = self.manifest.files[name]
-        content = self._bytes(name, at * BLOCK, min(BLOCK, file.bytes - at * BLOCK))
-        return hashlib.sha256(content).hexdigest() == file.blocks[at]
-
     @property
     def vocabulary_path(self) -> Path:
         """Where the vocabulary of these ids is kept, in keyboard's format."""
         return self.path / VOCABULARY
-
-    @cached_property
-    def vocabulary_json(self) -> str:
-        """The vocabulary of these ids, in keyboard's format. CacheError when it is not the one of the import."""
-        file = self.manifest.files[VOCABULARY]
-        if not all(self._is_as_listed((VOCABULARY, at)) for at in range(len(file.blocks))):
-            raise CacheError(_other(self.vocabulary_path))
-        return self._bytes(VOCABULARY, 0, file.bytes).decode()
-
-    def clients(self, split: str | None = None) -> NDArray[np.int64]:
-        """The numbers of a split's clients, ascending; of all when None. InputError if unknown."""
-        if split is None:
-            return np.arange(self.manifest.clients, dtype=np.int64)
-        if split not in SPLITS:
-            raise InputError(f"the split {split!r} is unknown; it is one of {', '.join(SPLITS)}.")
-        return np.flatnonzero(self._splits == SPLITS.index(split)).astype(np.int64)
-
-    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """The client's ids (a slice of the map) and each sentence's length, both with BOS and EOS."""
-        begin, end = self._span(client)
-        offsets = self._sentence_offsets[begin : end + 1]
-        return self._ids[offsets[0] : offsets[-1]], np.diff(offsets)
-
-    def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
-        """The chosen sentences of a client (chosen, length): cut at `length` ids, padded with zeros.
-
-        Read, not mapped: whatever a process has touched of a map counts as its memory, which would grow round by round
-        to the size of the data.
-        """
-        begin, end = self._span(client)
-        offsets = self._read("sentence_offsets", begin, end + 1)
-        ids = self._read("ids", offsets[0], offsets[-1])
-        starts = offsets[chosen] - offsets[0]
-        column = np.arange(length)
-        inside = column < (offsets[chosen + 1] - offsets[chosen])[:, None]  # (chosen, length)
-        rows = np.zeros(inside.shape, np.int32)
-        rows[inside] = ids[(starts[:, None] + column)[inside]]
-        return rows
 
     def read_ahead(self, clients: NDArray[np.int64]) -> None:
         """Ask the system to fetch these clients' sentences in the order of the disk, and go on meanwhile.
@@ -147,16 +76,6 @@ class Cache:
         self._advise("sentence_offsets", begins, ends + 1)
         first, last = ([self._read("sentence_offsets", at, at + 1)[0] for at in of] for of in (begins, ends))
         self._advise("ids", first, last)
-
-    def timestamps(self, client: int) -> NDArray[np.int64]:
-        """When each sentence was typed, in seconds since 1970; NO_TIME where unknown."""
-        begin, end = self._span(client)
-        return self._timestamps[begin:end]
-
-    def sentence_count(self, client: int) -> int:
-        """How many sentences the client has; at least one."""
-        begin, end = self._span(client)
-        return end - begin
 
     def words(self, client: int) -> int:
         """How many words the client typed, known or not, without BOS and EOS."""
@@ -207,32 +126,6 @@ class Cache:
             "bytes": sum(file.bytes for file in manifest.files.values()),
         }
 
-    def _span(self, client: int) -> tuple[int, int]:
-        if not 0 <= client < self.manifest.clients:
-            raise InputError(f"client {client} is not in this cache; clients are 0 to {self.manifest.clients - 1}.")
-        begin, end = self._client_offsets[client : client + 2]
-        return int(begin), int(end)
-
-    def _map(self, name: str) -> NDArray[Any]:
-        # As a plain array: every slice of a np.memmap costs microseconds more.
-        mapped = mmap.mmap(self._descriptors[name], 0, access=mmap.ACCESS_READ)
-        return np.frombuffer(mapped, self.manifest.files[name].dtype)
-
-    def _read(self, name: str, begin: int, end: int) -> NDArray[Any]:
-        """The items begin to end of a file, in memory."""
-        dtype = np.dtype(self.manifest.files[name].dtype)
-        return np.frombuffer(self._bytes(name, int(begin) * dtype.itemsize, int(end - begin) * dtype.itemsize), dtype)
-
-    def _bytes(self, name: str, at: int, wanted: int) -> bytes:
-        """So many bytes of a file from a place on."""
-        content = os.pread(self._descriptors[name], wanted, at)
-        while len(content) < wanted:  # one call reads at most 2 GB
-            more = os.pread(self._descriptors[name], wanted - len(content), at + len(content))
-            if not more:
-                raise CacheError(f"{self.path / name} was cut short while it was read; {_AGAIN}.")
-            content += more
-        return content
-
     def _advise(self, name: str, begins: Iterable[int], ends: Iterable[int]) -> None:
         size = np.dtype(self.manifest.files[name].dtype).itemsize
         for begin, end in zip(begins, ends, strict=True):
@@ -241,52 +134,12 @@ class Cache:
             )
 
     @cached_property
-    def _ids(self) -> NDArray[Any]:
-        return self._map("ids")
-
-    @cached_property
-    def _sentence_offsets(self) -> NDArray[np.int64]:
-        return self._map("sentence_offsets")
-
-    @cached_property
-    def _client_offsets(self) -> NDArray[np.int64]:
-        return self._map("client_offsets")
-
-    @cached_property
-    def _timestamps(self) -> NDArray[np.int64]:
-        return self._map("timestamps")
-
-    @cached_property
-    def _splits(self) -> NDArray[np.uint8]:
-        return self._map("splits")
-
-    @cached_property
     def _names(self) -> NDArray[np.uint8]:
         return self._map("names")
 
     @cached_property
     def _name_offsets(self) -> NDArray[np.int64]:
         return self._map("name_offsets")
-
-
-_AGAIN = "import the source again"
-
-
-def _opened(path: Path) -> dict[str, int]:
-    """The files of a cache, by name; CacheError where one is not there."""
-    opened: dict[str, int] = {}
-    try:
-        for name in FILES:
-            opened[name] = os.open(path / name, os.O_RDONLY)
-    except OSError as error:
-        for descriptor in opened.values():
-            os.close(descriptor)
-        raise CacheError(f"the cache {path} lacks its file {name} ({error.strerror}); {_AGAIN}.") from error
-    return opened
-
-
-def _other(path: Path) -> str:
-    return f"{path} is not what was imported (its SHA-256 differs); {_AGAIN}."
 
 
 def _histogram(words: Any) -> list[dict[str, int]]:

@@ -12,8 +12,6 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-SPLITS = ("train", "validation", "test")
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClientText:
@@ -23,9 +21,6 @@ class ClientText:
     texts: Sequence[str]
     timestamps: NDArray[np.int64] | None = None  # (texts,) seconds since 1970, NO_TIME where unknown
     split: str | None = None  # where the source fixes it; else the hash of the name decides
-
-
-NO_TIME = np.iinfo(np.int64).min
 
 
 @runtime_checkable

@@ -1,5 +1,6 @@
 """Building a cache: clients stream in, arrays grow on disk, a rename makes it real."""
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -10,10 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
-from tacit.data.clients import NO_TIME, SPLITS, ClientText, Source, split_of
-from tacit.data.manifest import FILES, MANIFEST, VOCABULARY, BlockDigests, CacheManifest, FileRecord, VocabularyRecord
+from tacit.data.clients import ClientText, Source, split_of
+from tacit.data.manifest import (
+    BLOCK,
+    FILES,
+    MANIFEST,
+    NO_TIME,
+    SPLITS,
+    VOCABULARY,
+    CacheManifest,
+    FileRecord,
+    VocabularyRecord,
+)
 from tacit.errors import CacheError, SourceError
-from tacit.files import folder_beside, replace_folder
+from tacit.folders import folder_beside, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
@@ -207,3 +218,26 @@ def _check_place(out: Path) -> None:
     cache = (out / MANIFEST).is_file() and any((out / name).exists() for name in arrays)
     if (out.exists() and not out.is_dir()) or (out.is_dir() and any(out.iterdir()) and not cache):
         raise CacheError(f"{out} exists and is not a cache, so it is not replaced; give another --out or remove it.")
+
+
+class BlockDigests:
+    """The digests of what is appended, block by block."""
+
+    def __init__(self) -> None:
+        self._done: list[str] = []
+        self._block, self._room = hashlib.sha256(), BLOCK
+
+    def update(self, content: bytes) -> None:
+        """Append bytes."""
+        rest = memoryview(content)
+        while len(rest):
+            part, rest = rest[: self._room], rest[self._room :]
+            self._block.update(part)
+            self._room -= len(part)
+            if not self._room:
+                self._done.append(self._block.hexdigest())
+                self._block, self._room = hashlib.sha256(), BLOCK
+
+    def hexdigests(self) -> tuple[str, ...]:
+        """Of every block so far, the last of which may be short."""
+        return (*self._done, self._block.hexdigest()) if self._room < BLOCK else tuple(self._done)

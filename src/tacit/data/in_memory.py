@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tacit.data.batches import batches_of
-from tacit.data.clients import SPLITS, ClientText
+from tacit.data.clients import ClientText
+from tacit.data.manifest import SPLITS
 from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain
 from tacit.errors import SourceError
 from tacit.extras import when_used

@@ -30,6 +30,8 @@ FILES: Mapping[str, tuple[str, ...]] = {  # of a cache, and NumPy's names of wha
     VOCABULARY: ("|u1",),
 }
 BLOCK = 4 << 20  # bytes under one SHA-256: many for the cores to share, few to list
+SPLITS = ("train", "validation", "test")  # whole clients; a file has the place of each one's
+NO_TIME = -(1 << 63)  # where it is not known when a text was typed
 
 _AGAIN = "import the source again"
 
@@ -139,26 +141,3 @@ class CacheManifest:
             and len(file.blocks) == -(-file.bytes // BLOCK)
             for name, file in self.files.items()
         )
-
-
-class BlockDigests:
-    """The digests of what is appended, block by block."""
-
-    def __init__(self) -> None:
-        self._done: list[str] = []
-        self._block, self._room = hashlib.sha256(), BLOCK
-
-    def update(self, content: bytes) -> None:
-        """Append bytes."""
-        rest = memoryview(content)
-        while len(rest):
-            part, rest = rest[: self._room], rest[self._room :]
-            self._block.update(part)
-            self._room -= len(part)
-            if not self._room:
-                self._done.append(self._block.hexdigest())
-                self._block, self._room = hashlib.sha256(), BLOCK
-
-    def hexdigests(self) -> tuple[str, ...]:
-        """Of every block so far, the last of which may be short."""
-        return (*self._done, self._block.hexdigest()) if self._room < BLOCK else tuple(self._done)

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tacit.data.clients import SPLITS
+from tacit.data.manifest import SPLITS
 from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain
 from tacit.errors import SourceError
 from tacit.extras import when_used

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple, Self, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import NO_TIME
+from tacit.data.manifest import NO_TIME
 from tacit.errors import InputError
 
 Times = NDArray[np.int64]

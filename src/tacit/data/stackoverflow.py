@@ -17,7 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.data.clients import NO_TIME, ClientText
+from tacit.data.clients import ClientText
+from tacit.data.manifest import NO_TIME
 from tacit.errors import SourceError
 
 SPLIT_NAMES = {"train": "train", "heldout": "validation", "validation": "validation", "test": "test"}

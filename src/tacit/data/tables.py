@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.clients import NO_TIME, ClientText
+from tacit.data.clients import ClientText
+from tacit.data.manifest import NO_TIME
 from tacit.errors import SourceError
 from tacit.extras import when_used
 

@@ -123,3 +123,40 @@ def name_in(values: Mapping[str, Any], *, error: type[TacitError], where: str) -
 def without_name(values: Mapping[str, Any]) -> dict[str, Any]:
     """What plain values say beside the name: the parameters."""
     return {key: value for key, value in values.items() if key != "name"}
+
+
+# -- a recipe's table [privacy.mechanism], for whoever does not trust who wrote it: nothing is searched for ------------
+
+
+def matrix_kind(mechanism: Mapping[str, Any]) -> type[Matrix] | None:
+    """The class of the strategy of a recipe's table [privacy.mechanism], where that is a matrix told number by number.
+
+    Raises: InputError for a mechanism of one's own, whose code is not imported, and for what is none.
+    """
+    name, _ = _of_ours(mechanism)
+    return FAMILIES[name].matrix
+
+
+def strategy_in_numbers(mechanism: Mapping[str, Any], participation: Participation) -> Strategy:
+    """The strategy of a recipe's table [privacy.mechanism]: its numbers have to be there, or be a closed form.
+
+    Raises: InputError for a mechanism of one's own, a wish, a matrix, and what is none.
+    """
+    name, parameters = _of_ours(mechanism)
+    found = in_numbers(name, parameters, participation)
+    if found is None:
+        raise InputError(
+            f"mechanism {name!r} is not there in numbers, and designing it here could find others; give its "
+            "coefficients (a resolved recipe has them), or a mechanism that is no matrix."
+        )
+    return found
+
+
+def _of_ours(mechanism: Mapping[str, Any]) -> tuple[str, Parameters]:
+    """The name of a mechanism of tacit's, and what is said of it."""
+    name = mechanism.get("name")
+    if isinstance(name, str) and ":" in name:
+        raise InputError(f"mechanism {name!r} is code of somebody's own, which is not run here; name one of tacit's.")
+    name = checked_name(name_in(mechanism, error=InputError, where="mechanism"))
+    said = without_name(mechanism)
+    return name, FAMILIES[name].parameters.from_values(said, mechanism=name, where="mechanism")

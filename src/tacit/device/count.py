@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
@@ -117,7 +118,6 @@ class HistogramHandler(ABC):
         chosen = self._cells(plan, asks)
         if asked.local_epsilon is None:
             return layout.counted(chosen)
-        from tacit.evaluation.counts.local_report import randomized
         from tacit.randomizers import device_generator
 
         return randomized(layout, chosen, device_generator(draw))
@@ -195,6 +195,25 @@ class StatisticHandler(HistogramHandler):
         from tacit.evaluation.counts.device_part import question_in  # SciPy, which other tasks need not load
 
         return question_in(plan.recipe)
+
+
+def randomized(layout: ReportLayout, chosen: ArrayLike, generator: np.random.Generator) -> Words:
+    """The report (length,) of a device in these cells (H,): its answer to one histogram, randomised.
+
+    generator: of the device; the operating system's but in tests. `local_epsilon`-locally private, whatever the other
+    H - 1 cells are: they are not looked at. Raises: InputError for a cell that its histogram does not have.
+    """
+    from tacit.randomizers import SubsetSelection
+
+    assert layout.local_epsilon is not None  # the caller's to know
+    own = layout.checked(chosen)
+    number = int(generator.integers(len(layout.sizes)))
+    randomizer = SubsetSelection(domain=layout.sizes[number], epsilon=layout.local_epsilon)
+    vector = np.zeros(layout.length, np.uint32)
+    votes = randomizer.votes(randomizer.encode(own[number : number + 1], generator))
+    vector[layout.starts[number] : layout.starts[number + 1]] = votes
+    vector[layout.cells + number] = 1
+    return vector
 
 
 def _check_task(plan: Plan, task: RoundTask, asked: HistogramsDocument, what: str) -> None:

@@ -4,24 +4,26 @@ import random
 import re
 from collections.abc import Callable, Iterator, Sequence
 from numbers import Integral
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from tacit.device.eligibility import Probe
 from tacit.device.own_text import OwnText
-from tacit.device.owner_inputs import by_onnx, enrolment_code_in, operator_key_of, unpinned
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
 from tacit.device.record import opened
 from tacit.device.session import THIS_MACHINE, Machine, Session
-from tacit.device.task_handlers import task_handlers
-from tacit.device.train import ByJax
+from tacit.device.task_handler import TaskHandler
+from tacit.device.train import ByJax, Trainer
 from tacit.device.transport import held
 from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError, of_type
+from tacit.federation.kinds import FEDERATED, loaded
 from tacit.files import PathLike, as_path
 from tacit.protocol.bounded_http import Connection, Server, connected
+from tacit.protocol.token_format import CODE
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 
@@ -117,3 +119,50 @@ def run_device(
             if once:
                 break
     return turn
+
+
+def task_handlers(text: OwnText, trainer: Trainer) -> dict[str, TaskHandler]:
+    """Every kind of tasks that a device of this text can do; nothing of them is loaded before its first task."""
+    return {name: loaded(kind.device)(text, trainer) for name, kind in FEDERATED.items()}
+
+
+# -- what its owner gives it, checked ----------------------------------------------------------------------------------
+
+
+def enrolment_code_in(file: Path) -> str:
+    """An enrolment's, from a file: others see what is on a command line. Raises: InputError for a file without one."""
+    try:
+        code = file.read_text(encoding="ascii").strip()
+    except (OSError, ValueError) as error:
+        raise InputError(f"--enrolment-code '{file}' cannot be read ({error}); give a file with the code.") from None
+    if not CODE.fullmatch(code):
+        raise InputError(f"--enrolment-code '{file}' has no code, which is 20 to 200 characters without spaces.")
+    return code
+
+
+def operator_key_of(said: str) -> str:
+    """An Ed25519 public key. Raises: InputError for what is none."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        if len(said) != 64:
+            raise ValueError
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(said))
+    except ValueError:
+        raise InputError(f"--operator-key {said!r} is no Ed25519 public key; give its 64 hexadecimal digits.") from None
+    return said.lower()
+
+
+def unpinned(state: Path) -> str:
+    """What is said of a state folder that has no operator's key yet."""
+    return (
+        f"'{state}' has pinned no operator; give --operator-key, the 64 hexadecimal digits that the operator "
+        "publishes, once."
+    )
+
+
+def by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
+    """What trains by an exported model. Raises: InputError."""
+    from tacit.device.train_onnx import ByOnnx  # ONNX Runtime is an extra
+
+    return ByOnnx(text, onnx)

@@ -1,10 +1,30 @@
-"""Tasks to discover words; what they need is loaded with the first plan of one."""
+"""Tasks to discover words: what their plan costs, and the answer to a question, K randomised reports that are counted.
+
+It trusts nobody. A report's epsilon is that of the randomizer which the device itself runs, by the settings in the
+plan's recipe; what it sends in a run costs their sum, and in the one budget of all runs rho = epsilon^2 / 2 (Bun &
+Steinke 2016, arXiv:1605.02065, Proposition 1.4). What was typed is read here and nowhere else; what leaves is what
+anybody may see (`discovery.device_part.reports`).
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
-from tacit.federation.cost import Cost
+from tacit.discovery.device_part import WordQuestion, question_from, reports
+from tacit.errors import InputError, TaskRefused
+from tacit.federation.cost import ASK, Cost, checked_claims
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import MatrixFile, Plan, RoundTask
+from tacit.protocol.discover import DiscoverDocument
+from tacit.protocol.messages import LocalPrivacy, MatrixFile, Plan, RoundTask
+from tacit.randomizers import device_generator
+from tacit.randomizers.local_reports import LocalReportSettings
+from tacit.records import from_plain
+from tacit.text.vocabulary import Vocabulary
 
 
 class DiscoverHandler:
@@ -20,8 +40,6 @@ class DiscoverHandler:
 
     def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
         """See TaskHandler."""
-        from tacit.device.local_cost import local_cost
-
         return local_cost(plan)
 
     def check(self, plan: Plan) -> None:
@@ -33,6 +51,63 @@ class DiscoverHandler:
 
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
-        from tacit.device.discover_votes import votes_of
-
         return votes_of(plan, task, content, self._text, draw=draw)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalCost(Cost):
+    """Of a plan to discover: the device answers once, and its local epsilon is of all that it sends then."""
+
+    reports: LocalReportSettings  # how it hides its answers
+
+
+def local_cost(plan: Plan) -> LocalCost:
+    """Of a plan to discover. Raises: TaskRefused where it claims less than its numbers cost, or asks more than once."""
+    privacy, what = plan.privacy, f"the plan of run {plan.run!r}"
+    if not isinstance(privacy, LocalPrivacy):
+        raise TaskRefused(f"{what} is to {plan.kind}, and what it promises is of another kind; {ASK}.")
+    try:
+        said = from_plain(LocalReportSettings, _reports(plan), where=what)
+    except InputError as error:
+        raise TaskRefused(f"no guarantee follows from the numbers of {what}: {error}") from error
+    epsilon = said.user_epsilon
+    found = LocalCost(zcdp=epsilon**2 / 2, local_epsilon=epsilon, reports=said)
+    checked_claims(what, found, zcdp=privacy.zcdp, local_epsilon=privacy.local_epsilon)
+    if privacy.max_participations != 1 or plan.separation.rounds != privacy.rounds:
+        raise TaskRefused(f"{what} lets a device answer more than once, and each answer costs as much again; {ASK}.")
+    return replace(found, local_epsilon=privacy.local_epsilon)  # what an owner accepts, a plan may come to in full
+
+
+def _reports(plan: Plan) -> Mapping[str, Any]:
+    """How reports are randomised, as the plan's recipe has it. Raises: InputError."""
+    try:
+        found = tomllib.loads(plan.recipe).get("reports")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise InputError(f"its recipe is no TOML ({error})") from None
+    if not isinstance(found, dict):
+        raise InputError("its recipe has no section [reports], so nothing says how a device hides its answers")
+    return found
+
+
+def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw: Draw) -> ReportBody:
+    """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
+    what = f"round {task.round} of run {task.run!r}"
+    try:
+        asked = task.asking(DiscoverDocument)
+        settings = asked.settings
+        settings.check_effort(asked.question.domain)  # which refuses a question that contradicts itself
+        question = question_from(asked.question.model_dump())
+        known = Vocabulary.from_json(bytes(content).decode())
+    except (InputError, UnicodeDecodeError) as error:
+        raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error
+    planned = local_cost(plan).reports
+    hidden = (settings.randomizer, settings.local_epsilon, settings.contributions)
+    if hidden != (planned.randomizer, planned.local_epsilon, planned.contributions):
+        raise TaskRefused(f"{what} hides answers by {settings}, and its plan by {planned}; {ASK}.")
+    if settings.sampler != planned.sampler and not isinstance(question, WordQuestion):
+        raise TaskRefused(f"{what} chooses by the sampler {settings.sampler}, not {planned.sampler}; {ASK}.")
+    if known.sha256 != plan.vocabulary:
+        raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
+    drawn = reports(text.unknown_words(frozenset(known.words)), question, settings, device_generator(draw))
+    votes = settings.randomizer_for(question.domain).votes(drawn)
+    return ReportBody(votes.astype(np.uint32), True, None, None)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.cache import Cache
+from tacit.data.mapped_sentences import MappedSentences
 from tacit.data.splits import Parts, TemporalSplit, Unsplit
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike, as_path
@@ -21,8 +21,7 @@ from tacit.protocol.messages import Plan
 class TextView:
     """Some sentences of the one client, numbered from 0 on, as `evaluation` asks a cache for them."""
 
-    def __init__(self, cache: Any, rows: NDArray[np.int64]) -> None:
-        """cache: a `Cache`."""
+    def __init__(self, cache: MappedSentences, rows: NDArray[np.int64]) -> None:
         self._cache, self._rows = cache, rows
 
     def sentence_count(self, client: int) -> int:
@@ -30,17 +29,17 @@ class TextView:
         return len(self._rows)
 
     def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """As `Cache.sentences`."""
+        """As `MappedSentences.sentences`."""
         ids, lengths = self._cache.sentences(client)
         return ids[np.isin(np.repeat(np.arange(len(lengths)), lengths), self._rows)], lengths[self._rows]
 
     def timestamps(self, client: int) -> NDArray[np.int64]:
-        """As `Cache.timestamps`."""
+        """As `MappedSentences.timestamps`."""
         found: NDArray[np.int64] = self._cache.timestamps(client)[self._rows]
         return found
 
     def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
-        """As `Cache.padded`."""
+        """As `MappedSentences.padded`."""
         found: NDArray[np.int32] = self._cache.padded(client, self._rows[chosen], length)
         return found
 
@@ -50,7 +49,7 @@ class OwnText:
 
     def __init__(self, data: PathLike, client: int | None, split: TemporalSplit | None) -> None:
         """client: its number in the cache; None: the only one. Raises: CacheError, InputError where there is none."""
-        self._cache = Cache.open(as_path("data", data))
+        self._cache = MappedSentences.open(as_path("data", data))
         count = self._cache.manifest.clients
         if client is None and count > 1:
             raise InputError(f"'{data}' has {count:,} clients, and a device has the text of one; say --client which.")
@@ -146,7 +145,7 @@ class OwnText:
         return len(self._rows)
 
     def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
-        """As `Cache.padded`, of sentences as they are numbered here."""
+        """As `MappedSentences.padded`, of sentences as they are numbered here."""
         self._must_be(client)
         return self._cache.padded(client, self._rows[chosen], length)
 

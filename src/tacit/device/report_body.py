@@ -28,9 +28,9 @@ def _one_message_body(plan: Plan, task: RoundTask, report: ReportBody, draw: Dra
     """One message that a quorum of decryptors opens in a sum alone; by a key of this round, that no other round
     knows.
     """
-    from tacit.secure_aggregation.masked.secrets import Identity
     from tacit.secure_aggregation.one_message.client import one_message_report
     from tacit.secure_aggregation.one_message.messages import OneMessageRound
+    from tacit.secure_aggregation.secrets import Identity
 
     assert task.sealed is not None  # the caller's to know
     what, said = f"the sealed round {task.round} of run {task.run!r}", plan.aggregation

@@ -35,7 +35,7 @@ from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_check import followed, logged
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import (
     VERSION,
     Assignment,

@@ -7,11 +7,10 @@ from tacit.device.record import DeviceRecord
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.log_check import logged
-from tacit.protocol.messages import Assignment, CheckIn, ComeBack
+from tacit.protocol.messages import Assignment, CheckIn, ComeBack, SignedTokenKey, TokenKey, TokenRequest
 from tacit.protocol.requests import Conversation, blind_signatures, check_in, token_key
 from tacit.protocol.signing import is_signed
 from tacit.protocol.token_format import bound_to, message_of, public_key, token_key_entry, token_of
-from tacit.protocol.token_messages import SignedTokenKey, TokenKey, TokenRequest
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
 

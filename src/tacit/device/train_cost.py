@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from tacit.design.from_record import matrix_kind, strategy_in_numbers
+from tacit.design.families import matrix_kind, strategy_in_numbers
 from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import AccountingError, InputError, TaskRefused
 from tacit.federation.cost import ASK, ROUNDING, Cost, checked_claims

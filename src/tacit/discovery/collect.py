@@ -26,6 +26,7 @@ from tacit.federation.collector import Answered
 from tacit.federation.report_shape import ReportShape, counts_shape
 from tacit.randomizers.device_randomness import device_generator
 from tacit.randomizers.local_reports import LocalReportSettings
+from tacit.randomizers.simulated_votes import sample_votes
 from tacit.secure_aggregation.counts import secure_total
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
@@ -192,7 +193,7 @@ def votes_of(
 ) -> Numbers:
     """The summed votes (domain,) of so many users of each client (clients,), in law those of their `reports`."""
     holders = holders_of(typed, question, settings, users, generator)
-    return settings.randomizer_for(question.domain).sample_votes(holders, generator)
+    return sample_votes(settings.randomizer_for(question.domain), holders, generator)
 
 
 def holders_of(

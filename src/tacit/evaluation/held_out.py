@@ -2,17 +2,19 @@
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 from jax import Array, lax
 from numpy.typing import NDArray
 
-from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.networks.language_model import LanguageModel, Parameters, count
 from tacit.networks.metrics import METRICS, Counts
+
+if TYPE_CHECKING:
+    from tacit.data import Cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +24,7 @@ class HeldOut:
     sentences: NDArray[np.int32]
 
     @classmethod
-    def read(cls, cache: Cache, clients: NDArray[np.int64], *, sentences: int, words: int) -> "HeldOut":
+    def read(cls, cache: "Cache", clients: NDArray[np.int64], *, sentences: int, words: int) -> "HeldOut":
         """At most `sentences` of each client, evenly spread over its text, of at most `words` predicted words.
 
         Raises: InputError when there is no client.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.aggregation import FloatSum, ReportSum, WordSum
 from tacit.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,12 +40,6 @@ class ReportShape:
     beside: frozenset[str] = frozenset()  # of SHORT and LOSS
     loss_bound: float | None = None  # of LOSS
     check: Callable[[NDArray[Any]], None]
-
-    @property
-    def sums(self) -> ReportSum:
-        """How such reports are added, by workers and by whoever adds up what those have."""
-        vectors = FloatSum(self.length) if self.tensor == "update" else WordSum(self.length)
-        return ReportSum(vectors, SHORT in self.beside, LOSS in self.beside)
 
     @property
     def bytes(self) -> int:

@@ -15,7 +15,7 @@ from tacit.jobs.statement import statement
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.keyboard.prompts import prompts_for
-from tacit.networks.model_files import WEIGHTS
+from tacit.networks.models import WEIGHTS
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 

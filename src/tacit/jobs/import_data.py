@@ -16,7 +16,8 @@ from tacit.data import (
     open_source,
 )
 from tacit.data.batches import holds_rows
-from tacit.data.clients import SPLITS, split_of
+from tacit.data.clients import split_of
+from tacit.data.manifest import SPLITS
 from tacit.data.manuals import manuals
 from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES
@@ -29,8 +30,9 @@ from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary_lines
 from tacit.reports.blocks import Block
+from tacit.text.counted_words import count_words, most_frequent
 from tacit.text.tokens import Tokenizer
-from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary, count_words, most_frequent
+from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary
 
 FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it

@@ -16,7 +16,8 @@ from onnx import ModelProto
 from safetensors.numpy import save
 
 from tacit.errors import InputError
-from tacit.files import folder_beside, replace_folder, write_whole
+from tacit.files import write_whole
+from tacit.folders import folder_beside, replace_folder
 from tacit.keyboard.dictionary import DICTIONARY, LOCALE, dictionary_of
 from tacit.keyboard.exported import (
     MANIFEST,
@@ -33,7 +34,7 @@ from tacit.keyboard.exported import (
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.phone_model import phone_model_of
 from tacit.networks.language_model import leaves, parameter_count, settings_of
-from tacit.networks.model_files import WEIGHTS, WORDS
+from tacit.networks.models import WEIGHTS, WORDS
 from tacit.networks.onnx.graph import OPSET
 from tacit.networks.onnx.quantized import int4, int8
 from tacit.networks.onnx.step import score_graph, step_graph

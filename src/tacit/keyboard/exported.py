@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
-from tacit.networks.model_files import WEIGHTS, WORDS
+from tacit.networks.models import WEIGHTS, WORDS
 from tacit.records import from_plain, strict_json, to_plain
 from tacit.text.vocabulary import Provenance, Vocabulary
 

@@ -19,7 +19,8 @@ from tacit.errors import InputError
 from tacit.files import PathLike, as_path, sweep_drafts, write_whole
 from tacit.networks.language_model import LanguageModel, Parameters, leaves, settings_of
 from tacit.networks.metrics import SHOWN
-from tacit.networks.model_files import ORIGIN, SETTINGS, WEIGHTS, WORDS, ModelFiles, read_files
+from tacit.networks.model_files import ModelFiles, read_files
+from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:

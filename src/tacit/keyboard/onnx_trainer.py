@@ -12,7 +12,7 @@ from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.keyboard.exported import TRAIN, Exported
 from tacit.keyboard.onnx_session import session_of
-from tacit.networks.model_files import WEIGHTS
+from tacit.networks.models import WEIGHTS
 
 FloatArray = NDArray[np.float32]
 GIVEN = ("sentences", "learning_rate")  # the inputs that are no parameters

@@ -15,10 +15,9 @@ from safetensors.numpy import load
 
 from tacit.errors import InputError, of_type
 from tacit.networks.language_model import LanguageModel, model_of
+from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.records import strict_json
 from tacit.text.vocabulary import Vocabulary
-
-WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 
 
 @dataclass(frozen=True, kw_only=True)

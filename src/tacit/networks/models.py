@@ -1,11 +1,13 @@
-"""The networks of this package by name: one line each. None is loaded, nor JAX, before one is asked for.
+"""The networks of this package by name, one line each, and the names of the files that a model is kept in.
 
-They are all that a device runs: a plan could name a class of anybody's otherwise. Each has `examples`, the settings of
-small ones, which the contract test holds to everything that is asked of a network.
+No network is loaded, nor JAX, before one is asked for. They are all that a device runs: a plan could name a class of
+anybody's otherwise. Each has `examples`, the settings of small ones, which the contract test holds to everything that
+is asked of a network.
 """
 
 MODELS: dict[str, str] = {  # "module:class"
     "cifg": "tacit.networks.cifg.network:Cifg",
     "gru": "tacit.networks.gru:Gru",
 }
+WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 DEFAULT = "cifg"  # where a recipe names none: the network of papers 1 and 5

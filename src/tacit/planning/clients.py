@@ -3,7 +3,7 @@
 What is exact here is an upper limit. In b rounds in a row nobody comes twice, so b rounds take b * report goal
 different clients, and no separation can exceed reachable clients / report goal (arXiv:2305.18465, Section 2.2).
 That clients can be scheduled so well, how many are reachable and how many rounds a day brings are estimates; what
-really happened is measured after the run (`Participation.realised`, `tacit account run`).
+really happened is measured after the run (`realised_participation`, `tacit account run`).
 """
 
 import math
@@ -86,7 +86,7 @@ class Clients:
         """The b to plan with: what was asked for, if the population can give it.
 
         With a timer of P hours the rounds that finish in P hours, floor(rounds a day * P / 24): an estimate. For
-        rounds evenly spaced `Participation.from_round_times` measures that or one more where a device's clock starts
+        rounds evenly spaced `timed_participation` measures that or one more where a device's clock starts
         when its round finishes, and at the least one less where it starts with the upload. InputError for a min
         separation that the population cannot give.
         """

@@ -19,7 +19,7 @@ from tacit.population.availability import HOUR, Availability, sessions_of
 from tacit.population.check_ins import LoopSettings, run_length
 from tacit.population.hashed_randomness import key_for
 from tacit.population.work_model import SECOND, WorkModel, attempts_of
-from tacit.privacy.participation import Clock
+from tacit.privacy.measured_participation import Clock
 
 MOST_DEVICES = 100_000_000
 MOST_DAYS = 3650

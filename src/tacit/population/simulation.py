@@ -15,6 +15,7 @@ from tacit.population.simulated_cohorts import SimulatedCohorts, SimulatedRound
 from tacit.population.supply import check_supply
 from tacit.population.work_model import SECOND
 from tacit.privacy import Participation
+from tacit.privacy.measured_participation import realised_participation, timed_participation
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 COLUMNS = (
@@ -73,12 +74,12 @@ class Simulation:
     def realised(self) -> Participation:
         """The least separation and the most participations of any device: exact, from all that took part."""
         clients = np.concatenate([each.clients for each in self.happened])
-        return Participation.realised(self.rounds, np.repeat(np.arange(self.rounds), self.rules.report_goal), clients)
+        return realised_participation(self.rounds, np.repeat(np.arange(self.rounds), self.rules.report_goal), clients)
 
     @cached_property
     def promised(self) -> Participation:
         """What the timer and the times of the rounds promise, whoever came: never more than `realised` kept."""
-        return Participation.from_round_times(self.finished, timer=self.rules.timer, clock=self.rules.clock)
+        return timed_participation(self.finished, timer=self.rules.timer, clock=self.rules.clock)
 
     @cached_property
     def underfilled(self) -> NDArray[np.int64]:

@@ -1,21 +1,19 @@
 """What encoding for secure aggregation costs: contributions become integer vectors, and rounding lengthens them.
 
-`clip_inflation` is the factor, `Encoding.within` the coarsest scale that keeps it small, and what a sum takes then.
-What is here are numbers; updates are encoded by them in `secure_aggregation.encoding`.
+`clip_inflation` is the factor, and `Encoding` has the numbers that updates are encoded by in
+`secure_aggregation.encoding`. How they are chosen is in `encoding_choice.py`.
 """
 
 import math
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 
-from tacit.errors import InputError, conceivable
+from tacit.errors import InputError
 
 RETRY_PROBABILITY = math.exp(-0.5)  # alpha of arXiv:2305.18465, Algorithm 2, as used in production
 ATTEMPTS = 64  # of rounding; all are too long with probability below alpha^64 = 2e-14
 MOST = 1.01  # of the clip norm after rounding: 2% of zCDP, at about 20 bits a coordinate
 SIGMAS = 10.0  # a rotated coordinate is clipped at so many; no update of a billion coordinates ever is
-OVERFLOW = 2.0**-40  # probability that decryptors' noise leaves the modulus in any round of a run
-UNSENT = 2.0**-80  # probability that a decryptor has noise in any round of a run that is beyond `margin_each`
 WORD = 32  # bits of a coordinate at most
 EXACT = 1 << 24  # whole numbers that float32, in which an update is rotated, has all of
 EXACT_SQUARED = 1 << 62  # a squared norm, and what rounding may add to it before it is measured, in 64 bits with sign
@@ -38,15 +36,6 @@ def _paley_orders(largest: int) -> tuple[int, ...]:
 PALEY_ORDERS = _paley_orders(256)
 
 
-def padded_dimension(parameters: int) -> int:
-    """The least h * 2^j of at least so many parameters, with h one of PALEY_ORDERS: how long a rotated vector is."""
-    least = 0
-    for paley in PALEY_ORDERS:
-        found = paley << max(0, -(-parameters // paley) - 1).bit_length()
-        least = found if not least else min(least, found)
-    return least
-
-
 def inflated_clip_norm(
     clip_norm: float, dimension: int, scale: float, *, retry_probability: float = RETRY_PROBABILITY
 ) -> float:
@@ -59,8 +48,8 @@ def inflated_clip_norm(
     Noise is still added by C itself. Source: arXiv:2305.18465, Section 2.4. InputError for values that make
     no such encoding.
     """
-    _check_real("clip_norm", clip_norm)
-    _check_real("scale", scale)
+    check_real("clip_norm", clip_norm)
+    check_real("scale", scale)
     if isinstance(dimension, bool) or not hasattr(dimension, "__index__") or dimension < 1:
         raise InputError(f"dimension={dimension!r} is not a number of coordinates; give a whole number above 0.")
     if not 0 < retry_probability < 1:
@@ -78,12 +67,12 @@ def clip_inflation(
     return inflated_clip_norm(clip_norm, dimension, scale, retry_probability=retry_probability) / clip_norm
 
 
-def _check_real(name: str, value: object) -> None:
+def check_real(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise InputError(f"{name}={value!r} is not a finite number above 0; give one.")
 
 
-def _check_count(name: str, value: object) -> None:
+def check_count(name: str, value: object) -> None:
     if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
         raise InputError(f"{name}={value!r} is no number of them; give a whole number above 0.")
 
@@ -103,52 +92,22 @@ class Encoding:
     scale: float
     report_goal: int
     sigmas: float = SIGMAS
-    margin: int = 0  # what decryptors' noise may add to a coordinate of the sum, either way: see `with_noise`
+    margin: int = 0  # what decryptors' noise may add to a coordinate of the sum, either way: see `encoding_with_noise`
     margin_each: int = 0  # and one decryptor's alone, where slots of whole numbers have to hold it
 
     def __post_init__(self) -> None:
         clip_inflation(self.clip_norm, self.dimension, self.scale)  # refuses what is none
-        _check_count("parameters", self.parameters)
-        _check_count("report_goal", self.report_goal)
+        check_count("parameters", self.parameters)
+        check_count("report_goal", self.report_goal)
         if self.parameters > self.dimension:
             raise InputError(
                 f"dimension={self.dimension} does not hold parameters={self.parameters}; give at least as many."
             )
-        _check_real("sigmas", self.sigmas)
+        check_real("sigmas", self.sigmas)
         for name in ("margin", "margin_each"):
             value = getattr(self, name)
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 0:
-                raise InputError(f"{name}={value!r} is no whole number from 0 on; take that of `with_noise`.")
-
-    @classmethod
-    def within(
-        cls, parameters: int, clip_norm: float, report_goal: int, *, inflation: float = MOST, sigmas: float = SIGMAS
-    ) -> "Encoding":
-        """The coarsest that lengthens no update by more than the factor `inflation`, for sums of so many reports.
-
-        The bound of `inflated_clip_norm`, squared, is a quadratic in 1 / scale; its root is exact. Raises: InputError
-        for an inflation that is none, and where a coordinate of a sum needs more than WORD bits.
-        """
-        _check_count("parameters", parameters)
-        _check_real("clip_norm", clip_norm)
-        conceivable("clip_norm", float(clip_norm))
-        if isinstance(inflation, bool) or not isinstance(inflation, Real) or not 1 < float(inflation) < math.inf:
-            raise InputError(f"inflation={inflation!r} is no factor above 1; give {MOST:g}, say.")
-        dimension = padded_dimension(parameters)
-        tail = math.sqrt(-2 * math.log(RETRY_PROBABILITY))
-        squared = (dimension / 4 + tail * math.sqrt(dimension) / 2) / clip_norm**2
-        linear, room = tail / clip_norm, inflation**2 - 1
-        scale = (linear + math.sqrt(linear**2 + 4 * squared * room)) / (2 * room)
-        while clip_inflation(clip_norm, dimension, scale) > inflation:  # the last bit
-            scale = math.nextafter(scale, math.inf)
-        return cls(
-            parameters=parameters,
-            dimension=dimension,
-            clip_norm=clip_norm,
-            scale=scale,
-            report_goal=report_goal,
-            sigmas=sigmas,
-        ).checked()
+                raise InputError(f"{name}={value!r} is no whole number from 0 on; take that of `encoding_with_noise`.")
 
     def checked(self) -> "Encoding":
         """Itself. Raises: InputError where a coordinate of a sum needs more than WORD bits, or is finer than EXACT."""
@@ -166,33 +125,9 @@ class Encoding:
             )
         return self
 
-    def with_noise(self, deviation: float, *, decryptors: int, rounds: int, failure: float = OVERFLOW) -> "Encoding":
-        """The same for sums to which each of so many decryptors adds noise: a modulus that holds both.
-
-        deviation: of one decryptor's noise in a coordinate of its largest round, in the units of updates. In each of
-        `rounds` rounds a coordinate of the decryptors' sum is normal with deviation sqrt(decryptors) * scale *
-        deviation, and each integer is at most 1/2 beside its number; that any is beyond the margin has probability at
-        most `failure` (a union bound). One decryptor's is beyond `margin_each` in any of them, for any decryptor, with
-        at most UNSENT: noise that a protocol without a modulus cannot send is so rare that no guarantee need count it.
-        Raises: InputError for numbers that are none, or where words of WORD bits are too short.
-        """
-        _check_real("deviation", deviation)
-        _check_count("decryptors", decryptors)
-        _check_count("rounds", rounds)
-        if not 0 < failure < 1:
-            raise InputError(f"failure={failure} does not lie between 0 and 1; give 2**-40, say.")
-        from scipy.special import ndtri  # an account of an encoding by itself needs no SciPy
-
-        def farthest(often: float, added: int) -> int:
-            deviations = -float(ndtri(often / (2 * self.dimension * rounds)))
-            return math.ceil(deviations * math.sqrt(added) * self.scale * deviation + added / 2)
-
-        margin, each = farthest(failure, decryptors), farthest(UNSENT / decryptors, 1)
-        return replace(self, margin=margin, margin_each=each).checked()
-
     def at(self, clip_norm: float) -> "Encoding":
         """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""
-        _check_real("clip_norm", clip_norm)
+        check_real("clip_norm", clip_norm)
         return replace(self, clip_norm=clip_norm, scale=self.scale * self.clip_norm / clip_norm)
 
     @property

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.errors import InputError
+from tacit.privacy.measured_participation import timed_participation
 from tacit.privacy.participation import Participation
 
 LONGEST = 1e9  # seconds of a timer: 31 years
@@ -49,16 +50,14 @@ class DeviceSeparation:
 
         finished: (rounds,) Unix seconds, never falling; of the round index only their number counts. began: before the
         first round was opened to devices. A device took part in a round after the one before had finished and before it
-        finished itself (the clock "upload" of `Participation.from_round_times`). Both rules bind every device, so the
+        finished itself (the clock "upload" of `timed_participation`). Both rules bind every device, so the
         stronger of the two holds. Raises: InputError where the times fall, by which a timer cannot be counted.
         """
         bounds = []
         if self.rounds is not None:
             bounds.append(self.by_index(len(np.atleast_1d(finished))))
         if self.timer_seconds is not None:
-            bounds.append(
-                Participation.from_round_times(finished, timer=self.timer_seconds, clock="upload", began=began)
-            )
+            bounds.append(timed_participation(finished, timer=self.timer_seconds, clock="upload", began=began))
         return self._bounded(bounds)
 
     def by_index(self, rounds: int) -> Participation:

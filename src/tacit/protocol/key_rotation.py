@@ -8,25 +8,10 @@ key that it began with.
 from pathlib import Path
 
 from tacit.files import write_whole
-from tacit.protocol.fields import Document, PublicKey, Signature
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.messages import KeyRotation, SignedKeyRotation
+from tacit.protocol.operator_key import OperatorKey
 
 PREVIOUS, SUFFIX = ".previous", ".hand-over"  # of files beside the operator's key: the one before it; what that signed
-
-
-class KeyRotation(Document):
-    """From which key to which."""
-
-    old: PublicKey
-    new: PublicKey
-
-
-class SignedKeyRotation(Document):
-    """It as devices receive it; purpose "hand-over"."""
-
-    hand_over: KeyRotation
-    by_old: Signature
-    by_new: Signature
 
 
 def previous_key(path: Path) -> OperatorKey | None:

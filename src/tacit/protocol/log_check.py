@@ -3,8 +3,7 @@
 from typing import TypeVar
 
 from tacit.errors import ServerError, TaskRefused
-from tacit.protocol.log_entries import key_rotation_entry, leaf_of
-from tacit.protocol.merkle import is_consistent, is_included
+from tacit.protocol.log_proofs import is_consistent, is_included, key_rotation_entry, leaf_of
 from tacit.protocol.messages import TreeHead
 from tacit.protocol.requests import Conversation, key_rotation, log_consistency, log_proof
 from tacit.protocol.signing import digest, is_signature, is_signed

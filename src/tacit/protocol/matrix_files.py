@@ -13,22 +13,13 @@ import numpy as np
 from tacit.errors import InputError
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Banded, Dense, Matrix
-from tacit.protocol.bodies import matrix_body, read_matrix, sha256
+from tacit.protocol.bodies import read_matrix
 from tacit.protocol.fields import MOST_MATRIX
 from tacit.protocol.messages import MatrixFile
 
 KINDS: Mapping[str, type[Matrix]] = {each.kind: each for each in (Banded, Dense)}
 MOST_SEARCHED = 1024  # rounds of a matrix whose worst pattern is searched for: a second, 0.2 GB
 LARGEST = 1e100  # of its numbers, in absolute value: squares and their sums are finite
-
-
-def matrix_file(matrix: Matrix) -> tuple[MatrixFile, bytes]:
-    """What a plan says of the matrix, and the file."""
-    body = matrix_body(matrix.values)
-    name, (rounds, bands) = sha256(body), matrix.values.shape
-    shape = {"kind": matrix.kind, "rounds": rounds, "bands": bands}
-    file = {"sha256": name, "bytes": len(body), "path": f"/v1/models/{name}"}
-    return MatrixFile.model_validate(shape | file), body
 
 
 def matrix_in(said: MatrixFile, body: bytes) -> Matrix:

@@ -146,7 +146,7 @@ class Plan(Document):
     population: Name
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
-    code: Digest  # of the program that trains: `signing.code_digest`
+    code: Digest  # of the program that trains: `code_digest.py`
     privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy | SumPrivacy, Field(discriminator="kind")]
     separation: Separation
     aggregation: AggregationSettings
@@ -282,6 +282,64 @@ class ConsistencyProof(Document):
     first: Several
     second: Several
     path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
+
+
+# -- another key of the operator ---------------------------------------------------------------------------------------
+
+
+class KeyRotation(Document):
+    """From which key to which."""
+
+    old: PublicKey
+    new: PublicKey
+
+
+class SignedKeyRotation(Document):
+    """It as devices receive it; purpose "hand-over"."""
+
+    hand_over: KeyRotation
+    by_old: Signature
+    by_new: Signature
+
+
+# -- tokens, by which an enrolled device takes part without saying which it is -----------------------------------------
+
+Blind: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]  # a number below an RSA modulus
+
+
+class TokenKey(Document):
+    """By which the tokens of an epoch are signed, blindly; everybody has the same."""
+
+    epoch: Count
+    opens: Time
+    ends: Time
+    batch: Annotated[int, Field(ge=1, le=100)]  # tokens that a device asks for, no more and no fewer
+    modulus: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]
+    exponent: Annotated[int, Field(ge=65537, lt=1 << 32)]
+
+
+class SignedTokenKey(Document):
+    """It as a device receives it."""
+
+    key: TokenKey
+    signature: Signature  # by the operator, purpose "token-key"
+
+
+class TokenRequest(Document):
+    """An enrolled device asks for the tokens of an epoch, once."""
+
+    code: Annotated[str, StringConstraints(pattern=r"^[!-~]{20,200}$")]
+    epoch: Count
+    blinded: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
+    # for `token_format.bound_to`: that the device runs what it should; null where nothing says
+    evidence: Evidence | None
+
+
+class BlindSignatures(Document):
+    """One for each blinded message, in their order."""
+
+    epoch: Count
+    signatures: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
 
 
 # -- reports and errors ------------------------------------------------------------------------------------------------

@@ -15,18 +15,20 @@ from pydantic import TypeAdapter, ValidationError
 
 from tacit.errors import ServerError
 from tacit.protocol import messages
-from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.messages import (
     Assignment,
+    BlindSignatures,
     CheckIn,
     ComeBack,
     ConsistencyProof,
     InclusionProof,
     Problem,
+    SignedKeyRotation,
     SignedPlan,
     SignedReceipt,
+    SignedTokenKey,
+    TokenRequest,
 )
-from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
 
 T = TypeVar("T")
 MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings

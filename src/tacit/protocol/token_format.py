@@ -8,8 +8,8 @@ several.
 import re
 from typing import TYPE_CHECKING
 
+from tacit.protocol.messages import TokenKey, TokenRequest
 from tacit.protocol.signing import digest
-from tacit.protocol.token_messages import TokenKey, TokenRequest
 
 if TYPE_CHECKING:
     from tacit.protocol.blind_rsa import PublicKey

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.errors import InputError
-from tacit.randomizers.randomizer import Randomizer, Reports, checked_holders, checked_values, lies
+from tacit.randomizers.randomizer import Randomizer, Reports, checked_values, lies
 from tacit.randomizers.subsets import Numbers, subsets_as_numbers
 
 
@@ -56,13 +56,3 @@ class KaryRandomizedResponse(Randomizer):
         if reports.ndim != 1 or (reports.size and reports.max() >= self.domain):
             raise InputError(f"reports of shape {reports.shape} are not one value below {self.domain} each.")
         return np.bincount(reports, minlength=self.domain)
-
-    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
-        """The votes of sum(holders) devices, drawn from their joint law without making the reports, (domain,).
-
-        A report is uniform with probability d * q, and otherwise the own value: exactly the law of `encode`.
-        """
-        held = checked_holders(holders, self.domain)
-        forced = generator.binomial(held, 1 - self.domain * self.q)
-        rest = int(held.sum() - forced.sum())
-        return forced + generator.multinomial(rest, np.full(self.domain, 1 / self.domain))

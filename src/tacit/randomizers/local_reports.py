@@ -1,11 +1,12 @@
 """How much a device says when it is asked, and how it is hidden: both ends of the wire reckon with it."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 from tacit.errors import InputError
-from tacit.randomizers.randomizer import Randomizer
-from tacit.randomizers.registry import RANDOMIZERS
+
+if TYPE_CHECKING:
+    from tacit.randomizers.randomizer import Randomizer
 
 MOST_SUPPORTED = 1 << 26  # answers that all reports of a device support together: a second, a quarter of a gigabyte
 
@@ -28,6 +29,8 @@ class LocalReportSettings:
     )
 
     def __post_init__(self) -> None:
+        from tacit.randomizers.registry import RANDOMIZERS  # Numba comes with it, and options are read without
+
         if self.contributions < 1:
             raise InputError(f"{self.contributions} contributions a user are none; ask for 1 or more.")
         for given, known in ((self.sampler, get_args(Sampler)), (self.randomizer, RANDOMIZERS)):
@@ -40,8 +43,10 @@ class LocalReportSettings:
         """Local, of everything that one user sends: K reports of one epsilon each (basic composition)."""
         return self.contributions * self.local_epsilon
 
-    def randomizer_for(self, domain: int) -> Randomizer:
+    def randomizer_for(self, domain: int) -> "Randomizer":
         """The local randomizer over so many possible answers."""
+        from tacit.randomizers.registry import RANDOMIZERS
+
         return RANDOMIZERS[self.randomizer](domain, self.local_epsilon)
 
     def check_effort(self, domain: int) -> None:

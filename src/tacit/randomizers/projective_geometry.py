@@ -18,10 +18,10 @@ import numpy.typing as npt
 from tacit.compiled import compiled
 from tacit.errors import InputError
 from tacit.privacy.local_projective_geometry import ProjectiveSpace, space_for, support_probabilities
-from tacit.randomizers.randomizer import Randomizer, Reports, checked_holders, checked_values, lies
+from tacit.randomizers.randomizer import Randomizer, Reports, checked_values, lies
 from tacit.randomizers.subsets import Numbers
 
-AT_ONCE = 1 << 20  # reports held at a time where votes are simulated
+AT_ONCE = 1 << 20  # reports whose coordinates are held at a time
 
 
 @dataclass(frozen=True)
@@ -126,32 +126,16 @@ class ProjectiveGeometryResponse(Randomizer):
     def encode(self, values: Numbers, generator: np.random.Generator) -> Reports:
         """One point for each value, (devices,) uint32."""
         own = checked_values(values, self.domain)
-        return self._points(own, lies(generator, own.size, self.lie), generator)
+        return self.drawn_points(own, lies(generator, own.size, self.lie), generator)
 
     def votes(self, reports: Reports) -> Numbers:
         """How many reports support each value, (domain,). InputError for a report that no device can send."""
         points = self.geometry.points
         if reports.ndim != 1 or (reports.size and reports.max() >= points):
             raise InputError(f"reports of shape {reports.shape} are not one point below {points} each.")
-        return self._votes_of(np.bincount(reports, minlength=points))
+        return self.votes_of_counts(np.bincount(reports, minlength=points))
 
-    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
-        """The votes of sum(holders) devices, drawn from their joint law, (domain,).
-
-        A report is a uniform point with probability 1 - g, and otherwise uniform in the own hyperplane. The first
-        kind is drawn at once, the second a million at a time; only how often each point came is kept.
-        """
-        held = checked_holders(holders, self.domain)
-        points, share = self.geometry.points, self.geometry.in_hyperplane / self.geometry.points
-        forced = generator.binomial(held, (self.p - share) / (1 - share))
-        counts = generator.multinomial(int(held.sum() - forced.sum()), np.full(points, 1 / points))
-        ends = np.cumsum(forced)
-        for start in range(0, int(ends[-1]), AT_ONCE):
-            mine = np.searchsorted(ends, np.arange(start, min(start + AT_ONCE, ends[-1])), side="right")
-            counts += np.bincount(self._points(mine, np.zeros(mine.size, bool), generator), minlength=points)
-        return self._votes_of(counts)
-
-    def _points(self, own: Numbers, outside: npt.NDArray[np.bool_], generator: np.random.Generator) -> Reports:
+    def drawn_points(self, own: Numbers, outside: npt.NDArray[np.bool_], generator: np.random.Generator) -> Reports:
         """A uniform point for each value, in its hyperplane or `outside` it.
 
         All coordinates but the value's leading one are uniform; that one is solved for, so that <x, y> is 0 inside
@@ -171,7 +155,7 @@ class ProjectiveGeometryResponse(Randomizer):
             again = again[~y[again].any(axis=1)]
         return geometry.numbers(y).astype(np.uint32)
 
-    def _votes_of(self, counts: Numbers) -> Numbers:
+    def votes_of_counts(self, counts: Numbers) -> Numbers:
         """Votes from how often each point was reported: for each such point, the values orthogonal to it.
 
         Values come in lines (u, b), b = 0..q-1 and u a point with one coordinate less. A point with a last

@@ -67,10 +67,6 @@ class Randomizer(ABC):
     def votes(self, reports: Reports) -> Numbers:
         """How many reports support each value, (domain,). InputError for a report that no device can send."""
 
-    @abstractmethod
-    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
-        """The votes of sum(holders) devices, holders[x] of them with value x: a draw from the joint law, (domain,)."""
-
     def estimate(self, votes: Numbers, reports: int) -> FloatArray:
         """(votes - reports * q) / (p - q): unbiased, (domain,). Some are negative; that is what unbiased means."""
         if np.shape(votes) != (self.domain,):
@@ -95,16 +91,6 @@ def checked_values(values: Numbers, domain: int) -> Numbers:
     if array.size and not (array.min() >= 0 and array.max() < domain):
         outside = int(array[(array < 0) | (array >= domain)][0])
         raise InputError(f"the value {outside} is outside 0..{domain - 1}: map it to a value of the domain first.")
-    return np.ascontiguousarray(array, np.int64)
-
-
-def checked_holders(holders: Numbers, domain: int) -> Numbers:
-    """Holders as sample_votes takes them: how many devices hold each value."""
-    array = np.asarray(holders)
-    if array.shape != (domain,) or not np.issubdtype(array.dtype, np.integer):
-        raise InputError(f"holders of shape {array.shape} and type {array.dtype} are not {domain} whole numbers.")
-    if array.min() < 0:
-        raise InputError(f"{int(array.min())} devices cannot hold a value: holders are counts, 0 or more.")
     return np.ascontiguousarray(array, np.int64)
 
 

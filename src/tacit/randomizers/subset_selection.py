@@ -7,11 +7,8 @@ import numpy as np
 
 from tacit.errors import InputError
 from tacit.privacy.local_subset_selection import SubsetNumbers
-from tacit.randomizers.randomizer import Randomizer, Reports, checked_holders, checked_values, lies
-from tacit.randomizers.subset_sums import MOST_DEVICES, sum_of_subsets
+from tacit.randomizers.randomizer import Randomizer, Reports, checked_values, lies
 from tacit.randomizers.subsets import Numbers, count_bits, subsets_as_bitmaps, subsets_as_numbers
-
-SIMULATED = 1 << 22  # numbers of reports held at a time where votes are simulated report by report
 
 
 @dataclass(frozen=True)
@@ -101,21 +98,3 @@ class SubsetSelection(Randomizer):
         counted = np.zeros(self.domain, np.int64)
         count_bits(np.ascontiguousarray(reports), counted)
         return counted
-
-    def sample_votes(self, holders: Numbers, generator: np.random.Generator) -> Numbers:
-        """The votes of sum(holders) devices, drawn from their joint law without making the reports, (domain,).
-
-        A report is a uniform subset with probability 1 - g, and otherwise the own value with a uniform subset of the
-        others, where p = (1 - g) size / d + g. `subset_sums.py` draws the sum of all these subsets at once. Few
-        reports are made one by one instead, which is then faster. InputError from 10**9 devices on.
-        """
-        held = checked_holders(holders, self.domain)
-        devices = int(held.sum())
-        if devices * self.size <= SIMULATED:
-            return self.votes(self.encode(np.repeat(np.arange(self.domain), held), generator))
-        if devices > MOST_DEVICES:
-            raise InputError(f"{devices} devices are more than the {MOST_DEVICES} that can be drawn at once: split.")
-        share = self.size / self.domain
-        forced = generator.binomial(held, (self.p - share) / (1 - share))
-        rest = sum_of_subsets(forced, self.size - 1, devices - int(forced.sum()), self.size, generator)
-        return forced + rest

@@ -26,7 +26,7 @@ from tacit.privacy.delta import default_delta
 from tacit.privacy.encoding import MOST as INFLATION
 from tacit.privacy.encoding import SIGMAS
 from tacit.privacy.gaussian import zcdp_for_epsilon
-from tacit.privacy.participation import Clock
+from tacit.privacy.measured_participation import Clock
 from tacit.privacy.strategy import Dense, Matrix, Strategy
 from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol, SimulatedProtocol
 from tacit.training import ClientTraining, ServerOptimizer

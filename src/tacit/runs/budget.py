@@ -24,7 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import BudgetError, RunError
-from tacit.files import folder_beside, sync_folder
+from tacit.files import sync_folder
+from tacit.folders import folder_beside
 from tacit.records import from_plain, strict_json, to_plain
 from tacit.runs.budget_book import (
     FORMAT,

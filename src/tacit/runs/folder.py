@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike, as_path, folder_beside, sync_folder, write_over
+from tacit.files import PathLike, as_path, sync_folder
+from tacit.folders import folder_beside, write_over
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
 from tacit.runs.entries import Kept, Measured, MetricEntry, NoteEntry, RunBegunEntry, StepEntry, check_clock, is_below

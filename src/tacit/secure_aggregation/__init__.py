@@ -2,14 +2,22 @@
 
 `encode` makes such a vector of an update, and `decode` the sum of updates of their sum; `packing` is how few bytes it
 takes. `wire` is how a message becomes bytes, `secrets` the cryptography that others wrote, `shares` Shamir's secret
-sharing. In the masked protocol (`masked_client`, `masked_server`; `graph` says who masks with whom) masks of pairs
-cancel in the sum; `simulate` runs it in memory, with whatever goes wrong on the way. Sums of one message from each
-client (`sealed_client`, `sealed_server`), opened by decryptors (`decryptor`), rest on `lattice`: `ring` is its
-arithmetic, `slots` puts coordinates into coefficients; `sealed_simulation` runs them in memory.
+sharing. In the masked protocol (`masked/`; `graph` says who masks with whom) masks of pairs cancel in the sum;
+`simulate` runs it in memory, with whatever goes wrong on the way. Sums of one message from each client
+(`one_message/`), opened by decryptors, rest on `lattice`: `ring` is its arithmetic, `slots` puts coordinates into
+coefficients, `ring_inverse` and `opened_slots` take them out again; `simulation` runs them in memory.
 """
 
-from tacit.secure_aggregation.encoding import decode, encode
-from tacit.secure_aggregation.masked.secrets import Identity
-from tacit.secure_aggregation.wire import Message
+from typing import TYPE_CHECKING
+
+from tacit.doors import late
+
+if TYPE_CHECKING:
+    from tacit.secure_aggregation.decoding import decode
+    from tacit.secure_aggregation.encoding import encode
+    from tacit.secure_aggregation.secrets import Identity
+    from tacit.secure_aggregation.wire import Message
+else:
+    __getattr__ = late(__name__, {"Identity": "secrets", "Message": "wire", "decode": "decoding", "encode": "encoding"})
 
 __all__ = ["Identity", "Message", "decode", "encode"]

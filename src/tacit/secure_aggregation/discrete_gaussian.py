@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tacit.compiled import compiled
-from tacit.secure_aggregation.masked.secrets import Draw
+from tacit.secure_aggregation.secrets import Draw
 
 WIDTH = Fraction(13, 2)  # sigma of keys and errors; `lattice` says why
 TAIL = 88  # 13.5 sigma, beyond which lies less than 2^-130

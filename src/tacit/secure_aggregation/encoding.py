@@ -1,13 +1,11 @@
-"""An update as integers that may be added modulo 2^b, and a sum of such integers as a sum of updates.
+"""An update as integers that may be added modulo 2^b; `decoding.py` makes a sum of updates of a sum of such integers.
 
-`encode` is a device's, `decode` the server's part of arXiv:2305.18465, Algorithm 2: clip, scale, random signs that all
-share, rotation, clip of each coordinate, conditional stochastic rounding, shift; and back. The numbers are those of
-`privacy.encoding.Encoding`, and what an encoded update may be is enforced on its integers, which are exact.
+A device's part of arXiv:2305.18465, Algorithm 2: clip, scale, random signs that all share, rotation, clip of each
+coordinate, conditional stochastic rounding, shift. The numbers are those of `privacy.encoding.Encoding`, and what an
+encoded update may be is enforced on its integers, which are exact.
 """
 
 import math
-from collections.abc import Callable
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +14,7 @@ from tacit.compiled import compiled
 from tacit.errors import InputError
 from tacit.privacy.encoding import ATTEMPTS, Encoding
 from tacit.secure_aggregation.hadamard import rotate
-from tacit.secure_aggregation.masked.secrets import SECRET_BYTES, Draw, seeded
+from tacit.secure_aggregation.secrets import SECRET_BYTES, Draw, seeded
 
 SEED_BYTES = SECRET_BYTES
 LANES = 16  # partial sums that are carried side by side
@@ -24,7 +22,6 @@ BELOW = 1 - 1e-9  # of the clip norm, for what is rounded toward zero: more than
 
 Vector = NDArray[np.float32] | NDArray[np.float64]
 Residues = NDArray[np.uint32]
-SessionOutcome = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 def encode(update: NDArray[np.float32], encoding: Encoding, *, signs: bytes, rounding: bytes) -> Residues:
@@ -50,62 +47,11 @@ def encode(update: NDArray[np.float32], encoding: Encoding, *, signs: bytes, rou
     return whole.view(np.uint32)
 
 
-def decode(total: Residues, encoding: Encoding, *, signs: bytes, reports: int) -> NDArray[np.float32]:
-    """The sum (parameters,) of `reports` encoded updates, of whose residues (dimension,) `total` is the sum.
-
-    In float64, rounded once at the end. Raises: InputError for more reports than the modulus holds, and for a total
-    that no such sum can be.
-    """
-    if (
-        isinstance(reports, bool)
-        or not isinstance(reports, Integral)
-        or not 0 <= reports <= encoding.checked().report_goal
-    ):
-        raise InputError(
-            f"reports={reports!r} is no whole number between 0 and report_goal={encoding.report_goal}, and the modulus "
-            f"2^{encoding.bits} was chosen for sums of so many; encode for a larger report goal."
-        )
-    if not _is(total, (encoding.dimension,), np.uint32):
-        raise InputError(
-            f"a total {_said(total)} is not ({encoding.dimension},) in uint32; give the sum of what `encode` returned."
-        )
-    vector = np.empty(encoding.dimension, np.float64)
-    farthest = _centred(total, np.uint32(encoding.modulus - 1), reports * encoding.largest, vector)
-    most = reports * encoding.largest + encoding.margin
-    if farthest > most:
-        raise InputError(
-            f"a coordinate of the total is {farthest}, beyond the {most} that {reports} reports can make; the sum was "
-            "spoilt, or holds another number of reports."
-        )
-    rotate(vector, back=True)
-    _flip(vector, _sign_bits(signs, encoding), 1 / encoding.scale)
-    return vector[: encoding.parameters].astype(np.float32)
-
-
-def basis(encoding: Encoding, signs: bytes) -> tuple[SessionOutcome, SessionOutcome]:
-    """How a round turns vectors (dimension,) float64, and turns them back, in copies: orthogonal, and public."""
-    bits = _sign_bits(signs, encoding)
-
-    def turn(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        turned = np.array(vector, np.float64)
-        _flip(turned, bits, 1.0)
-        rotate(turned)
-        return turned
-
-    def back(vector: NDArray[np.float64]) -> NDArray[np.float64]:
-        turned = np.array(vector, np.float64)
-        rotate(turned, back=True)
-        _flip(turned, bits, 1.0)
-        return turned
-
-    return turn, back
-
-
 def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> NDArray[np.float32]:
     """The clipped, scaled, rotated update (dimension,), each coordinate within the largest."""
-    if not _is(update, (encoding.parameters,), np.float32):
+    if not is_array(update, (encoding.parameters,), np.float32):
         raise InputError(
-            f"an update {_said(update)} is not ({encoding.parameters},) in float32, which "
+            f"an update {described(update)} is not ({encoding.parameters},) in float32, which "
             "the encoding is for; give one of the model's length."
         )
     norm = math.sqrt(_squared_norm(update))
@@ -114,24 +60,24 @@ def _rotated(update: NDArray[np.float32], encoding: Encoding, signs: bytes) -> N
     factor = encoding.scale * min(1.0, encoding.clip_norm / norm if norm else 1.0)
     vector = np.zeros(encoding.dimension, np.float32)
     vector[: encoding.parameters] = update
-    _flip(vector[: encoding.parameters], _sign_bits(signs, encoding), factor)
+    flip(vector[: encoding.parameters], sign_bits(signs, encoding), factor)
     rotate(vector)
     np.clip(vector, -encoding.largest, encoding.largest, out=vector)
     return vector
 
 
-def _is(vector: object, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
+def is_array(vector: object, shape: tuple[int, ...], kind: type[np.generic]) -> bool:
     return isinstance(vector, np.ndarray) and vector.shape == shape and vector.dtype == kind
 
 
-def _said(vector: object) -> str:
+def described(vector: object) -> str:
     """What was given in place of a vector."""
     if isinstance(vector, np.ndarray):
         return f"of shape {vector.shape} in {vector.dtype}"
     return f"of the type {type(vector).__name__}"
 
 
-def _sign_bits(signs: bytes, encoding: Encoding) -> NDArray[np.uint8]:
+def sign_bits(signs: bytes, encoding: Encoding) -> NDArray[np.uint8]:
     """Eight signs a byte, the first in its lowest bit: (ceil(dimension / 8),); 1 changes a coordinate's sign."""
     draw = _stream(signs, "signs")
     return np.frombuffer(draw(-(-encoding.dimension // 8)), np.uint8)
@@ -167,7 +113,7 @@ def _squared_norm(vector: Vector) -> float:
 
 
 @compiled
-def _flip(vector: Vector, bits: NDArray[np.uint8], factor: float) -> None:
+def flip(vector: Vector, bits: NDArray[np.uint8], factor: float) -> None:
     """vector *= factor, and -factor where the bit is 1."""
     for index in range(vector.size):
         sign = 1 - 2 * np.int32((bits[index >> 3] >> (index & 7)) & 1)
@@ -193,17 +139,3 @@ def _truncate(vector: NDArray[np.float32], factor: float, whole: NDArray[np.int3
     """factor * vector rounded toward zero: no coordinate becomes larger in magnitude."""
     for index in range(vector.size):
         whole[index] = np.int32(np.trunc(np.float64(vector[index]) * factor))
-
-
-@compiled
-def _centred(total: Residues, mask: np.uint32, shift: int, vector: NDArray[np.float64]) -> int:
-    """vector = total - shift, modulo 2^b, as the nearest to 0; and the largest magnitude."""
-    half, modulus = (np.int64(mask) + 1) >> 1, np.int64(mask) + 1
-    farthest = np.int64(0)
-    for index in range(total.size):
-        value = (np.int64(total[index]) - shift) & np.int64(mask)
-        if value >= half:
-            value -= modulus
-        farthest = max(farthest, abs(value))
-        vector[index] = value
-    return int(farthest)

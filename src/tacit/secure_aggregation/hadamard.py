@@ -31,7 +31,7 @@ def factors(dimension: int) -> tuple[int, int]:
             return paley, rest
     raise InputError(
         f"dimension={dimension} is no order h * 2^j of a Hadamard matrix that is known here; take the dimension of "
-        "Encoding.within."
+        "encoding_within."
     )
 
 

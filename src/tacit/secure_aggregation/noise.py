@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import check_folder, held, sweep_drafts, write_whole
 from tacit.privacy.encoding import Encoding
-from tacit.secure_aggregation.encoding import SEED_BYTES, SessionOutcome, basis
+from tacit.secure_aggregation.decoding import SessionOutcome, basis
+from tacit.secure_aggregation.encoding import SEED_BYTES
 from tacit.secure_aggregation.wire import ROUND_BYTES
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tacit.errors import ProtocolError, RoundAborted
-from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient
 from tacit.secure_aggregation.masked.messages import RoundSettings
-from tacit.secure_aggregation.masked.secrets import Identity, Words
 from tacit.secure_aggregation.masked.server import STEPS, MaskedServer
+from tacit.secure_aggregation.secrets import Identity, Words
 from tacit.secure_aggregation.wire import Message
 
 FORGED_BYTES = 40  # at the end of a message: its tag, its signature, shares

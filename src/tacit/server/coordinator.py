@@ -10,10 +10,11 @@ from pathlib import Path
 
 from tacit.errors import LeaseLost, StoreError
 from tacit.progress import Advanced, Event, Noted, Warned
-from tacit.protocol.log_entries import plan_entry
-from tacit.protocol.matrix_files import matrix_file
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan, TrainingPrivacy
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import matrix_file
+from tacit.protocol.signing import digest
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.server.jobs import job_of

@@ -13,7 +13,6 @@ from tacit.evaluation.counts.sums import SumQuestion
 from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.networks.language_model import parameter_count
-from tacit.protocol.bodies import model_body
 from tacit.protocol.count import (
     CountDocument,
     EvaluateDocument,
@@ -22,6 +21,7 @@ from tacit.protocol.count import (
     PolicyDocument,
     RuleDocument,
 )
+from tacit.protocol.served_bodies import model_body
 
 Asks: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion | SumsQuestion
 

@@ -13,8 +13,8 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.report_layout import BoundedLayout
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
+from tacit.protocol.code_digest import code_digest
 from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation, SumPrivacy
-from tacit.protocol.signing import code_digest
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
 from tacit.server.served import Enrolment, aggregation_of

@@ -16,9 +16,9 @@ from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.discover.job import begun, devices_of, discover, vocabulary_digest
 from tacit.jobs.discover.job import settings_of as discovery_of
 from tacit.progress import Progress
+from tacit.protocol.code_digest import code_digest
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument, PrefixesDocument
 from tacit.protocol.messages import UNATTESTED, LocalPrivacy, Plan, Separation
-from tacit.protocol.signing import code_digest
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
 from tacit.server.rounds.rounds import ServedRounds

@@ -20,8 +20,9 @@ from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
 from tacit.protocol.address import Address
 from tacit.protocol.key_rotation import keep, previous_key, signed_key_rotation
-from tacit.protocol.log_entries import key_rotation_entry
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.log_proofs import key_rotation_entry
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.recipe import Recipe
 from tacit.records import to_plain
 from tacit.server.jobs import jobs_of

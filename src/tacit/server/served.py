@@ -10,7 +10,7 @@ from tacit.jobs.devices import RealDevices
 from tacit.progress import Progress
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import AggregationSettings, Plan
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.runs import Run
 from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import ServedRounds

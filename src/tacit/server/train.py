@@ -14,11 +14,11 @@ from tacit.jobs.train.job import train
 from tacit.jobs.train.run import begin
 from tacit.privacy.separation import DeviceSeparation
 from tacit.progress import Progress
-from tacit.protocol.bodies import model_body
+from tacit.protocol.code_digest import code_digest
 from tacit.protocol.fields import MOST_WORDS
-from tacit.protocol.matrix_files import check_affordable, matrix_file
+from tacit.protocol.matrix_files import check_affordable
 from tacit.protocol.messages import UNATTESTED, Plan, Separation, TrainingPrivacy
-from tacit.protocol.signing import code_digest
+from tacit.protocol.served_bodies import matrix_file, model_body
 from tacit.protocol.train import EncodedSum, TrainDocument, Training, trained_words
 from tacit.recipe import Recipe
 from tacit.recipe.deployment_section import DeploymentSection

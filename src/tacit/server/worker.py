@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from tacit.protocol.key_rotation import kept
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.http.application import application
 from tacit.server.http.connections import LISTENER
 from tacit.server.http.services import Services

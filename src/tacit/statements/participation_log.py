@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.privacy.measured_participation import realised_participation
 from tacit.privacy.participation import Participation
 from tacit.privacy.separation import DeviceSeparation
 from tacit.runs import Run
@@ -31,8 +32,8 @@ class LoggedClients:
         return np.bincount(self.round_of, minlength=rounds)[:rounds].astype(np.int64)
 
     def realised(self, rounds: int) -> Participation:
-        """What happened in a run of `rounds` rounds. Raises: as `Participation.realised`."""
-        return Participation.realised(rounds, self.round_of, self.client_of)
+        """What happened in a run of `rounds` rounds. Raises: as `realised_participation`."""
+        return realised_participation(rounds, self.round_of, self.client_of)
 
     def prefix(self, rounds: int) -> Participation:
         """The same of the first `rounds` rounds of more, for many prefixes of one log."""

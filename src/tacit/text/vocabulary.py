@@ -8,7 +8,7 @@ import hashlib
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -178,31 +178,3 @@ class Vocabulary:
 
 _FORMAT = "tacit-vocabulary-2"
 _WAY_OUT = "`tacit data import` writes one"
-
-
-def count_words(texts: Iterable[str], *, lowercase: bool = False) -> Counter[str]:
-    """How often each word occurs, by the rules of `words.py`; placeholders and addresses are left out."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(pieces(marked(text, lowercase=lowercase)))
-    for word in [word for word in counts if word == LINE_END or is_placeholder(word)]:
-        del counts[word]
-    return counts
-
-
-def most_frequent(
-    counts: Mapping[str, int], *, size: int, provenance: Provenance, lowercase: bool = False
-) -> Vocabulary:
-    """The vocabulary of `size` ids: four specials and the most frequent words, ties in alphabetical order.
-
-    InputError when there are fewer than size - 4 different words.
-    """
-    if size <= SPECIALS:
-        raise InputError(f"a vocabulary of {size} ids has no words (four are special); ask for {SPECIALS + 1} or more.")
-    if len(counts) < size - SPECIALS:
-        raise InputError(
-            f"the text has {len(counts)} different words, a vocabulary of {size} needs {size - SPECIALS}; "
-            f"give more text, or ask for a vocabulary of at most {len(counts) + SPECIALS}."
-        )
-    ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return Vocabulary(words=tuple(ranked[: size - SPECIALS]), provenance=provenance, lowercase=lowercase)

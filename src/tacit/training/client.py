@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, NamedTuple, Protocol, get_args, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args, runtime_checkable
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,10 @@ from numpy.typing import NDArray
 
 from tacit.aggregation.clipping import clip
 from tacit.compute.precision import Precision, usable_precision
-from tacit.data.cache import Cache
 from tacit.errors import InputError
+
+if TYPE_CHECKING:
+    from tacit.data.cache import Cache
 
 Model = Any  # a pytree of float32 arrays
 Loss = Callable[[Model, Array], Array]  # (model, padded sentences (B, L+1)) -> mean loss, ()
@@ -112,12 +114,12 @@ class ClientWork:
 
     loss: Loss
     unravel: Callable[[Array], Model]
-    cache: Cache
+    cache: "Cache"
     settings: ClientTraining
     algorithm: ClientAlgorithm | None = None  # None: `local_update`
 
 
-def gather(cache: Cache, clients: NDArray[np.int64], settings: ClientTraining, seed: bytes) -> ClientData:
+def gather(cache: "Cache", clients: NDArray[np.int64], settings: ClientTraining, seed: bytes) -> ClientData:
     """A random subset of each client's sentences, in random order, cut and padded.
 
     A client's choice follows from (seed, client) alone, as on a device: not from who else is in the cohort or shard.

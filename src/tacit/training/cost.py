@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy import Guarantee, Participation
+from tacit.privacy.measured_participation import realised_participation
 from tacit.privacy.separation import DeviceSeparation
 from tacit.runs import Run
 
@@ -56,7 +57,7 @@ class _Clients:
         self._clients.append(clients)
 
     def participation(self, rounds: int) -> Participation:
-        return Participation.realised(rounds, np.concatenate(self._rounds), np.concatenate(self._clients))
+        return realised_participation(rounds, np.concatenate(self._rounds), np.concatenate(self._clients))
 
 
 class _Times:

@@ -25,8 +25,9 @@ from tacit.mechanisms.all_rounds import (
 from tacit.mechanisms.keys import KEY_BYTES
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_with_noise
 from tacit.privacy.strategy import Strategy
-from tacit.secure_aggregation.encoding import basis
+from tacit.secure_aggregation.decoding import basis
 from tacit.secure_aggregation.noise import residues
 from tacit.training.randomness import seed_for
 from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
@@ -43,7 +44,7 @@ def with_noise_of(decryptors: int, encoding: Encoding, updates: Guarantee) -> En
         return encoding
     rounds = updates.participation.rounds
     deviation = updates.seed_stddev * _largest_deviation(updates.strategy, rounds)
-    return encoding.with_noise(deviation, decryptors=decryptors, rounds=rounds)
+    return encoding_with_noise(encoding, deviation, decryptors=decryptors, rounds=rounds)
 
 
 @lru_cache(maxsize=64)

@@ -83,7 +83,7 @@ def report_of(work: ClientWork, task: DeviceTask, client: int, *, seed: bytes) -
     sent = np.asarray(update)
     seen = np.float32(norm), np.float32(loss)
     if task.secure is not None:
-        sent = task.secure.sums.zero()
+        sent = np.zeros(task.secure.length, np.uint32)
         if finite:
             sent = task.secure.encoded(np.asarray(update), norm=seen[0], loss=seen[1], seed=seed, client=client)
         return DeviceReport(sent, bool(finite), None, None, *seen)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.aggregation import WordSum
 from tacit.privacy.encoding import Encoding
 from tacit.secure_aggregation import encode
 
@@ -56,11 +55,6 @@ class ReportEncoding:
             behind += [whole // self._base**place % self._base for place in range(self._loss_digits)]
         residues = encode(update, self.encoding, signs=self.signs, rounding=private)
         return np.concatenate([residues, np.array(behind, np.uint32)])
-
-    @property
-    def sums(self) -> WordSum:
-        """How reports are added: modulo 2^bits."""
-        return WordSum(self.length, self.encoding.bits)
 
     @property
     def _base(self) -> int:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.aggregation import WordSum
 from tacit.errors import InputError, RoundAborted
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import SIGMAS, Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.counts import play
 from tacit.secure_aggregation.masked.server import STEPS
@@ -64,7 +66,7 @@ class SecureUpdates:
         Raises: InputError for a guarantee that counts none, and a report goal beyond the modulus.
         """
         self.min_reports(report_goal)
-        return Encoding.within(
+        return encoding_within(
             parameters, updates.clip_norm, report_goal, inflation=updates.clip_inflation, sigmas=self.sigmas
         )
 
@@ -89,6 +91,11 @@ class RoundEncoding(ReportEncoding):
     threshold: int = 1  # no sum of fewer reports is opened
     played: SimulatedProtocol | None = None  # in a simulation: how many clients play which protocol
     dropout: float = 0.0  # and with which chance each of them vanishes before its end
+
+    @property
+    def sums(self) -> WordSum:
+        """How reports are added: modulo 2^bits."""
+        return WordSum(self.length, self.encoding.bits)
 
     def noise(self, words: Residues) -> Residues:
         """A decryptor's words (dimension,) as a report (length,): it adds nothing behind the update, where no noise

@@ -27,7 +27,7 @@ from tacit.training.client import (
     precision_of,
     sgd_step,
 )
-from tacit.training.report_encoding import ReportEncoding
+from tacit.training.secure_updates import RoundEncoding
 
 
 class ShardSum(NamedTuple):
@@ -77,7 +77,7 @@ def encoded_shard_sum(
     *,
     seed: bytes,
     clip_norm: float,
-    secure: ReportEncoding,
+    secure: RoundEncoding,
     device: Any,
 ) -> ShardSum:
     """`shard_sum` of residues: each client's clipped update is encoded by itself, and the integers are added."""

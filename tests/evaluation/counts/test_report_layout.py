@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
+from tacit.device.count import randomized
 from tacit.errors import InputError
-from tacit.evaluation.counts.local_report import randomized
 from tacit.federation.report_layout import ReportLayout
 from tacit.randomizers import SubsetSelection
 

@@ -21,10 +21,11 @@ from tests.support.networks import numpy_model as twin
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache
-from tacit.data.clients import NO_TIME
+from tacit.data.manifest import NO_TIME
 from tacit.data.splits import Parts, Unsplit
 from tacit.errors import InputError
 from tacit.evaluation.personalize.fine_tuning import Grid, fine_tune, steps_of
+from tacit.evaluation.personalize.outcome_rows import outcome_of, row_of, skipped_of
 from tacit.evaluation.personalize.outcomes import (
     NOTHING_KNOWN,
     ClientOutcome,
@@ -380,10 +381,10 @@ def test_workers_groups_and_company_change_nothing(cache: Cache) -> None:
 def test_rows_survive_json(cache: Cache) -> None:
     found = run(cache)
     for outcome in found.outcomes:
-        text = json.dumps(outcome.as_row(), allow_nan=False)
-        assert ClientOutcome.from_row(json.loads(text)) == outcome
+        text = json.dumps(row_of(outcome), allow_nan=False)
+        assert outcome_of(json.loads(text)) == outcome
     for skipped in found.skipped:
-        assert SkippedClient.from_row(json.loads(json.dumps(skipped.as_row()))) == skipped
+        assert skipped_of(json.loads(json.dumps(row_of(skipped)))) == skipped
 
 
 def test_learning_its_owners_text_helps(cache: Cache) -> None:

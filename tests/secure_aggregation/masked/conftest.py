@@ -5,8 +5,9 @@ from functools import cache
 
 import pytest
 
-from tacit.secure_aggregation.masked import messages, secrets
-from tacit.secure_aggregation.masked.secrets import KeyPair
+from tacit.secure_aggregation import secrets
+from tacit.secure_aggregation.masked import messages
+from tacit.secure_aggregation.secrets import KeyPair
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.masked import messages as masked_messages
-from tacit.secure_aggregation.masked import secrets
 from tacit.secure_aggregation.masked import server as masked_server
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient, invited
 from tacit.secure_aggregation.masked.messages import (
@@ -29,8 +29,8 @@ from tacit.secure_aggregation.masked.messages import (
     Survivors,
     Unmask,
 )
-from tacit.secure_aggregation.masked.secrets import Identity, Words
 from tacit.secure_aggregation.masked.server import MaskedServer
+from tacit.secure_aggregation.secrets import Identity, Words
 from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened
 

@@ -9,8 +9,9 @@ import pytest
 from scipy.stats import chisquare
 
 from tacit.errors import ProtocolError
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.masked import client as masked_client
-from tacit.secure_aggregation.masked import secrets, shares
+from tacit.secure_aggregation.masked import secret_shares
 from tacit.secure_aggregation.masked.client import MaskedClient, mask_seed
 from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
@@ -26,8 +27,8 @@ from tacit.secure_aggregation.masked.messages import (
     Unmask,
     bits_of,
 )
-from tacit.secure_aggregation.masked.secrets import Words
 from tacit.secure_aggregation.packing import unpack
+from tacit.secure_aggregation.secrets import Words
 from tacit.secure_aggregation.simulate import MaskedRound, run_masked_round
 from tacit.secure_aggregation.wire import Message, opened, parsed
 
@@ -63,7 +64,7 @@ def without_self_masks(done: MaskedRound) -> dict[int, Words]:
             told[client][holder] = share
     for client, words in left.items():
         holders = sorted(told[client])[: server.settings.plan().threshold]
-        seed = shares.rebuilt_secret([told[client][each] for each in holders], [each + 1 for each in holders])
+        seed = secret_shares.rebuilt_secret([told[client][each] for each in holders], [each + 1 for each in holders])
         add_masks(words, [(secrets.derived(seed, "self mask", server.settings.name), True)])
     return left
 
@@ -175,7 +176,7 @@ def test_fewer_than_the_threshold_rebuild_nothing() -> None:
             for which in (0, 1):
                 try:
                     parts = [held[each][which] for each in some]
-                    rebuilt.add(shares.rebuilt_secret(parts, [each + 1 for each in some]))
+                    rebuilt.add(secret_shares.rebuilt_secret(parts, [each + 1 for each in some]))
                 except ProtocolError:
                     continue
             assert (rebuilt == wanted) if size == threshold else not rebuilt & wanted
@@ -185,7 +186,7 @@ def test_shares_of_a_quorum_less_one_leave_every_secret_as_likely() -> None:
     """t - 1 shares of two different secrets are drawn alike: their bits are uniform, whatever the secret."""
     draw = secrets.seeded(bytes(32))
     for secret in (bytes(32), b"\xff" * 32):
-        held = [b"".join(shares.split_secret(secret, [1, 2, 3], 3, draw)[:2]) for _ in range(3000)]
+        held = [b"".join(secret_shares.split_secret(secret, [1, 2, 3], 3, draw)[:2]) for _ in range(3000)]
         words = np.frombuffer(b"".join(held), "<u4")
         assert chisquare(np.bincount(words >> 23, minlength=256)).pvalue > 1e-6
 
@@ -389,7 +390,7 @@ class TestAServerThatWouldChooseTheGraph:
         assert len(held) == (25 if shares_with_all_chosen else 15)
         used = held[:threshold]
         try:
-            seed = shares.rebuilt_secret([part for _, part in used], [point for point, _ in used])
+            seed = secret_shares.rebuilt_secret([part for _, part in used], [point for point, _ in used])
         except ProtocolError:
             seed = b""
         assert (seed == victim._self_seed) == shares_with_all_chosen

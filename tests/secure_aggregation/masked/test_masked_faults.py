@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.secure_aggregation.masked.messages import Advertise, Consent, MaskedVector, Shares, Unmask
-from tacit.secure_aggregation.masked.secrets import Words
+from tacit.secure_aggregation.secrets import Words
 from tacit.secure_aggregation.simulate import MaskedRound, MessageFaults, run_masked_round
 
 STEPS = [Advertise, Shares, MaskedVector, Consent, Unmask]

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from tests.conftest import REPOSITORY
 
-from tacit.secure_aggregation.masked import graph, secrets, shares
+from tacit.secure_aggregation import secrets
+from tacit.secure_aggregation.masked import graph, secret_shares
 from tacit.secure_aggregation.masked.client import DevicePolicy, MaskedClient, tag_key
 from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import MaskedVector, RoundSettings
-from tacit.secure_aggregation.masked.secrets import Identity, KeyPair
 from tacit.secure_aggregation.masked.server import MaskedServer
 from tacit.secure_aggregation.packing import pack
+from tacit.secure_aggregation.secrets import Identity, KeyPair
 from tacit.secure_aggregation.wire import Message
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "masked_protocol.json"
@@ -40,7 +41,7 @@ def parts() -> dict[str, Any]:
         "tag": secrets.tag(tag_key(one, other.public, tagged), b"message").hex(),
         "signature": Identity(seed).sign("survivors", b"message").hex(),
         "box": secrets.boxed(seed, b"content", b"associated", drawn).hex(),
-        "shares": [each.hex() for each in shares.split_secret(seed, [1, 2, 5], 3, secrets.seeded(seed))],
+        "shares": [each.hex() for each in secret_shares.split_secret(seed, [1, 2, 5], 3, secrets.seeded(seed))],
         "packed": pack(np.array([1, 2, 524287, 3, 4], np.uint32), 19).hex(),
         "degree_and_threshold_of_66": [plan.degree, plan.threshold],
         "chosen_by_7": graph.chosen(plan, 7, seed),

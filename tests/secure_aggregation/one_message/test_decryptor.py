@@ -11,8 +11,7 @@ import pytest
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError
-from tacit.secure_aggregation.masked import secrets
-from tacit.secure_aggregation.masked.secrets import Identity
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
@@ -22,6 +21,7 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     Vote,
     set_digest,
 )
+from tacit.secure_aggregation.secrets import Identity
 
 
 def answered(decryptor: Decryptor, small: Small, clients: list[Identity]) -> Vote:

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tacit.secure_aggregation.masked.secrets import Identity, Words
-from tacit.secure_aggregation.masked.shares import PRIME, elements
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Vote, set_digest, signed_sum
 from tacit.secure_aggregation.one_message.simulation import (
     DecryptorLie,
@@ -20,6 +18,8 @@ from tacit.secure_aggregation.one_message.simulation import (
     OneMessageParties,
     run_one_message_round,
 )
+from tacit.secure_aggregation.secrets import Identity, Words
+from tacit.secure_aggregation.shares import PRIME, elements
 from tacit.secure_aggregation.simulate import MessageFaults
 
 DIMENSION = 40

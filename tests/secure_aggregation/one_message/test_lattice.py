@@ -8,17 +8,15 @@ from scipy.stats import kstest
 
 from tacit.errors import InputError
 from tacit.secure_aggregation.discrete_gaussian import WIDTH, sample
-from tacit.secure_aggregation.masked.secrets import seeded
+from tacit.secure_aggregation.one_message.hardness import STANDARD_BITS, STANDARD_WIDTH, reduced_width
 from tacit.secure_aggregation.one_message.lattice import (
     PUBLISHED,
-    STANDARD_BITS,
-    STANDARD_WIDTH,
     LatticeParameters,
     error_bound,
     public_polynomial,
     published,
-    reduced_width,
 )
+from tacit.secure_aggregation.secrets import seeded
 
 every = pytest.mark.parametrize("parameters", PUBLISHED.values(), ids=lambda each: each.name)
 

@@ -9,8 +9,6 @@ from scipy.stats import kstest
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, SERVER, Small, small_round, summed, vectors
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
-from tacit.secure_aggregation.masked.secrets import Identity, unsealed
-from tacit.secure_aggregation.masked.shares import PRIME, Elements, elements, rebuilt
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, signed_sum
 from tacit.secure_aggregation.one_message.lattice import public_polynomial
@@ -19,12 +17,16 @@ from tacit.secure_aggregation.one_message.messages import (
     OneMessageRound,
     report_digests,
     signed_report,
-    smallest_parameters,
 )
+from tacit.secure_aggregation.one_message.opened_slots import opened
 from tacit.secure_aggregation.one_message.ring import Integers, Residues
-from tacit.secure_aggregation.one_message.server import OneMessageServer
+from tacit.secure_aggregation.one_message.ring_inverse import centred, inverted
+from tacit.secure_aggregation.one_message.server import OneMessageServer, smallest_parameters
 from tacit.secure_aggregation.one_message.slots import Slots
-from tacit.secure_aggregation.residues import add_packed, packed_bytes
+from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.residues import packed_bytes
+from tacit.secure_aggregation.secrets import Identity, unsealed
+from tacit.secure_aggregation.shares import PRIME, Elements, elements, rebuilt
 
 
 def ciphertext(settings: OneMessageRound, body: bytes) -> Residues:
@@ -312,15 +314,15 @@ class TestWhatOthersLearn:
         views = np.concatenate([ciphertext(settings, report.body) for report in reports])
         for at, prime in enumerate(ring.primes):
             assert kstest(views[:, at].ravel() / prime, "uniform").pvalue > BY_CHANCE
-            coefficients = np.stack([ring.invert(view.copy())[at] for view in views])
+            coefficients = np.stack([inverted(ring, view.copy())[at] for view in views])
             assert kstest(coefficients.ravel() / prime, "uniform").pvalue > BY_CHANCE
         # The same without the key's term: t e + m modulo q, in coefficients of which chance shows at once.
         key = _opened_key(small, reports[0])
         lacking = views[:1].copy()
         minus = ring.prepared(ring.transform(ring.reduced(-key)))
         ring.add_product(lacking[0], public_polynomial(settings.slots.parameters, settings.seed, 0), minus)
-        limbs = ring.centred(ring.invert(lacking[0].copy()))
-        assert settings.slots.opened(limbs, 0, 1).tolist() == [0] * 300
+        limbs = centred(ring, inverted(ring, lacking[0].copy()))
+        assert opened(settings.slots, limbs, 0, 1).tolist() == [0] * 300
         modulus = ring.modulus / 2.0**64
         words = [int.from_bytes(row.astype("<u8").tobytes(), "little", signed=True) % ring.modulus for row in limbs]
         assert kstest(np.array([word / 2.0**64 for word in words]) / modulus, "uniform").pvalue < BY_CHANCE

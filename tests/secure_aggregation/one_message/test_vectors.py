@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from tests.conftest import REPOSITORY
 
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.discrete_gaussian import sample, thresholds
-from tacit.secure_aggregation.masked import secrets
-from tacit.secure_aggregation.masked.secrets import Identity
 from tacit.secure_aggregation.noise import contribution
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
@@ -26,6 +25,7 @@ from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneM
 from tacit.secure_aggregation.one_message.ring import primitive_root
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.residues import pack
+from tacit.secure_aggregation.secrets import Identity
 
 GOLDEN = REPOSITORY / "tests" / "golden" / "one_message_protocol.json"
 LARGEST, CLIENTS, DIMENSION, DECRYPTORS = 100, 3, 5, 4

@@ -16,23 +16,22 @@ from numpy.typing import NDArray
 from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
-from tacit.device.device import Device
+from tacit.device.device import Device, task_handlers
 from tacit.device.eligibility import Probe
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
 from tacit.device.session import Machine, Session
-from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import SessionOutcome
 from tacit.networks.cifg.network import Cifg
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import ReportBody, model_body
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.key_rotation import SignedKeyRotation
-from tacit.protocol.log_entries import leaf_of, plan_entry
+from tacit.protocol.log_proofs import leaf_of, plan_entry
 from tacit.protocol.messages import (
     UNATTESTED,
     AggregationSettings,
@@ -40,12 +39,15 @@ from tacit.protocol.messages import (
     Plan,
     RoundTask,
     Separation,
+    SignedKeyRotation,
     SignedPlan,
     SignedTask,
     TrainingPrivacy,
     TreeHead,
 )
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import model_body
+from tacit.protocol.signing import digest
 from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
 from tacit.server.log.merkle_tree import MerkleTree
@@ -113,7 +115,7 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
 
 
 def encoded_sum(clip_norm: float = 0.2, *, more: int = 0, **changed: Any) -> EncodedSum:
-    found = Encoding.within(PARAMETERS, clip_norm, 6)
+    found = encoding_within(PARAMETERS, clip_norm, 6)
     names: dict[str, Any] = {name: getattr(found, name) for name in Encoding.__dataclass_fields__}
     values = {**names, "signs": "ef" * 32, "length": found.dimension + 1 + more, "threshold": 3}
     return EncodedSum(**values | changed)

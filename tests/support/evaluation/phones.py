@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tacit.data import Cache
+from tacit.device.count import randomized
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.local_report import randomized
 from tacit.federation.collector import Answered
 from tacit.jobs.devices import RealDevices
 from tacit.recipe.deployment_section import DeploymentSection

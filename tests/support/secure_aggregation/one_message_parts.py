@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.secure_aggregation.masked import secrets
-from tacit.secure_aggregation.masked.secrets import Identity, Words
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, Vote
 from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
+from tacit.secure_aggregation.secrets import Identity, Words
 
 DIMENSION, LARGEST = 300, 100
 DRAW = secrets.seeded(b"small rounds of one message, for")

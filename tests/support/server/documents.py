@@ -3,6 +3,7 @@
 from typing import Any
 
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.messages import (
     UNATTESTED,
     AggregationSettings,
@@ -54,7 +55,7 @@ def a_task(*, encoded: bool = False, asked: bool = False, **changed: Any) -> Rou
     """asked: for the bit on the clip estimate, and for the loss."""
     sums = None
     if encoded:
-        found = Encoding.within(PARAMETERS, 1.5, 10)
+        found = encoding_within(PARAMETERS, 1.5, 10)
         names = {name: getattr(found, name) for name in Encoding.__dataclass_fields__}
         length = found.dimension + 1 + (1 + digits(found) if asked else 0)
         sums = EncodedSum(**names, signs="ef" * 32, length=length, threshold=5)

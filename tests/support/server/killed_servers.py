@@ -27,7 +27,7 @@ from tests.swarm import DrawnReports, SwarmFaults, SwarmLog, SwarmSettings
 from tests.swarm.log import rounds_apart
 
 import tacit
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled

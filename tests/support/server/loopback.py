@@ -21,7 +21,7 @@ from tests.swarm import SwarmLog as SwarmLog
 
 from tacit.protocol.address import Address
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application

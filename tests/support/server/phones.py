@@ -11,18 +11,18 @@ from tests.support.device.operator import Clock, Wire, Zeros
 from tests.support.server.sealing import Here
 from tests.support.server.stores import sqlite_store
 
-from tacit.device.device import Device
+from tacit.device.device import Device, task_handlers
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
 from tacit.device.session import Machine, Session
-from tacit.device.task_handlers import task_handlers
 from tacit.device.turn import SessionOutcome
 from tacit.progress import silent
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.log_entries import plan_entry
+from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import digest
 from tacit.server.http.application import application
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot

@@ -13,9 +13,11 @@ from tests.support.server.documents import PARAMETERS, a_plan, a_task
 from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import ReportBody, model_body, report_body, sha256
+from tacit.protocol.bodies import ReportBody, report_body, sha256
 from tacit.protocol.messages import Content, RoundTask
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import model_body
+from tacit.protocol.signing import digest
 from tacit.server.http.application import application
 from tacit.server.http.services import Limits, Services
 from tacit.server.http.snapshot import Snapshot

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.store.round_states import Attempt, Lease, NewRound, enter_run, open_round, take_lease
 from tacit.server.store.store import Store
 

@@ -19,8 +19,9 @@ from tacit.device.discover import DiscoverHandler
 from tacit.device.own_text import OwnText
 from tacit.device.report_body import body_of
 from tacit.progress import silent
-from tacit.protocol.bodies import ReportBody, read_report
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
 from tacit.server.discover import ServedWords
 from tacit.server.jobs import job_of

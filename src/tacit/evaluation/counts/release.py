@@ -20,7 +20,7 @@ from tacit.evaluation.counts.histograms import Histogram, HistogramCells, Histog
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
-from tacit.randomizers import Randomizer
+from tacit.randomizers import Randomizer, sample_votes
 from tacit.secure_aggregation.counts import secure_total
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 from tacit.statements import LocalReports, NoisedSum
@@ -209,7 +209,7 @@ def _votes(
     playing = 0 if secure is None else secure.devices
     devices = [randomizer.votes(randomizer.encode(own, generator)) for own in answers[:playing, np.newaxis]]
     holders = np.bincount(answers[playing:], minlength=randomizer.domain)
-    others = randomizer.sample_votes(holders, generator)
+    others = sample_votes(randomizer, holders, generator)
     return others if secure is None else secure_total(secure, devices, others, most=max(1, answers.size))
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets
@@ -58,6 +57,8 @@ class GatePolicy:
 
 def chance_of_gains(pairs: Pairs) -> FloatArray:
     """P[at least so many gains] if neither model were better, for each client and strategy; 1 without any pair."""
+    from scipy import stats  # a policy is read without it
+
     tail = stats.binom.sf(pairs.gained - 1, pairs.gained + pairs.lost, 0.5)
     return np.asarray(tail, np.float64)
 

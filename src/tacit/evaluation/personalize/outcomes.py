@@ -5,14 +5,13 @@ global model does on the later part, fine-tunes on the earlier one by every stra
 A `ClientOutcome` is all that would leave a device; the text and the models stay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data import Cache
 from tacit.data.splits import TemporalSplit, Unsplit
 from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
 from tacit.keyboard.ranking import rank
@@ -20,6 +19,9 @@ from tacit.keyboard.user_cache import ALONE, UserCache
 from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
 from tacit.networks.on_device import HeldModel, SgdStep
 from tacit.text.vocabulary import PAD
+
+if TYPE_CHECKING:
+    from tacit.data import Cache
 
 __all__ = [
     "ClientOutcome",
@@ -57,23 +59,6 @@ class PartComparison:
     personalised: tuple[Counts, ...]
     paired: tuple[Paired, ...]
 
-    def as_row(self) -> dict[str, Any]:
-        """For JSON; `from_row` undoes it."""
-        return {
-            "baseline": self.baseline.to_row(),
-            "personalised": [counts.to_row() for counts in self.personalised],
-            "paired": [list(paired) for paired in self.paired],
-        }
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """What `as_row` gave."""
-        return cls(
-            baseline=Counts.from_row(row["baseline"]),
-            personalised=tuple(Counts.from_row(each) for each in row["personalised"]),
-            paired=tuple(Paired(*each) for each in row["paired"]),
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class ClientOutcome:
@@ -88,33 +73,6 @@ class ClientOutcome:
     diverged: tuple[bool, ...]  # a parameter, or a loss on the way or afterwards, was not finite: never deployed
     undated: int = 0  # sentences in no part because their time is unknown
 
-    def as_row(self) -> dict[str, Any]:
-        """One line of JSON; `from_row` undoes it."""
-        return {
-            "client": self.client,
-            "train_tokens": self.train_tokens,
-            "test": self.test.as_row(),
-            "gate": self.gate and self.gate.as_row(),
-            "tokens_seen": list(self.tokens_seen),
-            "training_loss": [_finite(loss) for loss in self.training_loss],
-            "diverged": list(self.diverged),
-            "undated": self.undated,
-        }
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """What `as_row` gave."""
-        return cls(
-            client=row["client"],
-            train_tokens=row["train_tokens"],
-            test=PartComparison.from_row(row["test"]),
-            gate=row["gate"] and PartComparison.from_row(row["gate"]),
-            tokens_seen=tuple(row["tokens_seen"]),
-            training_loss=tuple(_number(loss) for loss in row["training_loss"]),
-            diverged=tuple(row["diverged"]),
-            undated=row["undated"],
-        )
-
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedClient:
@@ -123,19 +81,10 @@ class SkippedClient:
     client: int
     reason: str
 
-    def as_row(self) -> dict[str, Any]:
-        """One line of JSON; `from_row` undoes it."""
-        return {"client": self.client, "skipped": self.reason}
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
-        """What `as_row` gave."""
-        return cls(client=row["client"], reason=row["skipped"])
-
 
 def personalize_client(
     start: HeldModel,
-    cache: Cache,
+    cache: "Cache",
     client: int,
     grid: Sequence[tuple[FineTuning, SgdStep]],
     split: TemporalSplit,
@@ -235,12 +184,3 @@ def _compare(baseline: Words, personalised: Sequence[Words | None]) -> PartCompa
         personalised=tuple(nothing if each is None else counts_of(each, np).host() for each in personalised),
         paired=tuple(paired),
     )
-
-
-def _finite(number: float) -> float | None:
-    """JSON has no infinity."""
-    return number if number < float("inf") else None
-
-
-def _number(kept: float | None) -> float:
-    return float("inf") if kept is None else kept

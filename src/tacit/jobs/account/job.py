@@ -14,6 +14,7 @@ from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, ba
 from tacit.privacy.delta import PAPERS_DELTA, default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.measured_participation import Clock, timed_participation
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Strategy, strategy_from_record
 
@@ -118,6 +119,11 @@ def strategy_from_file(path: Path) -> Strategy:
 
 
 # -- round times -------------------------------------------------------------------------------------------------------
+
+
+def participation_in_log(path: Path, *, timer: float, clock: Clock) -> Participation:
+    """What a timer (seconds) allowed in a run whose rounds finished as `read_round_times` says."""
+    return timed_participation(read_round_times(path), timer=timer, clock=clock)
 
 
 def read_round_times(path: Path) -> list[float]:

@@ -43,7 +43,8 @@ from tacit.runs.folder import NOBODY
 from tacit.runs.metadata import DiscoveryMetadata
 from tacit.statements import LocalReports
 from tacit.statements.run_facts import statement_of
-from tacit.text.vocabulary import SPECIALS, Vocabulary, count_words
+from tacit.text.counted_words import count_words
+from tacit.text.vocabulary import SPECIALS, Vocabulary
 
 WORDS = "words.csv"
 DIGESTS = ("vocabulary_sha256", "population_sha256")  # in settings.toml beside the settings

@@ -23,6 +23,7 @@ from tacit.evaluation.device_part import NetworkWithParameters, StrategiesQuesti
 from tacit.evaluation.fairness import shared_vocabulary
 from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
+from tacit.evaluation.personalize.outcome_rows import outcome_of, row_of
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient
 from tacit.evaluation.personalize.population import personalize_clients
 from tacit.evaluation.release_cost import ReleaseCost
@@ -235,7 +236,7 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
     progress(StageBegan("clients", whom.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
-        lines.append([each.as_row()])
+        lines.append([row_of(each)])
         done.add(each.client)
         progress(Advanced("clients", len(done)))
 
@@ -296,7 +297,7 @@ def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQu
 
 def _measured(reports: list[dict[str, Any]]) -> Deltas:
     """Raises: RunError for clients that were counted by fewer metrics, as earlier versions of tacit had them."""
-    outcomes = [ClientOutcome.from_row(row) for row in reports if "skipped" not in row]
+    outcomes = [outcome_of(row) for row in reports if "skipped" not in row]
     if missing := [name for name in METRICS if any(name not in each.test.baseline.sums for each in outcomes)]:
         raise RunError(f"these clients were counted without {missing[0]}, by an earlier version; ask in a new folder.")
     return Deltas.from_outcomes(outcomes)

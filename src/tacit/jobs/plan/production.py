@@ -22,6 +22,7 @@ from tacit.planning.targets import Goal
 from tacit.planning.tuning import Tuned
 from tacit.population.settings import SimulationSettings
 from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.progress import Progress, silent
 from tacit.recipe import Recipe
 from tacit.recipe.annotated import annotated_toml
@@ -237,7 +238,7 @@ def _encoding(base: Recipe) -> Encoding | None:
     words = CacheManifest.load(cache).vocabulary.size if cache.exists() else DEFAULT_SIZE
     asked = base.aggregation
     parameters = parameter_count(base.model.settings(words))
-    return Encoding.within(
+    return encoding_within(
         parameters, base.privacy.clip_norm, report_goal=1, inflation=asked.inflation, sigmas=asked.sigmas
     )
 

@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from tacit.errors import InputError, ProtocolError
-from tacit.secure_aggregation.masked import secrets, shares
+from tacit.secure_aggregation import secrets
+from tacit.secure_aggregation.masked import secret_shares
 from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
     NO_SIGNATURE,
@@ -30,7 +31,8 @@ from tacit.secure_aggregation.masked.messages import (
     clients_of,
     pair,
 )
-from tacit.secure_aggregation.masked.secrets import (
+from tacit.secure_aggregation.packing import pack
+from tacit.secure_aggregation.secrets import (
     KEY_BYTES,
     SIGNATURE_BYTES,
     TAG_BYTES,
@@ -39,7 +41,6 @@ from tacit.secure_aggregation.masked.secrets import (
     KeyPair,
     Words,
 )
-from tacit.secure_aggregation.packing import pack
 from tacit.secure_aggregation.wire import Message, parsed
 
 STEPS: tuple[type[Message], ...] = (Keys, Boxes, Survivors, Consents)  # what a client answers, in this order
@@ -218,7 +219,7 @@ class MaskedClient:
     def _boxed(self, secret: bytes, receivers: Sequence[int], purpose: str) -> tuple[bytes, ...]:
         """For each receiver a box with its share of the secret, which `threshold` of them rebuild."""
         points = [receiver + 1 for receiver in receivers]
-        parts = shares.split_secret(secret, points, self._plan.threshold, self._draw)
+        parts = secret_shares.split_secret(secret, points, self._plan.threshold, self._draw)
         boxes = []
         for receiver, part in zip(receivers, parts, strict=True):
             between = pair(self.index, receiver)
@@ -236,7 +237,7 @@ class MaskedClient:
                 part = secrets.unboxed(key, box, self._round + between)
             except ProtocolError:
                 continue
-            if len(part) == shares.SHARE_BYTES:
+            if len(part) == secret_shares.SHARE_BYTES:
                 found[sender] = part
         return found
 

@@ -10,7 +10,7 @@ from functools import cache
 from math import comb
 
 from tacit.errors import InputError
-from tacit.secure_aggregation.masked.secrets import seeded
+from tacit.secure_aggregation.secrets import seeded
 
 ALL_PAIRS = 64  # clients up to which everybody is everybody's neighbour
 MOST_CLIENTS = 100_000

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.ciphers.algorithms import AES256
 from cryptography.hazmat.primitives.ciphers.modes import GCM
 
 from tacit.compiled import compiled
-from tacit.secure_aggregation.masked.secrets import NONCE_BYTES, Words, counter_mode
+from tacit.secure_aggregation.secrets import NONCE_BYTES, Words, counter_mode
 
 BLOCK = 1 << 14  # words: 64 KiB, so that sum and streams stay in a core's second cache
 STREAMS, LANES = 32, 8  # masks made in turn for one block of a sum, and added in one go

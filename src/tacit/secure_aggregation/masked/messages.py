@@ -23,8 +23,8 @@ import numpy as np
 
 from tacit.errors import InputError, ProtocolError
 from tacit.secure_aggregation.masked.graph import GraphPlan, chosen, graph_plan
-from tacit.secure_aggregation.masked.secrets import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
-from tacit.secure_aggregation.masked.shares import SHARE_BYTES
+from tacit.secure_aggregation.masked.secret_shares import SHARE_BYTES
+from tacit.secure_aggregation.secrets import KEY_BYTES, SIGNATURE_BYTES, TAG_BYTES
 from tacit.secure_aggregation.wire import (
     Buffer,
     Bytes,

@@ -17,8 +17,9 @@ import numpy as np
 
 from tacit.aggregation import WordSum
 from tacit.errors import InputError, ProtocolError, RoundAborted
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.cells import CellStore
-from tacit.secure_aggregation.masked import secrets, shares
+from tacit.secure_aggregation.masked import secret_shares
 from tacit.secure_aggregation.masked.client import mask_seed, self_commitment, tag_key
 from tacit.secure_aggregation.masked.masks import add_masks
 from tacit.secure_aggregation.masked.messages import (
@@ -37,9 +38,9 @@ from tacit.secure_aggregation.masked.messages import (
     ascending,
     bits_of,
 )
-from tacit.secure_aggregation.masked.secrets import BOX_BYTES, SIGNATURE_BYTES, TAG_BYTES, KeyPair, Words
-from tacit.secure_aggregation.masked.shares import SHARE_BYTES
+from tacit.secure_aggregation.masked.secret_shares import SHARE_BYTES
 from tacit.secure_aggregation.packing import add_packed
+from tacit.secure_aggregation.secrets import BOX_BYTES, SIGNATURE_BYTES, TAG_BYTES, KeyPair, Words
 from tacit.secure_aggregation.wire import Message, parsed
 
 STEPS: tuple[type[Message], ...] = (Advertise, Shares, MaskedVector, Consent, Unmask)  # what it waits for, in order
@@ -325,7 +326,7 @@ class MaskedServer:
         for attempt in range(TRIES):
             some = chance.sample(holders, threshold) if attempt else holders[:threshold]
             try:
-                found = shares.rebuilt_secret([told[each] for each in some], [each + 1 for each in some])
+                found = secret_shares.rebuilt_secret([told[each] for each in some], [each + 1 for each in some])
             except ProtocolError:
                 continue
             if of(found) == said:

@@ -5,8 +5,6 @@ import os
 import numpy as np
 
 from tacit.secure_aggregation.discrete_gaussian import sample
-from tacit.secure_aggregation.masked.secrets import KEY_BYTES, Draw, Identity, agreed, public_key, sealed, seeded, tag
-from tacit.secure_aggregation.masked.shares import PRIME, split
 from tacit.secure_aggregation.one_message.lattice import public_polynomial
 from tacit.secure_aggregation.one_message.messages import (
     OneMessageReport,
@@ -18,6 +16,8 @@ from tacit.secure_aggregation.one_message.messages import (
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.one_message.slots import Vector
 from tacit.secure_aggregation.residues import pack
+from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, agreed, public_key, sealed, seeded, tag
+from tacit.secure_aggregation.shares import PRIME, split
 
 
 def one_message_report(

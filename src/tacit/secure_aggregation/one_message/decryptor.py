@@ -17,9 +17,8 @@ from typing import TypeVar, cast
 import numpy as np
 
 from tacit.errors import InputError, ProtocolError
-from tacit.files import folder_beside, sync_folder, write_whole
-from tacit.secure_aggregation.masked.secrets import KEY_BYTES, Draw, Identity, check_signature, public_key, unsealed
-from tacit.secure_aggregation.masked.shares import PRIME, Elements, elements
+from tacit.files import sync_folder, write_whole
+from tacit.folders import folder_beside
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
@@ -31,6 +30,8 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     signed_sum,
 )
 from tacit.secure_aggregation.one_message.messages import OneMessageRound, box_context, signed_report
+from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, check_signature, public_key, unsealed
+from tacit.secure_aggregation.shares import PRIME, Elements, elements
 from tacit.secure_aggregation.wire import Message, parsed
 
 IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from tacit.secure_aggregation import wire
-from tacit.secure_aggregation.masked.secrets import SIGNATURE_BYTES
 from tacit.secure_aggregation.one_message.messages import ProtocolMessage, PublicKey, PublicKeys, Signature
+from tacit.secure_aggregation.secrets import SIGNATURE_BYTES
 from tacit.secure_aggregation.wire import Bytes, Digest, Index, Indices
 
 Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]

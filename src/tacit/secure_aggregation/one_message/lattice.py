@@ -2,8 +2,8 @@
 
 A client's ciphertext is c_j = a_j s + t e_j + m_j in Z_q[X] / (X^N + 1), all j with one small key s; keys and errors
 are discrete Gaussians of one width sigma. The parameters N, q and t are Willow's (ePrint 2024/936, as its authors'
-program has them); no others are taken. Two bounds are ours and stand below: what the revealed sum
-of keys costs, and how many clients a sum may hold. docs/secure-aggregation-protocols.md derives both.
+program has them); no others are taken. Two bounds are ours: how many clients a sum may hold stands below, and
+`hardness.py` has what the revealed sum of keys costs. docs/secure-aggregation-protocols.md derives both.
 """
 
 import math
@@ -15,13 +15,9 @@ import numpy as np
 
 from tacit.errors import InputError
 from tacit.secure_aggregation.discrete_gaussian import WIDTH
-from tacit.secure_aggregation.masked.secrets import derived, seeded
 from tacit.secure_aggregation.one_message.ring import Residues, Ring
+from tacit.secure_aggregation.secrets import derived, seeded
 
-# Homomorphic Encryption Standard (November 2018), Table 1: the largest log2 q for 128 bits against classical attacks,
-# secret uniform in {-1, 0, 1} (the strictest column), error of width 8 / sqrt(2 pi).
-STANDARD_BITS = MappingProxyType({4096: 109, 8192: 218, 16384: 438})
-STANDARD_WIDTH = 8 / math.sqrt(2 * math.pi)
 FAILURE_BITS = 64  # a sum fails to open with probability at most 2^-64 a round
 
 
@@ -70,16 +66,6 @@ def published(name: str) -> LatticeParameters:
     if name not in PUBLISHED:
         raise InputError(f"'{name}' are no published lattice parameters; choose from {', '.join(PUBLISHED)}.")
     return PUBLISHED[name]
-
-
-def reduced_width(width: float = float(WIDTH), honest: int = 2) -> float:
-    """The width of the keys of a problem without hints that is as hard as one client's, when the sum is revealed.
-
-    The hint is the sum with the keys of `honest - 1` others, each of width sigma and unknown to whoever attacks:
-    `1/sigma_0^2 = 2 (1/sigma^2 + 1/((honest - 1) sigma^2))`. For errors it is the same. After Kim, Lee, Seo and
-    Song, CRYPTO 2023, in the form of Espitau, Niot and Prest, CRYPTO 2024, and the page's derivation.
-    """
-    return 1 / math.sqrt(2 * (1 / width**2 + 1 / ((honest - 1) * width**2)))
 
 
 def error_bound(reports: int, coefficients: int) -> int:

@@ -17,11 +17,11 @@ from typing import Annotated, ClassVar
 from tacit.errors import InputError
 from tacit.secure_aggregation import wire
 from tacit.secure_aggregation.discrete_gaussian import TAIL
-from tacit.secure_aggregation.masked.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
-from tacit.secure_aggregation.masked.shares import PRIME
-from tacit.secure_aggregation.one_message.lattice import PUBLISHED, published
+from tacit.secure_aggregation.one_message.lattice import published
 from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import packed_bytes
+from tacit.secure_aggregation.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
+from tacit.secure_aggregation.shares import PRIME
 from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, ManyBytes, Message, Record
 
 MOST_DECRYPTORS = 100
@@ -173,17 +173,6 @@ class OneMessageRound(Record):
                 f"this round's margin={self.margin:,} is below the {margin:,} that this contributor's noise takes: it "
                 "would send noise only where that is small, and say so by it; ask for rounds with this margin."
             )
-
-
-def smallest_parameters(
-    dimension: int, largest: int, most_reports: int, *, contributors: int = 0, margin: int = 0
-) -> bytes:
-    """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
-    sizes = {
-        name: Slots(each, dimension, largest, most_reports, contributors, margin).polynomials * packed_bytes(each.ring)
-        for name, each in PUBLISHED.items()
-    }
-    return min(sizes, key=sizes.__getitem__).encode()
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Polynomials modulo X^N + 1 and a product of primes: the number-theoretic transform, sums and products, residues.
 
+What takes a transform back is in `ring_inverse.py`: only who opens a sum does that.
+
 A polynomial is held as its residues modulo each prime, an array (primes, N) of uint64, each below its prime. Its
 transform are its values at the odd powers of psi, where products and sums are taken number by number:
 
@@ -71,12 +73,6 @@ class Ring:
             _transform(row, tables.roots, tables.root_quotients, tables.prime)
         return residues
 
-    def invert(self, transformed: Residues) -> Residues:
-        """The residues whose transform it was, in its place."""
-        for row, tables in zip(transformed, self._tables, strict=True):
-            _invert(row, tables.inverses, tables.inverse_quotients, tables.last, tables.last_quotient, tables.prime)
-        return transformed
-
     def add(self, total: Residues, summand: Residues) -> None:
         """Add residues, or transforms, to `total`."""
         for row, more, tables in zip(total, summand, self._tables, strict=True):
@@ -87,7 +83,7 @@ class Ring:
         found = np.empty_like(residues)
         for row, given, tables in zip(found, residues, self._tables, strict=True):
             by = factor % int(tables.prime)
-            _scale(given, np.uint64(by), _quotient(by, int(tables.prime)), tables.prime, row)
+            _scale(given, np.uint64(by), quotient_of(by, int(tables.prime)), tables.prime, row)
         return found
 
     def prepared(self, factor: Residues) -> Residues:
@@ -99,26 +95,9 @@ class Ring:
         for row, one, other, tables in zip(total, transformed, prepared, self._tables, strict=True):
             _add_product(row, one, other, tables.prime, tables.negative_inverse)
 
-    def centred(self, residues: Residues) -> Residues:
-        """The coefficients between -q/2 and q/2, as limbs (N, LIMBS), by Garner's interpolation."""
-        garner = self._garner
-        return _centred(residues, garner.primes, garner.inverses, garner.quotients, garner.modulus, garner.half)
-
     @cached_property
     def _tables(self) -> tuple["_Tables", ...]:
         return tuple(_Tables.from_prime(prime, self.degree) for prime in self.primes)
-
-    @cached_property
-    def _garner(self) -> "_Garner":
-        count = len(self.primes)
-        inverses, quotients = np.zeros((count, count), np.uint64), np.zeros((count, count), np.uint64)
-        for at, prime in enumerate(self.primes):
-            for below in range(at):
-                inverse = pow(self.primes[below], -1, prime)
-                inverses[at, below], quotients[at, below] = inverse, _quotient(inverse, prime)
-        return _Garner(
-            np.array(self.primes, np.uint64), inverses, quotients, as_limbs(self.modulus), as_limbs(self.modulus // 2)
-        )
 
 
 def as_limbs(number: int) -> Residues:
@@ -134,38 +113,20 @@ class _Tables:
     negative_inverse: np.uint64  # -1 / p modulo 2^64
     roots: Residues  # (N,) psi^reversed(i)
     root_quotients: Residues
-    inverses: Residues  # (N,) psi^-reversed(i)
-    inverse_quotients: Residues
-    last: np.uint64  # 1 / N
-    last_quotient: np.uint64
     powers: Residues  # (LIMBS,) 2^(64 k)
     power_quotients: Residues
 
     @classmethod
     def from_prime(cls, prime: int, degree: int) -> "_Tables":
         psi = primitive_root(prime, degree)
-        roots = _powers(psi, prime, degree)
-        inverses = _powers(pow(psi, -1, prime), prime, degree)
+        roots = powers_of(psi, prime, degree)
         powers = [pow(2, 64 * limb, prime) for limb in range(LIMBS)]
-        last = pow(degree, -1, prime)
         return cls(
             np.uint64(prime),
             np.uint64(-pow(prime, -1, 1 << 64) % (1 << 64)),
-            *_with_quotients(roots, prime),
-            *_with_quotients(inverses, prime),
-            np.uint64(last),
-            _quotient(last, prime),
-            *_with_quotients(powers, prime),
+            *with_quotients(roots, prime),
+            *with_quotients(powers, prime),
         )
-
-
-@dataclass(frozen=True)
-class _Garner:
-    primes: Residues
-    inverses: Residues  # (primes, primes): [k, j] is 1 / p_j modulo p_k, for j < k
-    quotients: Residues
-    modulus: Residues  # (LIMBS,)
-    half: Residues
 
 
 def primitive_root(prime: int, degree: int) -> int:
@@ -180,26 +141,26 @@ def reversed_bits(number: int, degree: int) -> int:
     return int(f"{number:0{bits}b}"[::-1], 2)
 
 
-def _powers(psi: int, prime: int, degree: int) -> list[int]:
+def powers_of(psi: int, prime: int, degree: int) -> list[int]:
     straight = [1]
     while len(straight) < degree:
         straight.append(straight[-1] * psi % prime)
     return [straight[reversed_bits(at, degree)] for at in range(degree)]
 
 
-def _quotient(factor: int, prime: int) -> np.uint64:
+def quotient_of(factor: int, prime: int) -> np.uint64:
     return np.uint64((factor << 64) // prime)
 
 
-def _with_quotients(factors: list[int], prime: int) -> tuple[Residues, Residues]:
-    return np.array(factors, np.uint64), np.array([_quotient(factor, prime) for factor in factors], np.uint64)
+def with_quotients(factors: list[int], prime: int) -> tuple[Residues, Residues]:
+    return np.array(factors, np.uint64), np.array([quotient_of(factor, prime) for factor in factors], np.uint64)
 
 
 # -- loops -------------------------------------------------------------------------------------------------------------
 
 
 @compiled_with(inline="always")
-def _high(one: np.uint64, other: np.uint64) -> np.uint64:
+def high_half(one: np.uint64, other: np.uint64) -> np.uint64:
     """The high 64 bits of a product of 64-bit words."""
     low, high, other_low, other_high = one & _LOW, one >> _HALF, other & _LOW, other >> _HALF
     middle = high * other_low + ((low * other_low) >> _HALF)
@@ -208,9 +169,9 @@ def _high(one: np.uint64, other: np.uint64) -> np.uint64:
 
 
 @compiled_with(inline="always")
-def _times(number: np.uint64, factor: np.uint64, quotient: np.uint64, prime: np.uint64) -> np.uint64:
+def times(number: np.uint64, factor: np.uint64, quotient: np.uint64, prime: np.uint64) -> np.uint64:
     """number * factor modulo the prime, below twice the prime (Shoup); the number may be any word."""
-    return factor * number - _high(quotient, number) * prime
+    return factor * number - high_half(quotient, number) * prime
 
 
 @compiled
@@ -222,32 +183,13 @@ def _transform(x: Residues, roots: Residues, quotients: Residues, prime: np.uint
             for at in range(start, start + half):
                 one = x[at]
                 one = one - twice if one >= twice else one
-                other = _times(x[at + half], root, quotient, prime)
+                other = times(x[at + half], root, quotient, prime)
                 x[at] = one + other
                 x[at + half] = one - other + twice
         blocks, half = 2 * blocks, half // 2
     for at in range(x.size):
         value = x[at]
         value = value - twice if value >= twice else value
-        x[at] = value - prime if value >= prime else value
-
-
-@compiled
-def _invert(
-    x: Residues, roots: Residues, quotients: Residues, last: np.uint64, last_quotient: np.uint64, prime: np.uint64
-) -> None:
-    twice, blocks, half = prime + prime, x.size // 2, 1
-    while blocks > 0:
-        for block in range(blocks):
-            root, quotient, start = roots[blocks + block], quotients[blocks + block], 2 * block * half
-            for at in range(start, start + half):
-                one, other = x[at], x[at + half]
-                total = one + other
-                x[at] = total - twice if total >= twice else total
-                x[at + half] = _times(one - other + twice, root, quotient, prime)
-        blocks, half = blocks // 2, 2 * half
-    for at in range(x.size):
-        value = _times(x[at], last, last_quotient, prime)
         x[at] = value - prime if value >= prime else value
 
 
@@ -261,7 +203,7 @@ def _add(total: Residues, summand: Residues, prime: np.uint64) -> None:
 @compiled
 def _scale(given: Residues, factor: np.uint64, quotient: np.uint64, prime: np.uint64, found: Residues) -> None:
     for at in range(given.size):
-        value = _times(given[at], factor, quotient, prime)
+        value = times(given[at], factor, quotient, prime)
         found[at] = value - prime if value >= prime else value
 
 
@@ -272,7 +214,7 @@ def _add_product(
     for at in range(total.size):
         low = one[at] * prepared[at]
         # Montgomery 1985: the low half of the product and of m p cancel and carry one, unless they are zero.
-        carried = _high(one[at], prepared[at]) + _high(low * negative_inverse, prime) + np.uint64(low != 0)
+        carried = high_half(one[at], prepared[at]) + high_half(low * negative_inverse, prime) + np.uint64(low != 0)
         value = total[at] + (carried - prime if carried >= prime else carried)
         total[at] = value - prime if value >= prime else value
 
@@ -283,42 +225,6 @@ def _reduce_limbs(limbs: Residues, powers: Residues, quotients: Residues, prime:
     for at in range(found.size):
         value = np.uint64(0)
         for limb in range(LIMBS):
-            value += _times(limbs[at, limb], powers[limb], quotients[limb], prime)
+            value += times(limbs[at, limb], powers[limb], quotients[limb], prime)
             value = value - twice if value >= twice else value
         found[at] = value - prime if value >= prime else value
-
-
-@compiled
-def _centred(
-    residues: Residues, primes: Residues, inverses: Residues, quotients: Residues, modulus: Residues, half: Residues
-) -> Residues:
-    count, degree = residues.shape
-    found = np.zeros((degree, LIMBS), np.uint64)
-    digits = np.zeros(count, np.uint64)
-    for at in range(degree):
-        # Mixed radix: x = d_0 + p_0 (d_1 + p_1 (d_2 + ...)).
-        for k in range(count):
-            prime = primes[k]
-            value = residues[k, at]
-            for j in range(k):
-                value = _times(value + prime - digits[j] % prime, inverses[k, j], quotients[k, j], prime)
-                value = value - prime if value >= prime else value
-            digits[k] = value
-        for k in range(count - 1, -1, -1):
-            carry = digits[k]
-            for limb in range(LIMBS):
-                word = found[at, limb]
-                low = word * primes[k]
-                found[at, limb] = low + carry
-                carry = _high(word, primes[k]) + np.uint64(found[at, limb] < low)
-        above = False
-        for limb in range(LIMBS):
-            above = found[at, limb] > half[limb] or (above and found[at, limb] == half[limb])
-        if above:
-            borrow = np.uint64(0)
-            for limb in range(LIMBS):
-                word = found[at, limb]
-                less = word - modulus[limb]
-                found[at, limb] = less - borrow
-                borrow = np.uint64(word < modulus[limb] or less < borrow)
-    return found

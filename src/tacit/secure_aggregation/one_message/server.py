@@ -12,8 +12,6 @@ import numpy as np
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation.discrete_gaussian import TAIL
-from tacit.secure_aggregation.masked.secrets import agreed, check_signature, check_tag
-from tacit.secure_aggregation.masked.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
@@ -25,16 +23,21 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     set_digest,
     signed_sum,
 )
-from tacit.secure_aggregation.one_message.lattice import public_polynomial
+from tacit.secure_aggregation.one_message.lattice import PUBLISHED, public_polynomial
 from tacit.secure_aggregation.one_message.messages import (
     OneMessageReport,
     OneMessageRound,
     report_digests,
     signed_report,
 )
+from tacit.secure_aggregation.one_message.opened_slots import opened
 from tacit.secure_aggregation.one_message.ring import Integers
-from tacit.secure_aggregation.one_message.slots import Vector
-from tacit.secure_aggregation.residues import PackedSum
+from tacit.secure_aggregation.one_message.ring_inverse import centred, inverted
+from tacit.secure_aggregation.one_message.slots import Slots, Vector
+from tacit.secure_aggregation.residue_sums import PackedSum
+from tacit.secure_aggregation.residues import packed_bytes
+from tacit.secure_aggregation.secrets import agreed, check_signature, check_tag
+from tacit.secure_aggregation.shares import PRIME, Elements, combined, elements, lagrange, rebuilt
 from tacit.secure_aggregation.wire import parsed
 
 
@@ -143,7 +146,7 @@ class OneMessageServer:
         for index, total in enumerate(self._ciphertexts.finish(self._total)):
             plain = total.copy()
             ring.add_product(plain, public_polynomial(slots.parameters, self._settings.seed, index), key)
-            found.append(slots.opened(ring.centred(ring.invert(plain)), index, self.reports))
+            found.append(opened(slots, centred(ring, inverted(ring, plain)), index, self.reports))
         return np.concatenate(found)
 
     def _vote(self, vote: Vote) -> None:
@@ -209,3 +212,14 @@ def digests_of(report: OneMessageReport) -> tuple[bytes, ...]:
 
 def _short(identity: bytes) -> str:
     return identity.hex()[:16]
+
+
+def smallest_parameters(
+    dimension: int, largest: int, most_reports: int, *, contributors: int = 0, margin: int = 0
+) -> bytes:
+    """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
+    sizes = {
+        name: Slots(each, dimension, largest, most_reports, contributors, margin).polynomials * packed_bytes(each.ring)
+        for name, each in PUBLISHED.items()
+    }
+    return min(sizes, key=sizes.__getitem__).encode()

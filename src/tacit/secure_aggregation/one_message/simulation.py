@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
-from tacit.secure_aggregation.masked import secrets
-from tacit.secure_aggregation.masked.secrets import Identity, Words
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, Vote
-from tacit.secure_aggregation.one_message.messages import OneMessageRound, smallest_parameters
-from tacit.secure_aggregation.one_message.server import OneMessageServer
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.one_message.server import OneMessageServer, smallest_parameters
+from tacit.secure_aggregation.secrets import Identity, Words
 from tacit.secure_aggregation.simulate import MessageFaults, Post
 
 ATTEMPTS = 4  # to get an answer of a decryptor

@@ -8,13 +8,12 @@ coordinate, and the server takes the margins off again.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tacit.compiled import compiled
-from tacit.errors import InputError, RoundAborted
+from tacit.errors import InputError
 from tacit.privacy.encoding import WORD
 from tacit.secure_aggregation.one_message.lattice import LatticeParameters, error_bound
 from tacit.secure_aggregation.one_message.ring import LIMBS, Residues
@@ -112,24 +111,6 @@ class Slots:
         _fill(limbs, part, self.per_coefficient, self.width, self.checks)
         return limbs
 
-    def opened(self, limbs: Residues, index: int, reports: int) -> Vector:
-        """The coordinates of the sum that polynomial `index` holds, modulo 2^32: with noise they may be negative.
-
-        limbs: its coefficients (N, LIMBS) between -q/2 and q/2; reports: how many the sum holds, contributors aside.
-        Raises: RoundAborted where errors are too large or a check does not hold: then somebody spoilt the sum.
-        """
-        count = min(self.capacity, self.dimension - index * self.capacity)
-        sums = np.zeros(self.parameters.degree * self.per_coefficient, np.uint64)
-        fits = _read(limbs, sums, self.width, self.parameters.plain_bits, self.error_bound)
-        checks, coordinates, behind = np.split(sums, [self.checks, self.checks + count])
-        right = not np.any(checks != reports + self.contributors) and not np.any(behind)
-        if not fits or not right or np.any(coordinates > self.most(reports)):
-            raise RoundAborted(
-                f"the sum does not open: part {index + 1} of {self.polynomials} fails its checks. A client's shares "
-                "were not those of its key, or a client, a decryptor or the server changed what it passed on."
-            )
-        return coordinates.astype(np.uint32) - np.uint32(self.margin * self.contributors)
-
 
 @compiled
 def _fill(limbs: Residues, part: Vector, slots: int, width: int, checks: int) -> None:
@@ -146,29 +127,3 @@ def _fill(limbs: Residues, part: Vector, slots: int, width: int, checks: int) ->
             limbs[at, limb] |= value << np.uint64(shift)
             if shift + width > 64:
                 limbs[at, limb + 1] |= value >> np.uint64(64 - shift)
-
-
-@compiled
-def _read(limbs: Residues, sums: npt.NDArray[np.uint64], width: int, plain_bits: int, bound: int) -> bool:
-    """All slots of all coefficients; whether errors are within the bound and spare bits zero."""
-    slots, fits = sums.size // limbs.shape[0], True
-    mask = (np.uint64(1) << np.uint64(width)) - np.uint64(1)
-    for at in range(limbs.shape[0]):
-        error = np.int64(_bits(limbs[at], plain_bits))
-        spare = _bits(limbs[at], slots * width) & (
-            (np.uint64(1) << np.uint64(plain_bits - slots * width)) - np.uint64(1)
-        )
-        if error < -bound or error > bound or spare != 0:
-            fits = False
-        for slot in range(slots):
-            sums[at * slots + slot] = _bits(limbs[at], slot * width) & mask
-    return fits
-
-
-@compiled
-def _bits(limbs: Residues, start: int) -> Any:
-    """64 bits from `start` on of a number in two's complement."""
-    limb, shift = start // 64, np.uint64(start % 64)
-    low = limbs[limb] >> shift
-    above = limbs[limb + 1] if limb + 1 < LIMBS else np.uint64(np.int64(limbs[limb]) >> np.int64(63))
-    return low | (above << (np.uint64(64) - shift) if shift else np.uint64(0))

@@ -5,20 +5,22 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import models_json_schema
 
-from tacit.protocol.key_rotation import SignedKeyRotation
 from tacit.protocol.messages import (
     VERSION,
     Answer,
+    BlindSignatures,
     CheckIn,
     ConsistencyProof,
     InclusionProof,
     Problem,
     SignedHead,
+    SignedKeyRotation,
     SignedPlan,
     SignedReceipt,
     SignedTask,
+    SignedTokenKey,
+    TokenRequest,
 )
-from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenRequest
 from tacit.server.http.problems import KINDS, MEDIA_TYPE
 
 REFERENCE = "#/components/schemas/{model}"

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.types import Receive
 
 from tacit.errors import InputError, ProtocolError
-from tacit.protocol.bodies import read_report, sha256
+from tacit.protocol.bodies import sha256
+from tacit.protocol.served_bodies import read_report
 from tacit.server.http.connections import STREAM
 from tacit.server.http.problems import Refused
 from tacit.server.http.services import Limits, Services

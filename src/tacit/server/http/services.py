@@ -10,7 +10,7 @@ from hashlib import sha256
 from typing import ParamSpec, TypeVar
 
 from tacit.errors import StoreError
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.http.problems import Refused
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.metrics import Metrics

@@ -12,8 +12,8 @@ from functools import lru_cache
 from tacit.errors import StoreError
 from tacit.federation.kinds import FEDERATED
 from tacit.federation.report_shape import ReportShape
-from tacit.protocol.bodies import most_bytes
 from tacit.protocol.messages import CheckIn, RoundTask, SignedPlan, SignedTask, TrainingPrivacy
+from tacit.protocol.served_bodies import most_bytes
 from tacit.server.store.assignments import OpenRound, open_rounds, signed_plan
 from tacit.server.store.round_states import OPEN, all_runs
 from tacit.server.store.store import Store

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tacit.errors import InputError
-from tacit.protocol.token_messages import TokenRequest
+from tacit.protocol.messages import TokenRequest
 from tacit.server.http.problems import Refused, malformed
 from tacit.server.http.reports import LENGTH, read_body
 from tacit.server.http.services import Services

@@ -11,11 +11,11 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
-from tacit.protocol.log_entries import leaf_of, plan_entry
-from tacit.protocol.merkle import is_included
+from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry
 from tacit.protocol.messages import InclusionProof, SignedPlan
+from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import log_entries
-from tacit.protocol.signing import OperatorKey, digest, is_signed
+from tacit.protocol.signing import digest, is_signed
 from tacit.runs import Run
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.transparency import entries_of

@@ -1,10 +1,10 @@
-"""The log's Merkle tree: its roots, and the proofs that `protocol/merkle.py` checks."""
+"""The log's Merkle tree: its roots, and the proofs that `protocol/log_proofs.py` checks."""
 
 import hashlib
 from collections.abc import Iterable
 
 from tacit.errors import InputError
-from tacit.protocol.merkle import node_hash
+from tacit.protocol.log_proofs import node_hash
 
 
 class MerkleTree:

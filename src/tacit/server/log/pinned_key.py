@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tacit.errors import InputError
 from tacit.protocol.key_rotation import PREVIOUS, previous_key
-from tacit.protocol.signing import OperatorKey, is_signed
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.signing import is_signed
 from tacit.runs import Run
 from tacit.server.log.transparency import LogView
 from tacit.server.store.store import Store

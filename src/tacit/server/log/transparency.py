@@ -21,9 +21,9 @@ from sqlalchemy import Connection, insert, select, text
 
 from tacit.errors import InputError, StoreError
 from tacit.files import sync_folder
-from tacit.protocol.log_entries import leaf_of
+from tacit.protocol.log_proofs import leaf_of
 from tacit.protocol.messages import ConsistencyProof, InclusionProof, SignedHead, TreeHead
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.store.schema import log
 from tacit.server.store.store import Store

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tacit.errors import InputError
 from tacit.extras import of_extra
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.operator_key import OperatorKey
 from tacit.server.rounds.one_message_rounds import DecryptorAway
 
 PATH = "/v1/messages"

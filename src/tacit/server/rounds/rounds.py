@@ -18,11 +18,13 @@ from tacit.aggregation import Counted
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
 from tacit.federation.collector import Answered, Question
 from tacit.jobs.devices import RealDevices
-from tacit.protocol.bodies import read_sum, sha256, sum_body
+from tacit.protocol.bodies import sha256
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
 from tacit.protocol.one_message_shape import settings_of
-from tacit.protocol.signing import OperatorKey, digest
+from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import read_sum, sum_body
+from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.server.rounds.one_message_rounds import DecryptorTransport, NotYet, OneMessageOpening, check_decryptors
 from tacit.server.store import assignments, round_states

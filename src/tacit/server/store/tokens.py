@@ -20,9 +20,9 @@ from tacit.errors import InputError, StoreError
 from tacit.files import write_whole
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.blind_rsa import PREFIX_BYTES
-from tacit.protocol.signing import OperatorKey
+from tacit.protocol.messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
+from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
-from tacit.protocol.token_messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store.blind_signer import Signer
 from tacit.server.store.schema import batches, enrolments, tokens

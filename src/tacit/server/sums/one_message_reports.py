@@ -13,9 +13,9 @@ from sqlalchemy import select
 from tacit.errors import InputError
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.one_message_shape import settings_of
-from tacit.secure_aggregation.masked.secrets import public_key
-from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound, smallest_parameters
-from tacit.secure_aggregation.one_message.server import check_report
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
+from tacit.secure_aggregation.one_message.server import check_report, smallest_parameters
+from tacit.secure_aggregation.secrets import public_key
 from tacit.server.store import assignments
 from tacit.server.store.assignments import COUNTED, ReportAnswer
 from tacit.server.store.blobs import BlobStore, one_message_name

@@ -15,8 +15,10 @@ from dataclasses import dataclass, field
 
 from tacit.aggregation import Counted, ReportSum
 from tacit.errors import StoreError
-from tacit.protocol.bodies import ReportBody, sha256, sum_body
+from tacit.federation.report_sums import sums_of
+from tacit.protocol.bodies import ReportBody, sha256
 from tacit.protocol.messages import RoundTask
+from tacit.protocol.served_bodies import sum_body
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Came, Flushed, OpenRound, ReportAnswer
 from tacit.server.store.blobs import BlobStore, partial_name
@@ -54,7 +56,7 @@ class Sum:
     @classmethod
     def of_nothing(cls, task: RoundTask, now: float) -> "Sum":
         """Of a round's first report."""
-        sums = task.asks.shape().sums
+        sums = sums_of(task.asks.shape())
         return cls(sums=sums, total=sums.zero(), since=now)
 
     def add(self, report: ReportBody, assignment: str) -> None:
@@ -77,7 +79,7 @@ class Sum:
         self.alone, self.new = None, []
 
     def _add(self, report: ReportBody) -> None:
-        self.total = self.sums.add(self.total, report.counted)
+        self.total = self.sums.add(self.total, Counted.one(report.values, report.short, report.bounded_loss))
 
 
 class PartialSums:

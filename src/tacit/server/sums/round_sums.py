@@ -4,8 +4,10 @@ from typing import Any
 
 from tacit.aggregation import Counted, merged
 from tacit.errors import StoreError
-from tacit.protocol.bodies import read_sum, sha256, sum_body
+from tacit.federation.report_sums import sums_of
+from tacit.protocol.bodies import sha256
 from tacit.protocol.messages import RoundTask, SignedTask
+from tacit.protocol.served_bodies import read_sum, sum_body
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.round_states import Attempt, Partial, Total
 
@@ -21,7 +23,7 @@ def summed(blobs: BlobStore, found: Attempt, parts: list[Partial]) -> tuple[Any,
     """
     task = SignedTask.model_validate_json(found.signed_task).task
     try:
-        total = merged(task.asks.shape().sums, (_flushed(blobs, part, task) for part in parts))
+        total = merged(sums_of(task.asks.shape()), (_flushed(blobs, part, task) for part in parts))
     except StoreError as error:
         raise NoSum(str(error)) from error
     return total.values, Total(sha256(sum_body(total.values)), *total[1:])

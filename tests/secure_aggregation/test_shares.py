@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, ProtocolError
-from tacit.secure_aggregation.masked import secrets, shares
-from tacit.secure_aggregation.masked.shares import PRIME
+from tacit.secure_aggregation import secrets, shares
+from tacit.secure_aggregation.masked import secret_shares
+from tacit.secure_aggregation.shares import PRIME
 
 SECRET = bytes(range(32))
 
@@ -55,10 +56,10 @@ def test_a_secret_of_32_bytes_comes_back(seed: int, parties: int) -> None:
     chance = random.Random(seed)
     secret = chance.choice([chance.randbytes(32), bytes(32), b"\xff" * 32])
     threshold = chance.randint(1, parties)
-    held = shares.split_secret(secret, range(1, parties + 1), threshold, chance.randbytes)
-    assert {len(share) for share in held} == {shares.SHARE_BYTES}
+    held = secret_shares.split_secret(secret, range(1, parties + 1), threshold, chance.randbytes)
+    assert {len(share) for share in held} == {secret_shares.SHARE_BYTES}
     chosen = chance.sample(range(parties), threshold)
-    assert shares.rebuilt_secret([held[each] for each in chosen], [each + 1 for each in chosen]) == secret
+    assert secret_shares.rebuilt_secret([held[each] for each in chosen], [each + 1 for each in chosen]) == secret
 
 
 @pytest.mark.parametrize("packed", [1, 2])
@@ -82,34 +83,34 @@ def test_fewer_than_the_threshold_hold_uniform_numbers_whatever_the_secret(packe
 
 def test_any_secret_fits_too_few_shares() -> None:
     """For every secret there is a share of one more party that makes it the secret: fewer than t tell nothing."""
-    held = shares.split_secret(SECRET, [1, 2, 3], 3, secrets.seeded(SECRET))
-    known = [shares.elements(share, shares.LIMBS) for share in held[:2]]
+    held = secret_shares.split_secret(SECRET, [1, 2, 3], 3, secrets.seeded(SECRET))
+    known = [shares.elements(share, secret_shares.LIMBS) for share in held[:2]]
     for other in (bytes(32), b"\xff" * 32, bytes(reversed(SECRET))):
         number = int.from_bytes(other, "little")
-        limbs = [number >> 30 * limb & (2**30 - 1) for limb in range(shares.LIMBS)]
+        limbs = [number >> 30 * limb & (2**30 - 1) for limb in range(secret_shares.LIMBS)]
         third = [
             slow_value([-1, 1, 2], [limb, int(known[0][at]), int(known[1][at])], 3) for at, limb in enumerate(limbs)
         ]
         made_up = np.array(third, np.uint32).tobytes()
-        assert shares.rebuilt_secret([*held[:2], made_up], [1, 2, 3]) == other
+        assert secret_shares.rebuilt_secret([*held[:2], made_up], [1, 2, 3]) == other
 
 
 def test_shares_of_no_secret_are_noticed() -> None:
-    held = shares.split_secret(b"\xff" * 32, [1, 2, 3], 2, secrets.seeded(SECRET))
+    held = secret_shares.split_secret(b"\xff" * 32, [1, 2, 3], 2, secrets.seeded(SECRET))
     with pytest.raises(ProtocolError, match="not those of one secret"):
-        shares.rebuilt_secret([held[0], held[0][:-4] + held[1][-4:]], [1, 2])
+        secret_shares.rebuilt_secret([held[0], held[0][:-4] + held[1][-4:]], [1, 2])
 
 
 @pytest.mark.parametrize("data", [b"", bytes(35), bytes(37), PRIME.to_bytes(4, "little") * 9, b"\xff" * 36])
 def test_what_is_no_share_is_refused(data: bytes) -> None:
     with pytest.raises(ProtocolError):
-        shares.rebuilt_secret([data], [1])
+        secret_shares.rebuilt_secret([data], [1])
 
 
 @pytest.mark.parametrize("points", [[], [0, 1], [1, 1], [-1, 2], [1, 2**24 + 1]])
 def test_parties_have_numbers_of_their_own(points: list[int]) -> None:
     with pytest.raises(InputError, match="numbered from 1"):
-        shares.split_secret(SECRET, points, 1, secrets.seeded(SECRET))
+        secret_shares.split_secret(SECRET, points, 1, secrets.seeded(SECRET))
     with pytest.raises(InputError, match="numbered from 1"):
         shares.rebuilt(np.zeros((len(points), 1), np.uint32), points)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.protocol.merkle import is_consistent, is_included, leaf_hash
+from tacit.protocol.log_proofs import is_consistent, is_included, leaf_hash
 from tacit.server.log.merkle_tree import MerkleTree
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "merkle.json").read_text())

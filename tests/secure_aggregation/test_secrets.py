@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError, ProtocolError
-from tacit.secure_aggregation.masked import secrets
+from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.masked.masks import BLOCK, HEAD, STREAMS, add_masks, after_head
-from tacit.secure_aggregation.masked.secrets import Identity
+from tacit.secure_aggregation.secrets import Identity
 
 DRAW = secrets.seeded(bytes(32))
 ALICE, BOB, CAROL = (bytes([number]) * 32 for number in (1, 2, 3))

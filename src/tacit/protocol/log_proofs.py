@@ -1,4 +1,7 @@
-"""Merkle trees of RFC 9162, section 2.1: the two proofs that let anybody check a log that only grows.
+"""What stands in the transparency log, line by line, and the two proofs that let anybody check that it only grows.
+
+Its tree is the Merkle tree of RFC 9162, section 2.1. For whoever writes the log, and for devices, which have no
+database.
 
 A leaf is SHA-256(0x00, entry), a node SHA-256(0x01, left, right); a tree of n leaves has the largest power of two below
 n of them on its left. A proof of inclusion shows that a leaf is in a tree with a root, one of consistency that a tree
@@ -7,6 +10,21 @@ begins with the leaves of a smaller one; each is about log2(n) hashes.
 
 import hashlib
 from collections.abc import Sequence
+
+
+def plan_entry(digest: str) -> str:
+    """The line for a plan. digest: `signing.digest` of it."""
+    return f"plan {digest}"
+
+
+def key_rotation_entry(digest: str) -> str:
+    """The line for a change of the operator's key. digest: of the `HandOver`."""
+    return f"hand-over {digest}"
+
+
+def leaf_of(entry: str) -> bytes:
+    """The entry's leaf, 32 bytes."""
+    return leaf_hash(entry.encode())
 
 
 def leaf_hash(entry: bytes) -> bytes:
