@@ -143,8 +143,8 @@ def serve(
     codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
-    asked = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
-    if not asked and None in (store, blobs, operator_key):
+    jobs = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
+    if not jobs and None in (store, blobs, operator_key):
         raise InputError(
             "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
             "elsewhere, whose rounds workers here are to answer for."
@@ -155,14 +155,14 @@ def serve(
         key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),
         enrolment=enrolment_codes is not None,
     )
-    runs = {name: folder / "runs" / name for name in asked}
+    runs = {name: folder / "runs" / name for name in jobs}
     ended = threading.Event() if stop is None else stop
     with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
         public = shared.checked(upgrade_store, codes, runs.values())
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
-        for name, job in asked.items():
+        for name, job in jobs.items():
             # one owner of its lease for all that are started here, one after another: each ends before the next begins
             told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
             roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))

@@ -80,8 +80,8 @@ class ServedJob(ABC):
         **how: Any,
     ) -> ServedRounds:
         """Asks its devices. how: as `ServedRounds`."""
-        asked = getattr(self, "devices", None)
-        return ServedRounds(store, blobs, key, document=self.document, devices=asked, decryptors=decryptors, **how)
+        devices = getattr(self, "devices", None)
+        return ServedRounds(store, blobs, key, document=self.document, devices=devices, decryptors=decryptors, **how)
 
 
 @dataclass(frozen=True, kw_only=True)

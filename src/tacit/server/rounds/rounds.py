@@ -63,7 +63,7 @@ class ServedRun(NamedTuple):
 class Wanted:
     """A round as whoever wants its sum puts it."""
 
-    asked: RoundTask  # but for what is an attempt's own
+    task: RoundTask  # but for what is an attempt's own
     content: bytes  # what it begins with
     goal: int  # reports: no sum of more
     min_reports: int  # no sum of fewer is bound: a round that does not reach it is given up
@@ -120,9 +120,9 @@ class ServedRounds:
         """See Collector. seed: not used, for devices draw from their operating systems. Raises: what `sum_of` does;
         InputError, TrainingError for what no real device can be asked.
         """
-        asked, content = self._document(question)
+        document, content = self._document(question)
         wanted = Wanted(
-            asked=self.asked(question.round, content, asked),
+            task=self._task(question.round, content, document),
             content=content,
             goal=question.goal,
             min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
@@ -149,16 +149,16 @@ class ServedRounds:
         its sum is of another task; StoreError where store or blobs cannot be used; TrainingError where no attempt gave
         a sum.
         """
-        attempt = self._found(wanted.asked)
+        attempt = self._found(wanted.task)
         for _ in range(self._times.attempts):
             if attempt is None:
                 attempt = self._opened(wanted)
             if self._played(attempt, wanted) == round_states.CLOSED:
                 return self._total(attempt.task)
             attempt, self._rests_until = None, self._store.now() + self._times.pause
-        causes = [each.why or "" for each in self._attempts(wanted.asked.round)]
+        causes = [each.why or "" for each in self._attempts(wanted.task.round)]
         raise TrainingError(
-            f"round {wanted.asked.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
+            f"round {wanted.task.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
             f"The last one: {causes[-1]} See whether devices come, and whether their reports can be used; then run the "
             "same command again."
         )
@@ -187,7 +187,7 @@ class ServedRounds:
     def _attempts(self, round: int) -> list[Attempt]:
         return [each for each in round_states.attempts(self._store, self._lease.run) if each.round == round]
 
-    def asked(self, round: int, content: bytes, asks: QuestionDocument) -> RoundTask:
+    def _task(self, round: int, content: bytes, question: QuestionDocument) -> RoundTask:
         """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
         plan, name = self._now_serving.plan, sha256(content)
         return RoundTask(
@@ -197,30 +197,30 @@ class ServedRounds:
             attempt=0,
             task="0" * 32,
             content=Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}"),
-            asks=asks,
+            asks=question,
             sealed=None,
             opens=0.0,
             deadline=1.0,
         )
 
-    def _found(self, asked: RoundTask) -> Attempt | None:
+    def _found(self, task: RoundTask) -> Attempt | None:
         """The attempt at the round that is not over, or was closed. Raises: RunError."""
         found = None
         for each in round_states.attempts(self._store, self._lease.run):
             if each.state == round_states.ABANDONED or (
-                each.state == round_states.RELEASED and each.round < asked.round
+                each.state == round_states.RELEASED and each.round < task.round
             ):
                 continue
-            if each.round < asked.round:
+            if each.round < task.round:
                 self._settle(each)
-            elif each.round > asked.round or each.state == round_states.RELEASED:
+            elif each.round > task.round or each.state == round_states.RELEASED:
                 raise RunError(
                     f"the store says that round {each.round} of the run '{each.run}' is {each.state}, and the run "
-                    f"folder has only the {asked.round} rounds before round {asked.round}: it was restored from an "
+                    f"folder has only the {task.round} rounds before round {task.round}: it was restored from an "
                     "older copy. Restore the latest one; rounds released twice, of other devices the second time, "
                     "would be counted once."
                 )
-            elif _matter(each) == asked.model_dump(exclude=OWN_TO_AN_ATTEMPT):
+            elif _matter(each) == task.model_dump(exclude=OWN_TO_AN_ATTEMPT):
                 found = each
             elif not round_states.abandon(
                 self._store, self._lease, each.task, "the run folder asks for something else."
@@ -241,10 +241,10 @@ class ServedRounds:
 
     def _opened(self, wanted: Wanted) -> Attempt:
         """A new attempt, after the pause."""
-        asked = wanted.asked
+        task = wanted.task
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
-        before = self._attempts(asked.round)
+        before = self._attempts(task.round)
         sealed = self._sealed(name := secrets.token_hex(16), wanted)
         now = self._store.now()
         closes = now + self._times.selecting
@@ -255,14 +255,14 @@ class ServedRounds:
             "opens": now,
             "deadline": closes + self._times.reporting,
         }
-        signed = self._key.task(asked.model_copy(update=own))
-        self._blobs.put(model_name(asked.content.sha256), wanted.content)
+        signed = self._key.task(task.model_copy(update=own))
+        self._blobs.put(model_name(task.content.sha256), wanted.content)
         new = NewRound(
             task=signed.task.task,
-            round=asked.round,
+            round=task.round,
             attempt=signed.task.attempt,
             signed_task=signed.model_dump_json(),
-            model_digest=asked.content.sha256,
+            model_digest=task.content.sha256,
             goal=wanted.goal,
             least=wanted.min_reports,
             most=math.ceil(wanted.goal * self._times.over_selection),
@@ -346,26 +346,26 @@ class ServedRounds:
 
         Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
         """
-        plan, asked = self._now_serving.plan, wanted.asked
+        plan, task = self._now_serving.plan, wanted.task
         if plan.aggregation.kind != "sealed":
             return None
         private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
-        settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), **sizes)
+        settings = new_round(plan, task, private=private, seed=secrets.token_bytes(32), **sizes)
         patience, since = self._times.selecting, self._store.now()
         while True:
             try:
                 check_decryptors(self._decryptors, settings)
                 return settings
             except RoundAborted as error:
-                raise TrainingError(f"round {asked.round} is not opened: {error}") from None
+                raise TrainingError(f"round {task.round} is not opened: {error}") from None
             except NotYet as error:
                 if not since <= self._store.now() < since + patience:
                     raise TrainingError(
-                        f"round {asked.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
+                        f"round {task.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
                         "devices. See that the decryptors run, and can be reached from here; then run the same command "
                         "again."
                     ) from None
-                log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
+                log.warning("round %d of '%s' is not opened yet: %s", task.round, plan.run, error)
                 self._wait(max(self._times.pause, self._times.poll))
 
     @contextmanager

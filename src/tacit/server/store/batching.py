@@ -27,12 +27,12 @@ class Batching(Generic[Q, A]):
         """The answer to it. Raises: what `ask` raises, to all whose questions were asked with it."""
         if self._answers is None or len(self._questions) >= self._most:
             self._questions = []
-            self._answers = asyncio.create_task(self._asked(self._questions))
+            self._answers = asyncio.create_task(self._batch(self._questions))
         place, answers = len(self._questions), self._answers
         self._questions.append(question)
         return (await asyncio.shield(answers))[place]  # whoever leaves takes nobody's answer away
 
-    async def _asked(self, questions: list[Q]) -> Sequence[A]:
+    async def _batch(self, questions: list[Q]) -> Sequence[A]:
         async with self._one_at_a_time:
             if self._questions is questions:
                 self._answers = None  # whoever comes now is asked about next time
