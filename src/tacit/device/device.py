@@ -94,7 +94,7 @@ def run_device(
     rules = Policy.load(place / POLICY_FILE) if policy is None else policy
     text = OwnText(data, client, rules.temporal_split)
     trainer = ByJax(text) if onnx is None else by_onnx(text, onnx)
-    asked = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
+    chosen_probes = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
     with (
         connected(address, certificates=pem, through=through) as connection,
         opened(place, now=machine.clock(), first_time=first_time) as record,
@@ -108,7 +108,7 @@ def run_device(
             policy=rules,
             handlers=task_handlers(text, trainer),
             population=population,
-            probes=asked,
+            probes=chosen_probes,
             machine=machine,
             code=code,
         )

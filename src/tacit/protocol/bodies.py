@@ -78,14 +78,14 @@ def read_report(body: Buffer, shape: ReportShape, assignment: str) -> ReportBody
     Raises: InputError naming what is wrong with it.
     """
     values, said = _tensor(body, shape.tensor, shape.length)
-    asked = {"assignment", "usable"} | shape.beside
-    if said.keys() != asked:
-        raise InputError(f"the report's metadata are {sorted(said)}, and {sorted(asked)} were expected.")
+    expected = {"assignment", "usable"} | shape.beside
+    if said.keys() != expected:
+        raise InputError(f"the report's metadata are {sorted(said)}, and {sorted(expected)} were expected.")
     if said["assignment"] != assignment:
         raise InputError("the report is for another assignment.")
     usable = _is_true("usable", said["usable"])
-    short = _is_true(SHORT, said[SHORT]) if SHORT in asked else None
-    loss = _loss(said[LOSS], shape.loss_bound) if LOSS in asked else None
+    short = _is_true(SHORT, said[SHORT]) if SHORT in expected else None
+    loss = _loss(said[LOSS], shape.loss_bound) if LOSS in expected else None
     if not usable:
         if values.any():
             raise InputError("the report says that it is not usable, and is not zero.")
