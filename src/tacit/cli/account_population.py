@@ -25,11 +25,11 @@ def population(
     as_json: Json = False,
 ) -> None:
     """What every run took of a population's budget; with --clients and what is allowed, begin one."""
-    asked = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
-    if clients is None and all(value is None for value in asked.values()):
+    limits = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
+    if clients is None and all(value is None for value in limits.values()):
         made = account_population(path)
     else:
-        made = begin_population(path, clients=clients or "", **asked)
+        made = begin_population(path, clients=clients or "", **limits)
     say(made, as_json, _show)
 
 

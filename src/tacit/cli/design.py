@@ -94,7 +94,7 @@ class OfServer:
         str | None, typer.Option(help="Whose errors are lowered all the same: prefix (sums of the releases) or server.")
     ] = None
 
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """As the jobs take it. InputError for a server that is none."""
         server = Workload(momentum=self.momentum, nesterov=self.nesterov, cooldown=self.cooldown)
         return {"server": server, "workload": self.workload}
@@ -135,7 +135,7 @@ def _design(
 ) -> None:
     if out is not None:
         check_file("--out", out)
-    said: dict[str, Any] = {"objective": objective, **server.asked(), **chosen.parameters.to_plain()}
+    said: dict[str, Any] = {"objective": objective, **server.arguments(), **chosen.parameters.to_plain()}
     with display(quiet=as_json) as progress:
         found: Design | RobustDesign
         if len(cases) > 1:
@@ -165,6 +165,6 @@ def compare(
     """All mechanisms side by side: their losses at equal privacy, and what each must remember."""
     (participation,) = limits.participations()
     with display(quiet=as_json) as progress:
-        said: dict[str, Any] = {"objective": objective, "slow": slow, **server.asked()}
+        said: dict[str, Any] = {"objective": objective, "slow": slow, **server.arguments()}
         found = compare_mechanisms(participation, progress=progress, **said)
     say_blocks(found, as_json)

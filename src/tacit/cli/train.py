@@ -89,5 +89,5 @@ def resume(
             stop_if_diverged=stop_if_diverged or None,  # of a training alone
             progress=together(progress, told),
         )
-    asked = {"profile": profile} if result.run.kind == "train" else {}
-    say(result, json, lambda each: print_blocks(each.blocks(**asked)))
+    options = {"profile": profile} if result.run.kind == "train" else {}
+    say(result, json, lambda each: print_blocks(each.blocks(**options)))

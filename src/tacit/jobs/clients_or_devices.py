@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import first_asked
+from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector
@@ -81,7 +81,7 @@ class Devices:
     count: int  # how many are asked
     steps: int
     real: RealDevices
-    asked_by: str  # the class of the collector
+    collector_class: str
     vocabulary: ClassVar[dict[str, str]] = {}  # each device looks whether it has the words of the model
     more: ClassVar[str] = "ask more (clients)"
 
@@ -103,7 +103,7 @@ class Devices:
     @property
     def recorded(self) -> dict[str, Any]:
         """As the metadata of a run has them."""
-        return {"source": self.source, "deployment": self.deployment, "asked_by": self.asked_by}
+        return {"source": self.source, "deployment": self.deployment, "asked_by": self.collector_class}
 
     def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
         """As the settings of a run name them, with what devices have to know of the models.
@@ -151,7 +151,7 @@ def clients_or_devices(
         if data is None:
             raise InputError("whose text models are asked about is not said; give a cache, or a collector of devices.")
         cache = checked_cache(data, progress=progress)
-        numbers = first_asked(cache.clients(split_name), clients)
+        numbers = first_shuffled(cache.clients(split_name), clients)
         return Simulated(cache=cache, split_name=split_name, clients=numbers)
     real = getattr(collector, "devices", None)
     if not isinstance(real, RealDevices):
@@ -172,7 +172,7 @@ def clients_or_devices(
     if clients > (there := real.deployment.devices):
         raise InputError(f"clients={clients:,} are more than the {there:,} devices that there are; ask fewer.")
     cls = type(collector)
-    return Devices(count=clients, steps=steps, real=real, asked_by=f"{cls.__module__}:{cls.__qualname__}")
+    return Devices(count=clients, steps=steps, real=real, collector_class=f"{cls.__module__}:{cls.__qualname__}")
 
 
 def check_answered(task: CountQuestion) -> None:
@@ -205,7 +205,9 @@ class AllReleased:
         )
 
 
-def asked_again(run: Path, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], Collector | None]:
+def clients_or_devices_of(
+    run: Path, settings: Mapping[str, Any]
+) -> tuple[str | None, dict[str, Any], Collector | None]:
     """Whom a run asks, by its settings: (the cache, or None; the name of the split where there is one; the collector
     of devices that answered, or None).
     """

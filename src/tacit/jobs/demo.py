@@ -176,7 +176,7 @@ def _tested(model: "PretrainingResult", clients: "Cache", recipe: "Recipe") -> M
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.held_out import HeldOut
 
-    asked = clients.clients("test")[: recipe.evaluation.test_clients]
-    held_out = HeldOut.read(clients, asked, sentences=recipe.evaluation.sentences, words=recipe.client.words)
+    numbers = clients.clients("test")[: recipe.evaluation.test_clients]
+    held_out = HeldOut.read(clients, numbers, sentences=recipe.evaluation.sentences, words=recipe.client.words)
     trained = model.model()
     return evaluate(trained.network, trained.parameters, held_out, cores=Cores(Hardware())).metrics()

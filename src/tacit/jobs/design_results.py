@@ -198,16 +198,16 @@ class MechanismComparison(JobResult):
 
     def table(self) -> Table:
         """The losses at equal privacy, and what each must remember."""
-        asked = self.server != PREFIX
+        of_server = self.server != PREFIX
         rows = []
         for each in self.designs:
-            costs = (each.losses, *((each.models,) if asked else ()))
+            costs = (each.losses, *((each.models,) if of_server else ()))
             losses = [f"{it:.4f}" for cost in costs if cost is not None for it in (cost.max_loss, cost.rms_loss)]
             shown = losses or [each.refused or "", *[""] * (2 * len(costs) - 1)]
-            made = [{"server": "models", "prefix": "sums"}[each.workload]] if asked else []
+            made = [{"server": "models", "prefix": "sums"}[each.workload]] if of_server else []
             memory = "" if each.memory is None else str(each.memory)
             rows.append((each.title, *shown, *made, memory, f"{each.seconds:.2f}"))
-        more = ("models' max loss", "models' rms loss", "made for") if asked else ()
+        more = ("models' max loss", "models' rms loss", "made for") if of_server else ()
         return Table(rows=tuple(rows), head=("mechanism", "max loss", "rms loss", *more, "memory (models)", "seconds"))
 
     def blocks(self) -> list[Block]:

@@ -151,9 +151,9 @@ def simulated_timers(
     from tacit.population.simulation import simulate
 
     def outcome(hours: int) -> TimerOutcome | None:
-        asked = settings.changed(timer_hours=float(hours))
+        changed = settings.changed(timer_hours=float(hours))
         try:
-            run = simulate(asked, progress=progress, stage=f"timer of {hours} hours")
+            run = simulate(changed, progress=progress, stage=f"timer of {hours} hours")
         except ParticipationError:
             if hours == HOURS_PER_DAY:
                 raise
@@ -208,10 +208,10 @@ class DeviceSimulator:
         """The run of all devices, with its simulation; None where it does not end in the acceptable days."""
         from tacit.population.simulation import simulate
 
-        asked = self.settings.changed(rules=self._rules(report_goal, hours, self.acceptable_days))
+        changed = self.settings.changed(rules=self._rules(report_goal, hours, self.acceptable_days))
         stage = f"all {self.devices:,} devices, timer of {hours:g} hours"
         try:
-            run = simulate(asked, progress=self.progress, stage=stage)
+            run = simulate(changed, progress=self.progress, stage=stage)
         except ParticipationError:
             return None
         return replace(SimulatedRun.from_simulation(run, report_goal, hours), simulation=run)
@@ -225,7 +225,7 @@ class DeviceSimulator:
         from tacit.population.supply import check_supply, longest_timer
 
         report_goal, hours = 1, timer or float(HOURS_PER_DAY)
-        slow_ones = [asked for asked, found in self._searched.items() if found is None]
+        slow_ones = [searched for searched, found in self._searched.items() if found is None]
         if timer is not None and fed is not None and slow_ones:
             report_goal, hours = slow_ones[0]
         rules = self._rules(report_goal, hours, self.acceptable_days)
@@ -264,9 +264,9 @@ class DeviceSimulator:
         devices = self.devices * goal // report_goal  # rounded down: b rounds then need no more clients than there are
         key = (devices, goal, hours, days)
         if key not in self._seen:
-            asked = self.settings.changed(devices=devices, rules=self._rules(goal, hours, days))
+            changed = self.settings.changed(devices=devices, rules=self._rules(goal, hours, days))
             try:
-                self._seen[key] = SimulatedRun.from_simulation(simulate(asked), report_goal, hours)
+                self._seen[key] = SimulatedRun.from_simulation(simulate(changed), report_goal, hours)
             except ParticipationError:
                 self._seen[key] = None
         found = self._seen[key]

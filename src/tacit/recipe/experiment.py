@@ -141,7 +141,7 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
-    def _asks_devices_that_there_are(self) -> Self:
+    def _deployment_fits(self) -> Self:
         if self.deployment is None:
             return self
         if self.population is not None:

@@ -229,8 +229,8 @@ class PrivacySection(Section):
         if self.mechanism is None:
             return self
         best = self.choice(participation, matrices, workload)
-        asked = self.mechanism if best is None else best.chosen
-        return self.model_copy(update={"mechanism": asked.settled(participation, self.objective, workload)})
+        mechanism = self.mechanism if best is None else best.chosen
+        return self.model_copy(update={"mechanism": mechanism.settled(participation, self.objective, workload)})
 
     def choice(
         self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX
@@ -314,7 +314,7 @@ class AggregationSection(Section):
     decryptors: int | None = Field(default=None, ge=2)
 
     @model_validator(mode="after")
-    def _asks_decryptors_once(self) -> Self:
+    def _noise_of_decryptors_once(self) -> Self:
         if self.decryptors is not None and self.protocol_dropout:
             raise ValueError(
                 f"aggregation.protocol_dropout={self.protocol_dropout:g} may abort a round's protocol, which then is "

@@ -70,9 +70,9 @@ def forwards_blocks(
 
 
 def target_blocks(
-    scenario: Scenario, answers: Sequence[Reached], goal: Goal, cost: ParticipationCost, asked: str
+    scenario: Scenario, answers: Sequence[Reached], goal: Goal, cost: ParticipationCost, target: str
 ) -> list[Block]:
-    """The least report goal that reaches a target, a row for each mechanism. `asked`: the target in words."""
+    """The least report goal that reaches a target, a row for each mechanism. `target`: the target in words."""
     known = tuple(name.replace("_", " ") for name in cost.of(1))
     rows = []
     for each in answers:
@@ -94,7 +94,7 @@ def target_blocks(
         )
     headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise", *known)
     return [
-        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {asked}."),
+        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {target}."),
         Table(tuple(rows), headings),
         Paragraph(f"{_legend(goal.delta)}."),
         Paragraph(

@@ -119,14 +119,14 @@ class _TimesNote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AskedClients:
+class _SuggestedWords:
     prompt: str
     words: tuple[tuple[str, float], ...]  # with their probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Suggestions:
-    value: tuple[_AskedClients, ...]
+    value: tuple[_SuggestedWords, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

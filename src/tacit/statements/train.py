@@ -261,10 +261,10 @@ def _summed_by(run: Run) -> str:
         how = device_text.aggregation(own, None if secure is None else _encoded(secure), deployed)
         return how + device_text.logged(run.notes.get(device_text.LOGGED))
     if own is not None:
-        asked = "" if secure is None else f", {_encoded(secure)},"
+        encoding = "" if secure is None else f", {_encoded(secure)},"
         return (
             f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with "
-            f"an update no longer than the clip norm{asked} is its promise"
+            f"an update no longer than the clip norm{encoding} is its promise"
         )
     if secure is None:
         return IN_THE_CLEAR
@@ -331,13 +331,13 @@ def _first_text(run: Run) -> tuple[str, ...]:
 
 
 def _looked_at(run: Run) -> tuple[str, ...]:
-    asked = trained(run).evaluation
+    evaluation = trained(run).evaluation
     if trained(run).deployment is not None:
-        return device_text.looked_at(asked["clients"], asked["every"], asked["test_clients"])
+        return device_text.looked_at(evaluation["clients"], evaluation["every"], evaluation["test_clients"])
     return (
-        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
-        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise, which the run's folder "
-        "keeps and the report leaves out; none of these clients is trained on)",
+        f"the text of up to {evaluation['clients']:,} validation clients every {evaluation['every']:,} rounds and of "
+        f"up to {evaluation['test_clients']:,} test clients at the end (accuracies without noise, which the run's "
+        "folder keeps and the report leaves out; none of these clients is trained on)",
         "of each round the mean training loss of its cohort, the share of clipped updates, the number of dropped "
         "clients and its time, without noise, which the run's folder keeps and the report leaves out",
         "the log of who took part when, for the realised MinS and MaxP (zero-out neighbours have the same log, and the "

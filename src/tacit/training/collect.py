@@ -224,18 +224,18 @@ def from_cohorts(
     """
     played = question.secure is not None and question.secure.played is not None
     attempts = ATTEMPTS if played and not question.noise else 1
-    asked: list[NDArray[np.int64]] = []
+    invited: list[NDArray[np.int64]] = []
     cause: RoundAborted | None = None
     for attempt in range(attempts):
         with phase("cohort"):
             clients, state = _drawn(cohorts, state, question, attempt, cause)
-        asked.append(clients)
+        invited.append(clients)
         try:
             found = ask(clients, question, seed_of_attempt(seed, attempt))
         except RoundAborted as aborted:
             cause = aborted
             continue
-        return found._replace(clients=_once(asked)), state
+        return found._replace(clients=_once(invited)), state
     tried = "" if attempts == 1 else f"So it went with {attempts} cohorts, the last of which is told of here. "
     raise TrainingError(
         f"round {question.round}: {cause} {tried}Nothing was released. {WAY_OUT_PLAYED if played else WAY_OUT} The run "

@@ -32,9 +32,9 @@ class DevicesOneByOne:
 
     def collect(self, state: Any, question: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         """See Collector. Raises: as `from_cohorts`."""
-        return from_cohorts(self._cohorts, state, question, self._asked, seed=seed)
+        return from_cohorts(self._cohorts, state, question, self._trained, seed=seed)
 
-    def _asked(self, clients: NDArray[np.int64], question: TrainQuestion, seed: bytes) -> Answered:
+    def _trained(self, clients: NDArray[np.int64], question: TrainQuestion, seed: bytes) -> Answered:
         work = self._learner.work(question.client)
         reports = [report_of(work, question, int(client), seed=seed) for client in clients]
         finite = np.array([report.usable for report in reports])

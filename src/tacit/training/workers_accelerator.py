@@ -106,8 +106,8 @@ class Accelerator:
 
     def chunk_size(self, work: ClientWork, parameters: int, clients: int, *, encoded: bool = False) -> int:
         """Clients side by side: what was asked for, else what fits, in chunks as equal as they can be."""
-        asked = self._hardware.chunk or self._largest(work, parameters, encoded=encoded)
-        return -(-clients // -(-clients // asked))
+        chunk = self._hardware.chunk or self._largest(work, parameters, encoded=encoded)
+        return -(-clients // -(-clients // chunk))
 
     def _largest(self, work: ClientWork, parameters: int, *, encoded: bool) -> int:
         memory = self._memory()

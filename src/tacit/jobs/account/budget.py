@@ -40,35 +40,36 @@ class BudgetRequest:
         return cls(population=as_path("population", population), clients=clients, planned=planned)
 
 
-def check_left(asked: BudgetRequest | None) -> None:
+def check_left(request: BudgetRequest | None) -> None:
     """BudgetError where a run's population has not so much left, before anything else is said of the run."""
-    if asked is not None:
-        PopulationBudget.open(asked.population).check(asked.planned)
+    if request is not None:
+        PopulationBudget.open(request.population).check(request.planned)
 
 
-def reserved(asked: BudgetRequest | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
+def reserved(request: BudgetRequest | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
     """A new run folder, entered in the budget of its population first, where it names one.
 
     create: makes the folder, with the metadata that it is given. Raises: BudgetError, RunError before anything is
     written.
     """
-    if asked is None:
+    if request is None:
         return create(metadata)
-    budget = PopulationBudget.open(asked.population)
-    with budget.reserving(kind=metadata.kind, run=out, clients=asked.clients, planned=asked.planned) as (name, book):
+    budget = PopulationBudget.open(request.population)
+    with budget.reserving(kind=metadata.kind, run=out, clients=request.clients, planned=request.planned) as (
+        name,
+        book,
+    ):
         state = to_plain(PopulationSpent.from_book(budget.name, book, settled=False))
-        used = BudgetUsed(path=str(asked.population.resolve()), entry=name, state=state)
+        used = BudgetUsed(path=str(request.population.resolve()), entry=name, state=state)
         return create(replace(metadata, budget=used))
 
 
 def refuse_another(run: Run, population: Path | None) -> None:
     """RunError where a run that is there already was begun with another population than is asked for now."""
     used = run.metadata.budget
-    begun, asked = (None if used is None else used.path, None if population is None else str(population.resolve()))
-    if begun != asked:
-        raise RunError(
-            f"'{run.path}' was begun with {_named(begun)}, not {_named(asked)}; give that, or another --out."
-        )
+    begun, now = (None if used is None else used.path, None if population is None else str(population.resolve()))
+    if begun != now:
+        raise RunError(f"'{run.path}' was begun with {_named(begun)}, not {_named(now)}; give that, or another --out.")
 
 
 def recheck(run: Run) -> None:

@@ -21,7 +21,7 @@ from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
 from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
-from tacit.discovery.rounds import discover as ask_all
+from tacit.discovery.rounds import discover as discover_rounds
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.federation.collector import Collector
@@ -56,7 +56,7 @@ class _People:
     clients: int  # of real devices about so many
     typed: TypedWords | None
     devices: RealDevices | None
-    asked_by: str | None  # the class of the devices' collector
+    collector_class: str | None  # the class of the devices' collector
     data: str | None  # what names the clients from any folder; None where they stand in memory
 
 
@@ -241,7 +241,7 @@ def _to_the_end(
         asking = collector
         journal = RunJournal(run, of_devices=True)
     budget.recheck(run)
-    found = ask_all(
+    found = discover_rounds(
         settings, asking, journal, population=people.clients, known=frozenset(known.words), progress=progress
     )
     budget.commit(run)
@@ -258,13 +258,13 @@ def _simulated(
     """Clients whose text is at hand, asked as devices would be."""
     assignment = metadata_of(run).assignment
     assert typed is not None and assignment is not None  # `_people` and `_begun` saw to it
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "typed": typed,
         "assignment": assignment,
         "resampled": settings.resample_users,
         "seed": settings.seed,
     }
-    return kind(**asked) if settings.secure_sum is None else SecurelySummed(**asked, secure=settings.secure_sum)
+    return kind(**arguments) if settings.secure_sum is None else SecurelySummed(**arguments, secure=settings.secure_sum)
 
 
 def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
@@ -309,10 +309,10 @@ def _people(
     if data is None and devices is not None and kind is not None:
         check_served(settings)
         by = f"{kind.__module__}.{kind.__qualname__}"
-        people = _People(clients=devices.deployment.devices, typed=None, devices=devices, asked_by=by, data=None)
+        people = _People(clients=devices.deployment.devices, typed=None, devices=devices, collector_class=by, data=None)
     elif data is not None and devices is None:
         typed = typed_by(data, known, split="train", progress=progress)
-        people = _People(clients=typed.clients, typed=typed, devices=None, asked_by=None, data=_place_of(data))
+        people = _People(clients=typed.clients, typed=typed, devices=None, collector_class=None, data=_place_of(data))
     else:
         raise InputError(
             "clients of a source or a cache are asked by a kind of SimulatedCollector, and real devices, for whom data "
@@ -343,12 +343,12 @@ def _begun(
         vocabulary_kind=known.provenance.kind,
         vocabulary_description=known.provenance.description,
         deployment=None if people.devices is None else people.devices.used(settings.groups),
-        asked_by=people.asked_by,
+        asked_by=people.collector_class,
     )
     text = None if people.typed is None else people.typed.sha256
-    asked = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
+    written = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
     taken = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
-    return run_start.begin(out, asked, metadata, b"", asked=taken)
+    return run_start.begin(out, written, metadata, b"", request=taken)
 
 
 def settings_toml(
@@ -376,8 +376,8 @@ def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary, de
         return
     with Run.open(out) as run:
         population = tomllib.loads(run.settings).get("population_sha256")
-        asked = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
-        run_start.refuse_others(run, DiscoveryMetadata.kind, asked)
+        written = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
+        run_start.refuse_others(run, DiscoveryMetadata.kind, written)
 
 
 def _place_of(data: str | Cache | Source | PathLike) -> str | None:

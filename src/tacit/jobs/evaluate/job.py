@@ -129,14 +129,14 @@ def resume_evaluation(
     from tacit.jobs.asked_run import begun_with
 
     begun = begun_with(run, EvaluationMetadata)
-    (data, split, collector), asked = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.whom(), begun.settings
     return evaluate(
-        [each["path"] for each in asked["models"]],
+        [each["path"] for each in settings["models"]],
         data,
         settings=EvaluationSettings(
-            **split, clients=asked["clients"], sentences=asked["sentences"], words=asked["words"]
+            **split, clients=settings["clients"], sentences=settings["sentences"], words=settings["words"]
         ),
-        seed=asked.get("seed"),
+        seed=settings.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,

@@ -93,7 +93,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     def task(self) -> CountQuestion:
         """What is asked in the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
-        asks = ModelsQuestion(
+        query = ModelsQuestion(
             models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
             sentences=self.settings.sentences,
             words=self.settings.words,
@@ -102,8 +102,8 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
             step=0,
             steps=1,
             devices=self.whom.count,
-            histograms=asks.histograms,
-            asks=asks,
+            histograms=query.histograms,
+            asks=query,
             local_epsilon=self.release.local_epsilon,
         )
 
@@ -181,12 +181,12 @@ def evaluated(
     if out is None and (cost is not None or population is not None or collector is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = open_evaluation(models, data, settings, cost, collector, progress)
+    evaluation = open_evaluation(models, data, settings, cost, collector, progress)
     if out is None:
-        known = Known.from_counts(_count_clients(asked, hardware, progress))
-        return asked.record({"kind": "nothing"}, known, None), None
+        known = Known.from_counts(_count_clients(evaluation, hardware, progress))
+        return evaluation.record({"kind": "nothing"}, known, None), None
     found = carry_out(
-        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+        evaluation, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
     )
     return found.record, found.report
 
@@ -220,33 +220,39 @@ def open_evaluation(
     if whom.count < 2:
         raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
     release = None if cost is None else cost.asking(whom.members)
-    asked = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
+    evaluation = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
     if collector is not None:
-        check_answered(asked.task)
-    return asked
+        check_answered(evaluation.task)
+    return evaluation
 
 
-def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
+def _count_clients(
+    evaluation: Evaluation, hardware: Hardware, progress: Progress, *, kept: Lines | None = None
+) -> Counted:
     """Each model's counts of each client, a group at a time.
 
     kept: where finished groups are added and none is counted that is there already; hold the run's lock.
     """
-    assert isinstance(asked.whom, Simulated)  # real devices count by themselves
-    cache, clients = asked.whom.cache, asked.whom.clients
+    assert isinstance(evaluation.whom, Simulated)  # real devices count by themselves
+    cache, clients = evaluation.whom.cache, evaluation.whom.clients
     cores, found = Cores(hardware), dict[int, list[Counts]]()
     if kept is not None:
         kept.drop_torn_line()
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
-    networks = dict.fromkeys(model.network for model in asked.models)
+    networks = dict.fromkeys(model.network for model in evaluation.models)
     missing = len(found) < len(clients)
-    opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
+    opening = (
+        compiling("evaluation", evaluation.settings.sentences, evaluation.settings.words, *networks) if missing else ""
+    )
     progress(StageBegan("clients", len(clients), len(found), opening=opening))
     for start in range(0, len(clients), AT_ONCE):
         group = [int(client) for client in clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:
             continue
-        held_out = HeldOut.read(cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words)
-        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
+        held_out = HeldOut.read(
+            cache, np.array(group), sentences=evaluation.settings.sentences, words=evaluation.settings.words
+        )
+        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in evaluation.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
         if kept is not None:
@@ -255,7 +261,7 @@ def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *,
             )
         progress(Advanced("clients", len(found)))
     progress(StageEnded("clients"))
-    return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(asked.names)}
+    return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(evaluation.names)}
 
 
 def _exact(counted: Counted) -> dict[str, Any]:

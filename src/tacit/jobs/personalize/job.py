@@ -122,11 +122,11 @@ def settings_of(run: Run) -> "PersonalizationSettings":
     return settings_from(tomllib.loads(run.settings))
 
 
-def settings_from(asked: Mapping[str, Any]) -> "PersonalizationSettings":
+def settings_from(record: Mapping[str, Any]) -> "PersonalizationSettings":
     """The same from what settings.toml says."""
     from tacit.evaluation.settings import PersonalizationSettings
 
-    return PersonalizationSettings.from_plain({name: asked[name] for name in asked if name not in NOT_SETTINGS})
+    return PersonalizationSettings.from_plain({name: record[name] for name in record if name not in NOT_SETTINGS})
 
 
 def resume_personalization(
@@ -139,12 +139,12 @@ def resume_personalization(
     from tacit.jobs.asked_run import begun_with
 
     begun = begun_with(run, PersonalizationMetadata)
-    (data, split, collector), asked = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.whom(), begun.settings
     return personalize(
-        asked["model"]["path"],
+        settings["model"]["path"],
         data,
-        settings=replace(settings_from(asked), **split),
-        seed=asked.get("seed"),
+        settings=replace(settings_from(settings), **split),
+        seed=settings.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,

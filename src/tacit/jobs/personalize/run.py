@@ -83,13 +83,13 @@ class Personalization(AskedRun[Known, Answers]):
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
         """What the group of a step is asked: to design policies (None), or to judge these."""
         network = NetworkWithParameters(self.model.network, self.model.parameters)
-        asks = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
+        query = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
             steps=len(self.groups),
             devices=len(self.groups[step]),
-            histograms=asks.histograms,
-            asks=asks,
+            histograms=query.histograms,
+            asks=query,
             local_epsilon=None if self.release is None else self.release.local_epsilon,
         )
 
@@ -117,7 +117,7 @@ class Personalization(AskedRun[Known, Answers]):
     def simulated(self, run: Run, known: Known) -> Collector:
         """See AskedRun."""
         assert self.release is not None  # or nobody would be asked
-        clients, groups = known.found.asked, self.groups
+        clients, groups = known.found.clients, self.groups
         return simulated(
             run,
             self.release,
@@ -172,9 +172,15 @@ def personalized(
 ) -> tuple[Found, dict[str, Any], ReportFiles]:
     """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
     hardware.apply(processor_only=True)
-    asked = open_personalization(model, data, settings, cost, collector, progress)
+    personalization = open_personalization(model, data, settings, cost, collector, progress)
     found = carry_out(
-        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+        personalization,
+        out,
+        population=population,
+        seed=seed,
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
     )
     exact = None if found.known is None else found.known.found
     return Found(exact=exact, released=found.released), found.record, found.report
@@ -215,14 +221,16 @@ def open_personalization(
             f"{', or import more clients' if collector is None else ' (clients)'}."
         )
     release = None if cost is None else cost.asking(whom.members)
-    asked = Personalization(model=loaded, settings=settings, release=release, whom=whom)
+    personalization = Personalization(model=loaded, settings=settings, release=release, whom=whom)
     if collector is not None:
-        for step in range(len(asked.groups)):
-            check_answered(asked.task(step, None))  # judging asks for fewer
-    return asked
+        for step in range(len(personalization.groups)):
+            check_answered(personalization.task(step, None))  # judging asks for fewer
+    return personalization
 
 
-def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: Hardware, progress: Progress) -> None:
+def _every_client(
+    personalization: Personalization, whom: Simulated, run: Run, hardware: Hardware, progress: Progress
+) -> None:
     """Every asked client that has no line in the run folder yet.
 
     Hold the run's lock. What is written is the same whoever was interrupted when.
@@ -231,7 +239,11 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
     missing = [int(client) for client in whom.clients if int(client) not in done]
-    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
+    opening = (
+        compiling("personalization", personalization.model.network, personalization.settings.strategies)
+        if missing
+        else ""
+    )
     progress(StageBegan("clients", whom.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
@@ -241,19 +253,19 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
 
     if missing:
         personalize_clients(
-            asked.model.network,
-            asked.model.parameters,
+            personalization.model.network,
+            personalization.model.parameters,
             whom.cache,
             missing,
-            asked.settings.strategies,
-            asked.settings.split,
+            personalization.settings.strategies,
+            personalization.settings.split,
             cores=Cores(hardware),
             progress=keep,
         )
     progress(StageEnded("clients"))
 
 
-def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
+def _known(personalization: Personalization, whom: Simulated, run: Run) -> Known:
     """Of the run's lines. Raises: InputError where too few clients of a group could be evaluated."""
     clients = whom.clients
     rows = {row["client"]: row for row in Lines(run.path / OUTCOMES).rows()}
@@ -262,7 +274,7 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
     for row in reports:
         if "skipped" in row:
             skipped[row["skipped"]] = skipped.get(row["skipped"], 0) + 1
-    groups = asked.groups
+    groups = personalization.groups
     for group in groups:
         if sum("skipped" not in reports[at] for at in group) < FEWEST:
             reasons = "; ".join(f"{count}: {reason}" for reason, count in sorted(skipped.items()))
@@ -275,12 +287,12 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
     if unmeasured := sum(part.unmeasured for part in parts):
         skipped["no test word is in the vocabulary"] = unmeasured
     found = FoundExactly(
-        asked=clients,
+        clients=clients,
         deltas=_measured(reports),
         fresh=parts[-1],
         skipped=dict(sorted(skipped.items())),
         undated=sum(row["undated"] for row in reports if "skipped" not in row),
-        answers=asked.answers(lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
+        answers=personalization.answers(lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
     )
     return Known(parts=tuple(parts), silent=tuple(silent), found=found)
 
@@ -288,10 +300,10 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
 def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
     assert isinstance(task.asks, StrategiesQuestion)  # of every task here
-    asked, policies = task.asks.settings.queries, task.asks.policies
+    queries, policies = task.asks.settings.queries, task.asks.policies
     if policies is None:
-        return [*asked.about_strategies(part, silent), *asked.about_rules(part, silent)]
-    return [*asked.about_strategies(part, silent), *asked.about_policies(policies, part, silent)]
+        return [*queries.about_strategies(part, silent), *queries.about_rules(part, silent)]
+    return [*queries.about_strategies(part, silent), *queries.about_policies(policies, part, silent)]
 
 
 def _measured(reports: list[dict[str, Any]]) -> Deltas:

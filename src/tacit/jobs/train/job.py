@@ -160,10 +160,10 @@ def train(
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
-    asked = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
-    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
+    run = begin(changed, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
     return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress)
 
 
@@ -239,21 +239,21 @@ def _changed(
     from tacit.recipe.model_section import section_for
 
     of_type("seed", seed, Integral, NoneType)
-    asked = Recipe.given(recipe)
+    changed = Recipe.given(recipe)
     if seed is not None and seed < 0:
         raise RecipeError(f"--seed {seed} must be 0 or more.")
     if data is not None:
-        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": as_path("data", data)})})
+        changed = changed.model_copy(update={"data": changed.data.model_copy(update={"cache": as_path("data", data)})})
     if model is not None:
-        section = section_for(model).model_copy(update={"init": asked.model.init})
-        asked = asked.model_copy(update={"model": section})
+        section = section_for(model).model_copy(update={"init": changed.model.init})
+        changed = changed.model_copy(update={"model": section})
     if init is not None:
-        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": as_path("init", init)})})
+        changed = changed.model_copy(update={"model": changed.model.model_copy(update={"init": as_path("init", init)})})
     if population is not None:
-        asked = asked.of(as_path("population", population))
+        changed = changed.of(as_path("population", population))
     if seed is not None:
-        asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
-    return asked
+        changed = changed.model_copy(update={"run": changed.run.model_copy(update={"seed": seed})})
+    return changed
 
 
 def _refuse_a_silent_cluster(cluster: str | None, hooks: "Hooks") -> None:

@@ -211,15 +211,15 @@ def noise_forecast(
     from tacit.recipe import Recipe
     from tacit.text.vocabulary import Vocabulary
 
-    asked = Recipe.given(recipe)
-    cache = open_cache(asked.data.cache if data is None else as_path("data", data))
-    matrix, clients = asked.matrix(), asked.clients(len(cache.clients("train")))
-    asked = asked.designed().at(asked.privacy.delta_for(clients))
-    begins = asked.model.init if init is None else as_path("init", init)
-    network = asked.model.settings(cache.manifest.vocabulary.size)
+    loaded = Recipe.given(recipe)
+    cache = open_cache(loaded.data.cache if data is None else as_path("data", data))
+    matrix, clients = loaded.matrix(), loaded.clients(len(cache.clients("train")))
+    loaded = loaded.designed().at(loaded.privacy.delta_for(clients))
+    begins = loaded.model.init if init is None else as_path("init", init)
+    network = loaded.model.settings(cache.manifest.vocabulary.size)
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
-    return forecast_for_record(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
+    return forecast_for_record(loaded, loaded.plan(matrix), network, clients=clients, public=begins is not None)
 
 
 def forecast_for_record(

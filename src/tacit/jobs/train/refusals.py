@@ -16,7 +16,7 @@ from tacit.training.client import ClientWork, precision_of
 from tacit.training.hooks import Hooks
 
 
-def check_asked(recipe: Recipe, hooks: Hooks, *, run: Path | None = None) -> None:
+def check_not_deployed(recipe: Recipe, hooks: Hooks, *, run: Path | None = None) -> None:
     """Refuse to train by a simulation what real devices are to train. run: one that is gone on with."""
     if recipe.deployment is None or hooks.collector is not None:
         return

@@ -17,8 +17,8 @@ from tacit.jobs.train.learner import first_model, learner_of
 from tacit.jobs.train.noise_forecast import forecast_for_record, tell
 from tacit.jobs.train.refusals import (
     begun_at,
-    check_asked,
     check_decryptors,
+    check_not_deployed,
     check_splits,
     same_clients,
     same_precision,
@@ -55,12 +55,12 @@ def begin(
     RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the
     mechanism is known: nothing is left on disk then.
     """
-    check_asked(recipe, hooks)
+    check_not_deployed(recipe, hooks)
     if (out / "run.db").is_file():
         return begun_at(recipe, out, hooks)
     check_place(out)
     progress(StageBegan(DESIGN))
-    asked, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
+    as_given, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
     progress(StageEnded(DESIGN))
     cache = checked_cache(recipe.data.cache, progress=progress)
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
@@ -87,7 +87,7 @@ def begin(
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
-        asked=asked.to_toml(),
+        asked=as_given.to_toml(),
         recipe=recipe.to_toml(),
         data=cache_used(cache),
         vocabulary={"kind": vocabulary.provenance.kind, "description": vocabulary.provenance.description},
@@ -146,7 +146,7 @@ def carry_on(
         if run.finished:
             run.tidy()
             return
-        check_asked(recipe, hooks, run=run.path)
+        check_not_deployed(recipe, hooks, run=run.path)
         hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
             cache, cores = same_cache(run, trained(run).data, progress=progress), Cores(hardware)

@@ -92,9 +92,9 @@ def tune(
     with _begun(folder, base, names, progress) as run, run.locked():
         for name, value in ((RECIPE, wanted.to_toml()), (ASKED, to_plain(settings)), ("finished", False)):
             run.note(name, value)
-        asked = _carried_out(folder, base, names, hardware, progress)
+        carried_out = _carried_out(folder, base, names, hardware, progress)
         earlier = [outcome_of(folder, name) for name in existing_trials(folder) if name not in names]
-        trials = tuple(sorted([*asked, *earlier], key=lambda each: each.name))
+        trials = tuple(sorted([*carried_out, *earlier], key=lambda each: each.name))
         run.note(TRIALS, {str(each.name): _seal(each.path) for each in trials})
         choice = choose([each.trial(settings.choose_by) for each in trials if each.ended], settings.choose_by)
         result = write_tuning(
@@ -124,11 +124,11 @@ def resume_tuning(
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TuningMetadata, "`tacit resume {run}` goes on with it")
     where = f"what was asked of '{found.path}'"
-    asked = found.notes
-    if not isinstance(asked.get(RECIPE), str):
+    notes = found.notes
+    if not isinstance(notes.get(RECIPE), str):
         raise RunError(f"{where} is not in its journal; {RESTORE}.")
-    recipe = Recipe.from_toml(asked[RECIPE], where=where)
-    settings = from_plain(TuningSettings, asked.get(ASKED), error=RunError, where=where)
+    recipe = Recipe.from_toml(notes[RECIPE], where=where)
+    settings = from_plain(TuningSettings, notes.get(ASKED), error=RunError, where=where)
     return tune(recipe, found.path, settings, hardware=hardware, progress=progress)
 
 

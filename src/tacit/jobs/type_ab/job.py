@@ -125,16 +125,16 @@ def resume_typing(
         raise InputError(
             f"'{begun.path}' was begun with text that stood in memory; go on with tacit.type_ab and the same arguments."
         )
-    asked = begun.settings
-    own = {name: value for name, value in asked.items() if name not in NOT_SETTINGS}
-    a, b = (each["path"] for each in asked["models"])
+    settings = begun.settings
+    own = {name: value for name, value in settings.items() if name not in NOT_SETTINGS}
+    a, b = (each["path"] for each in settings["models"])
     return type_ab(
         a,
         b,
         data,
         settings=TypingSettings.from_plain(own),
-        seed=asked["seed"],
-        noise_seed=asked.get("noise_seed"),
+        seed=settings["seed"],
+        noise_seed=settings.get("noise_seed"),
         hardware=hardware,
         progress=progress,
         **begun.given,
