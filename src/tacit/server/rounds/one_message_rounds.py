@@ -98,8 +98,8 @@ class OneMessageOpening:
                     log.warning("a sealed report is left out: %s", error)
                     round_states.discount(self._store, lease, self._task, each.assignment)
                     continue
-                for spool, deposit in zip(self._deposits, deposits, strict=True):
-                    spool.add(deposit.to_bytes())
+                for messages, deposit in zip(self._deposits, deposits, strict=True):
+                    messages.add(deposit.to_bytes())
                 self._added.add(each.assignment)
         except StoreError as error:
             raise NotYet(str(error)) from error

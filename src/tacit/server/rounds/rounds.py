@@ -128,8 +128,8 @@ class ServedRounds:
             min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
             check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
         )
-        values, total, came = self.sum_of(wanted)
-        return _answered(question, values, total, came), state
+        values, total, participants = self.sum_of(wanted)
+        return _answered(question, values, total, participants), state
 
     def serve(self, plan: Plan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
@@ -432,13 +432,13 @@ class ServedRounds:
         body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
         signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
-        came = sum(each.assigned for each in self._attempts(found.round))
-        return Summed(read_sum(body, signed), total, max(came, total.reports))
+        participants = sum(each.assigned for each in self._attempts(found.round))
+        return Summed(read_sum(body, signed), total, max(participants, total.reports))
 
 
-def _answered(question: Question, values: Any, total: Total, came: int) -> Answered:
+def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:
     """What a bound sum says. came: devices that were given the task; those with no report are dropped."""
-    return question.answered(Counted(values, total.reports, total.short_updates, total.losses), came)
+    return question.answered(Counted(values, total.reports, total.short_updates, total.losses), participants)
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:
