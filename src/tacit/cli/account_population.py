@@ -46,7 +46,7 @@ def _show(made: PopulationAccount) -> None:
         table = Table("run", "kind", "state", "zCDP", "local epsilon", box=None, pad_edge=False)
         for each in made.runs:
             cost = (rounded_up(value, 6) if value else "-" for value in (each.cost.zcdp, each.cost.local_epsilon))
-            table.add_row(each.entered.run, each.entered.kind, each.state, *cost)
+            table.add_row(each.reserved.run, each.reserved.kind, each.state, *cost)
         console.print(table)
     for warning in made.warnings:
         say_loudly(warning)

@@ -53,7 +53,7 @@ class PopulationAccount:
             found.append(
                 "BUDGET EXCEEDED: more was taken than is allowed, because clients came more often than planned."
             )
-        fewest = min((each.entered.clients for each in self.runs), default=1)
+        fewest = min((each.reserved.clients for each in self.runs), default=1)
         if self.allowed["delta"] is not None and (warning := publishing_warning(self.allowed["delta"], fewest)):
             found.append(f"{DELTA_TOO_LARGE}: {warning}")
         return tuple(found)
@@ -67,7 +67,7 @@ class PopulationAccount:
             **self.allowed,
             "spent": {"zcdp": self.zcdp, "epsilon": self.epsilon, "local_epsilon": self.local_epsilon},
             "runs": [
-                {**to_plain(each.entered), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
+                {**to_plain(each.reserved), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
             ],
             "warnings": list(self.warnings),
         }
