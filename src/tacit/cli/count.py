@@ -37,7 +37,7 @@ def count(
             data,
             out,
             settings=options.settings(statistics=tuple(map(StatisticHistogram.from_text, statistics))),
-            release=cost.release(secure.of()),
+            release=cost.release(secure.protocol()),
             population=population,
             seed=seed,
             progress=progress,

@@ -173,7 +173,7 @@ def _acting(act: Callable[..., None], mechanism: Mechanism) -> Callable[..., Non
         given: dict[str, Any] = {}
         for option in own:
             given |= option.given(values.pop(option.name))
-        act(chosen=ChosenMechanism(mechanism=mechanism, parameters=mechanism.given(given)), **values)
+        act(chosen=ChosenMechanism(mechanism=mechanism, parameters=mechanism.parameters_from(given)), **values)
 
     shown: list[inspect.Parameter] = []
     for parameter in inspect.signature(act).parameters.values():
@@ -224,7 +224,7 @@ class _Named:
         if name not in MECHANISMS:
             return Path(name)
         mechanism = MECHANISMS[name]
-        return ChosenMechanism(mechanism=mechanism, parameters=mechanism.given(given))
+        return ChosenMechanism(mechanism=mechanism, parameters=mechanism.parameters_from(given))
 
 
 if TYPE_CHECKING:

@@ -45,12 +45,12 @@ class TrainCost(Cost):
         """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
         if not rounds:
             return 0.0
-        came, privacy = sorted(rounds), promised(self.plan)
+        took_part, privacy = sorted(rounds), promised(self.plan)
         if isinstance(self.strategy, Matrix):  # of which a search would price all patterns like this one
-            length = self.inflation * math.sqrt(self.strategy.pattern_squared(came, privacy.rounds))
+            length = self.inflation * math.sqrt(self.strategy.pattern_squared(took_part, privacy.rounds))
             return gaussian.zcdp(length, privacy.noise_multiplier)
-        apart = min((late - early for early, late in pairwise(came)), default=privacy.rounds)
-        pattern = Participation(rounds=privacy.rounds, min_separation=apart, max_participations=len(came))
+        apart = min((late - early for early, late in pairwise(took_part)), default=privacy.rounds)
+        pattern = Participation(rounds=privacy.rounds, min_separation=apart, max_participations=len(took_part))
         return _zcdp(privacy, self.strategy, pattern, self.inflation)
 
     @property

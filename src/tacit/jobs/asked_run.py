@@ -100,8 +100,8 @@ def open_folder(analytics: AskedRun[Any, Any], out: Path, population: PathLike |
     metadata = analytics.metadata(
         **of_this_process(seed), **analytics.about_clients(), asked=analytics.count, delta=delta_of(analytics.release)
     )
-    taken = budget.BudgetRequest.from_options(population, analytics.count, planned_cost(analytics.release))
-    return begin(out, tomli_w.dumps(analytics.settings_record(seed)), metadata, key, request=taken)
+    request = budget.BudgetRequest.from_options(population, analytics.count, planned_cost(analytics.release))
+    return begin(out, tomli_w.dumps(analytics.settings_record(seed)), metadata, key, request=request)
 
 
 def carry_out(

@@ -51,7 +51,7 @@ class Design(JobResult):
         """The mechanism with what was said of it: "blt, 2 buffers"."""
         return ", ".join([self.mechanism, *_said(self.parameters)])
 
-    def of(self) -> tuple[Strategy, Losses]:
+    def strategy_and_losses(self) -> tuple[Strategy, Losses]:
         """The strategy and its losses. Raises: InputError with the reason where there is none."""
         if self.strategy is None or self.losses is None:
             raise InputError(self.refused or f"{self.title} was not designed.")

@@ -59,7 +59,9 @@ class OnnxReader:
     def __reduce__(self) -> Any:
         """Another process opens the same files."""
         if self._opened is None:
-            raise PicklingError("a session without its files is of one process; make the reader by OnnxReader.of.")
+            raise PicklingError(
+                "a session without its files is of one process; make the reader by OnnxReader.from_export."
+            )
         return _opened, self._opened
 
     def begin(self) -> State:
@@ -101,7 +103,7 @@ class OnnxScorer:
 
     @classmethod
     def from_export(cls, exported: Exported, *, threads: int = 1) -> "OnnxScorer":
-        """The scorer of an exported model. Raises: as `OnnxReader.of`."""
+        """The scorer of an exported model. Raises: as `OnnxReader.from_export`."""
         return cls(session_of(exported, SCORE, threads=threads))
 
     def __call__(self, sentences: NDArray[np.integer[Any]]) -> dict[str, float | int]:
@@ -129,7 +131,7 @@ def _is_step(session: Any) -> bool:
 
 
 def exported_phone_model(path: PathLike) -> PhoneModel:
-    """What `tacit export` wrote, as a phone holds it. Raises: InputError as `load_exported` and `OnnxReader.of`."""
+    """What `tacit export` wrote, as a phone holds it. Raises: InputError, as `load_exported` and `from_export`."""
     exported = load_exported(path)
     reader, vocabulary = OnnxReader.from_export(exported), exported.vocabulary()
     if reader.vocabulary != vocabulary.size:

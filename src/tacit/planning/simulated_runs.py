@@ -216,17 +216,17 @@ class DeviceSimulator:
             return None
         return replace(SimulatedRun.from_simulation(run, report_goal, hours), simulation=run)
 
-    def too_slow(self, timer: float | None, fed: int | None) -> ParticipationError:
+    def too_slow(self, timer: float | None, largest_feasible: int | None) -> ParticipationError:
         """Why the first run that did not end in time does not, which rounds starve, and what would fit.
 
-        timer: as asked for; None: of all timers even a day was too long. fed: the largest report goal that ends in
-        time, None where none does.
+        timer: as requested; None: of all timers even a day was too long. largest_feasible: the largest report goal that
+        ends in time, None where none does.
         """
         from tacit.population.supply import check_supply, longest_timer
 
         report_goal, hours = 1, timer or float(HOURS_PER_DAY)
         slow_ones = [searched for searched, found in self._searched.items() if found is None]
-        if timer is not None and fed is not None and slow_ones:
+        if timer is not None and largest_feasible is not None and slow_ones:
             report_goal, hours = slow_ones[0]
         rules = self._rules(report_goal, hours, self.acceptable_days)
         try:
@@ -239,10 +239,10 @@ class DeviceSimulator:
         most_days = self.settings.rules.most_days
         slow = self._part(report_goal, hours, most_days)
         ways = [
-            *([] if fed is None else [f"--report-goal-max {fed} with a weaker target"]),
+            *([] if largest_feasible is None else [f"--report-goal-max {largest_feasible} with a weaker target"]),
             *([] if shorter is None else [f"--timer-hours {shorter:g}"]),
             *([] if slow is None else [f"--acceptable-days {math.ceil(slow.days / SEARCH_START)}"]),
-            *([] if fed is None else ["more devices"]),
+            *([] if largest_feasible is None else ["more devices"]),
             "fewer --rounds",
         ]
         takes = (

@@ -102,7 +102,7 @@ class Simulation:
         return sum(each.wasted for each in self.happened) / sum(each.selected for each in self.happened)
 
     @cached_property
-    def times_came(self) -> NDArray[np.int64]:
+    def participations_per_device(self) -> NDArray[np.int64]:
         """Entry k: how many devices took part k times."""
         return self._returns[0]
 
@@ -147,12 +147,12 @@ class Simulation:
             "wasted_visits_share": self.wasted_share,
             "used_device_hours": self.used_hours,
             "wasted_device_hours": self.wasted_hours,
-            "participations_per_device": self.times_came.tolist(),
+            "participations_per_device": self.participations_per_device.tolist(),
         }
 
     def rows(self) -> Iterator[tuple[int | float, ...]]:
         """One for each round, under COLUMNS; times in seconds since the first round opened."""
-        starved = set(self.underfilled.tolist())
+        underfilled = set(self.underfilled.tolist())
         for number, each in enumerate(self.happened):
             yield (
                 number,
@@ -165,7 +165,7 @@ class Simulation:
                 each.wasted,
                 each.eligible,
                 (each.filled - each.opened) / SECOND,
-                int(number in starved),
+                int(number in underfilled),
             )
 
 

@@ -205,7 +205,7 @@ class PrivacySection(Section):
         if self.delta is None:
             raise InputError(
                 f"privacy.epsilon={self.epsilon:g} says how much noise at a delta only, and this recipe leaves delta "
-                "to the population; give privacy.delta, or `recipe.at(delta)`."
+                "to the population; give privacy.delta, or `recipe.with_delta(delta)`."
             )
         return zcdp_for_epsilon(self.epsilon, self.delta) * BELOW
 

@@ -194,7 +194,7 @@ def _listed(rules: list[str]) -> str:
     return " and ".join([", ".join(rules[:-1]), rules[-1]] if len(rules) > 1 else rules)
 
 
-def who_came(participations: int, limits: str, kept: DeviceSeparation) -> str:
+def participations_of_log(participations: int, limits: str, kept: DeviceSeparation) -> str:
     """What is realised where nobody can measure it; limits: those that follow, in words."""
     rules = []
     if kept.rounds is not None:

@@ -19,7 +19,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import SecureSumUsed
 from tacit.statements import device_text
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, trained
-from tacit.statements.device_text import who_came
+from tacit.statements.device_text import participations_of_log
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import (
@@ -448,7 +448,7 @@ def assumptions(facts: TrainingFacts) -> str:
     )
     lines = [
         f"- Planned: {_limits(guarantee.participation)}.",
-        *_who_came(facts),
+        *_participations(facts),
         f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
         f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number "
         f"{'came' if facts.realised else 'comes'}.",
@@ -459,12 +459,12 @@ def assumptions(facts: TrainingFacts) -> str:
     return "\n".join(lines)
 
 
-def _who_came(facts: TrainingFacts) -> list[str]:
+def _participations(facts: TrainingFacts) -> list[str]:
     """Who took part and what enforces it; of a planned run, who is to, and what a simulation saw."""
     if facts.realised and facts.separation is not None and facts.participations is not None:
         limits = _limits(facts.realised.participation)
         return [
-            f"- {who_came(facts.participations, limits, facts.separation)}",
+            f"- {participations_of_log(facts.participations, limits, facts.separation)}",
             f"- Participation is enforced so: {facts.cohort_rule}.",
         ]
     if facts.realised:

@@ -347,8 +347,8 @@ def _begun(
     )
     text = None if people.typed is None else people.typed.sha256
     written = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
-    taken = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
-    return run_start.begin(out, written, metadata, b"", request=taken)
+    request = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
+    return run_start.begin(out, written, metadata, b"", request=request)
 
 
 def settings_toml(

@@ -72,7 +72,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     models: tuple[TrainedModel, ...]
     settings: EvaluationSettings
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
 
     @property
     def lines(self) -> tuple[Path, ...]:
@@ -82,12 +82,12 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     @property
     def count(self) -> int:
         """See AskedRun."""
-        return self.whom.count
+        return self.participants.count
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the models."""
-        return self.whom.named(self.models)
+        return self.participants.named(self.models)
 
     @property
     def task(self) -> CountQuestion:
@@ -101,7 +101,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         return CountQuestion(
             step=0,
             steps=1,
-            devices=self.whom.count,
+            devices=self.participants.count,
             histograms=query.histograms,
             asks=query,
             local_epsilon=self.release.local_epsilon,
@@ -111,7 +111,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": [model_asked(model) for model in self.models],
-            **self.whom.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
+            **self.participants.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
             "clients": self.settings.clients,
             "sentences": self.settings.sentences,
             "words": self.settings.words,
@@ -121,7 +121,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     def about_clients(self) -> dict[str, Any]:
         """See AskedRun."""
-        return self.whom.recorded
+        return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
         """See AskedRun."""
@@ -129,8 +129,8 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     def simulated(self, run: Run, known: Known) -> Collector:
         """See AskedRun."""
-        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
-        queries, clients = known.queries, self.whom.clients
+        assert self.release is not None and isinstance(self.participants, Simulated)  # or nobody would be asked
+        queries, clients = known.queries, self.participants.clients
         return simulated(run, self.release, lambda task: queries, lambda task: clients)
 
     def answers(self, ask: Ask) -> Mapping[str, Histogram]:
@@ -143,10 +143,10 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": list(self.names),
-            **self.whom.about(self.settings.split_name),
+            **self.participants.about(self.settings.split_name),
             "sentences": self.settings.sentences,
             "words": self.settings.words,
-            "asked": self.whom.count,
+            "asked": self.participants.count,
             "promise": promise,
             "released": None if released is None else _released(self.names, released),
             "simulation_only": None if known is None else known.exact,
@@ -211,16 +211,16 @@ def open_evaluation(
     progress: Progress,
 ) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
+    participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
-    shared_vocabulary({**digests, **whom.vocabulary})
-    if whom.count < 2:
-        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    release = None if cost is None else cost.asking(whom.members)
-    evaluation = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
+    shared_vocabulary({**digests, **participants.vocabulary})
+    if participants.count < 2:
+        raise InputError(f"{participants.count} {participants} say nothing about many; {participants.more}.")
+    release = None if cost is None else cost.asking(participants.members)
+    evaluation = Evaluation(models=tuple(loaded), settings=settings, release=release, participants=participants)
     if collector is not None:
         check_answered(evaluation.task)
     return evaluation
@@ -233,8 +233,8 @@ def _count_clients(
 
     kept: where finished groups are added and none is counted that is there already; hold the run's lock.
     """
-    assert isinstance(evaluation.whom, Simulated)  # real devices count by themselves
-    cache, clients = evaluation.whom.cache, evaluation.whom.clients
+    assert isinstance(evaluation.participants, Simulated)  # real devices count by themselves
+    cache, clients = evaluation.participants.cache, evaluation.participants.clients
     cores, found = Cores(hardware), dict[int, list[Counts]]()
     if kept is not None:
         kept.drop_torn_line()

@@ -62,7 +62,7 @@ class Personalization(AskedRun[Known, Answers]):
     model: TrainedModel
     settings: PersonalizationSettings
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
 
     @property
     def lines(self) -> tuple[Path, ...]:
@@ -72,12 +72,12 @@ class Personalization(AskedRun[Known, Answers]):
     @property
     def count(self) -> int:
         """See AskedRun."""
-        return self.whom.count
+        return self.participants.count
 
     @property
     def groups(self) -> list[NDArray[np.int64]]:
         """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
-        places = np.arange(self.whom.count)
+        places = np.arange(self.participants.count)
         return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
@@ -98,7 +98,7 @@ class Personalization(AskedRun[Known, Answers]):
         plain = self.settings.to_plain()
         return {
             "model": model_asked(self.model),
-            **self.whom.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
+            **self.participants.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
             **plain,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
@@ -106,13 +106,13 @@ class Personalization(AskedRun[Known, Answers]):
 
     def about_clients(self) -> dict[str, Any]:
         """See AskedRun."""
-        return self.whom.recorded
+        return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
         """See AskedRun. Raises: InputError where too few clients of a group could be evaluated."""
-        assert isinstance(self.whom, Simulated)  # real devices keep their lines
-        _every_client(self, self.whom, run, hardware, progress)
-        return _known(self, self.whom, run)
+        assert isinstance(self.participants, Simulated)  # real devices keep their lines
+        _every_client(self, self.participants, run, hardware, progress)
+        return _known(self, self.participants, run)
 
     def simulated(self, run: Run, known: Known) -> Collector:
         """See AskedRun."""
@@ -139,16 +139,16 @@ class Personalization(AskedRun[Known, Answers]):
         """See AskedRun."""
         settings = self.settings
         return {
-            "model": self.whom.named([self.model])[0],
-            **self.whom.about(settings.split_name),
+            "model": self.participants.named([self.model])[0],
+            **self.participants.about(settings.split_name),
             "split": str(settings.split),
             "gate_share": settings.split.gate,
-            "asked": self.whom.count,
+            "asked": self.participants.count,
             "strategies": [asdict(each) for each in settings.strategies],
             "harm_weight": settings.harm_weight,
             "promise": promise,
             "simulation_only": None if known is None else exact_record(known.found, released, settings),
-            "released": None if released is None else released_record(released, settings, self.whom.count),
+            "released": None if released is None else released_record(released, settings, self.participants.count),
         }
 
     def drawn(self, known: Known | None, released: Answers | None) -> dict[str, Any]:
@@ -209,19 +209,21 @@ def open_personalization(
     a split without clients, or too few for a gate.
     """
     steps = len(settings.queries.sizes)
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress, steps=steps)
+    participants = clients_or_devices(
+        data, settings.split_name, settings.clients, cost, collector, progress, steps=steps
+    )
     loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
-    shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **whom.vocabulary})
+    shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **participants.vocabulary})
     for how in settings.strategies:
         how.step(loaded.network)  # refuses here
     least = 2 * FEWEST if settings.queries.gated else FEWEST
-    if whom.count < least:
+    if participants.count < least:
         raise InputError(
-            f"{whom.count} {whom} were asked for, and {least} are the fewest that say anything; ask more"
-            f"{', or import more clients' if collector is None else ' (clients)'}."
+            f"{participants.count} {participants} were asked for, and {least} are the fewest that say anything; ask "
+            f"more{', or import more clients' if collector is None else ' (clients)'}."
         )
-    release = None if cost is None else cost.asking(whom.members)
-    personalization = Personalization(model=loaded, settings=settings, release=release, whom=whom)
+    release = None if cost is None else cost.asking(participants.members)
+    personalization = Personalization(model=loaded, settings=settings, release=release, participants=participants)
     if collector is not None:
         for step in range(len(personalization.groups)):
             check_answered(personalization.task(step, None))  # judging asks for fewer
@@ -229,7 +231,7 @@ def open_personalization(
 
 
 def _every_client(
-    personalization: Personalization, whom: Simulated, run: Run, hardware: Hardware, progress: Progress
+    personalization: Personalization, participants: Simulated, run: Run, hardware: Hardware, progress: Progress
 ) -> None:
     """Every asked client that has no line in the run folder yet.
 
@@ -238,13 +240,13 @@ def _every_client(
     lines = Lines(run.path / OUTCOMES)
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
-    missing = [int(client) for client in whom.clients if int(client) not in done]
+    missing = [int(client) for client in participants.clients if int(client) not in done]
     opening = (
         compiling("personalization", personalization.model.network, personalization.settings.strategies)
         if missing
         else ""
     )
-    progress(StageBegan("clients", whom.count, len(done), opening=opening))
+    progress(StageBegan("clients", participants.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
         lines.append([each.as_row()])
@@ -255,7 +257,7 @@ def _every_client(
         personalize_clients(
             personalization.model.network,
             personalization.model.parameters,
-            whom.cache,
+            participants.cache,
             missing,
             personalization.settings.strategies,
             personalization.settings.split,
@@ -265,9 +267,9 @@ def _every_client(
     progress(StageEnded("clients"))
 
 
-def _known(personalization: Personalization, whom: Simulated, run: Run) -> Known:
+def _known(personalization: Personalization, participants: Simulated, run: Run) -> Known:
     """Of the run's lines. Raises: InputError where too few clients of a group could be evaluated."""
-    clients = whom.clients
+    clients = participants.clients
     rows = {row["client"]: row for row in Lines(run.path / OUTCOMES).rows()}
     reports = [rows[int(client)] for client in clients]
     skipped: dict[str, int] = {}

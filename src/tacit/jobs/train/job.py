@@ -239,7 +239,7 @@ def _changed(
     from tacit.recipe.model_section import section_for
 
     of_type("seed", seed, Integral, NoneType)
-    changed = Recipe.given(recipe)
+    changed = Recipe.from_argument(recipe)
     if seed is not None and seed < 0:
         raise RecipeError(f"--seed {seed} must be 0 or more.")
     if data is not None:
@@ -250,7 +250,7 @@ def _changed(
     if init is not None:
         changed = changed.model_copy(update={"model": changed.model.model_copy(update={"init": as_path("init", init)})})
     if population is not None:
-        changed = changed.of(as_path("population", population))
+        changed = changed.with_population(as_path("population", population))
     if seed is not None:
         changed = changed.model_copy(update={"run": changed.run.model_copy(update={"seed": seed})})
     return changed

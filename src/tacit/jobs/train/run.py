@@ -69,7 +69,7 @@ def begin(
     clients = recipe.clients(len(cache.clients("train")))
     check_splits(cache, clients)
     delta = recipe.privacy.delta_for(clients)
-    recipe = recipe.at(delta)
+    recipe = recipe.with_delta(delta)
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
     check_decryptors(plan, hooks)
@@ -80,10 +80,10 @@ def begin(
     first = first_model(recipe, vocabulary)
     told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     population = recipe.privacy.population
-    taken = (
+    request = (
         None if population is None else BudgetRequest.from_options(population, clients, Cost(zcdp=plan.guarantee.zcdp))
     )
-    check_left(taken)
+    check_left(request)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
@@ -110,7 +110,7 @@ def begin(
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return reserved(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+    return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
 
 
 def _deployed(recipe: Recipe) -> DeploymentUsed | None:

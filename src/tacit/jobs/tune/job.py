@@ -69,16 +69,16 @@ def tune(
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)
-    wanted = Recipe.given(recipe)
+    wanted = Recipe.from_argument(recipe)
     if wanted.deployment is not None:
         raise InputError(
             f"the recipe {wanted.name!r} is for real devices ([deployment]), and every trial would ask them again; "
             "drop the section to tune on the training clients of a cache, and give it back for the run."
         )
     if population is not None:
-        wanted = wanted.of(as_path("population", population))
+        wanted = wanted.with_population(as_path("population", population))
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's
-        wanted = wanted.at(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
+        wanted = wanted.with_delta(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
     names = trial_names(wanted, settings)
     if wanted.privacy.needs_design:
         progress(StageBegan(DESIGN))
