@@ -75,8 +75,8 @@ def run_device(
     with the secret for which an operator that enrols gives it tokens. first_time: it has taken part nowhere before, so
     that a new record need not wait. policy: in place of the file in `state`. onnx: an exported model, by whose
     `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes: in place of those that the
-    policy asks of this machine. told: gets the outcome of every session. machine, through: a clock, a way to sleep, random bytes and an
-    httpx transport in place of the machine's, for tests.
+    policy asks of this machine. told: gets the outcome of every session. machine, through: a clock, a way to sleep,
+    random bytes and an httpx transport in place of the machine's, for tests.
     Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
     """
     of_type("server", server, str)
