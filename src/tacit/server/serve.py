@@ -124,15 +124,14 @@ def serve(
 ) -> ServeResult:
     """Serve devices until every run is done, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
-    recipes: of training, or files of other kinds of runs (`served_jobs.py`); none makes workers alone, for the rounds
-    of coordinators elsewhere that share store, blobs and key.
-    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
-    there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
-    cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
-    may. enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and
-    nobody else; left out, all may. serving: told once, when devices can come. Raises: InputError for what contradicts
-    itself or cannot be used; StoreError for a store or blobs that cannot, and with the words of a coordinator that
-    refuses its recipe.
+    recipes: of training, or files of other kinds of runs (`jobs.py`). Without any, only workers start, for the rounds
+    of coordinators elsewhere that share store, blobs and key. out: a folder for what is not given otherwise:
+    `runs/NAME`, the run folder of each recipe, resumed where it exists; `store.db`; `blobs`; `operator.key`, made where
+    there is none, and `operator.pub`, which devices pin. data: a cache that replaces the recipes' own. admin_token:
+    whoever has it may pause and resume runs by HTTP; without it nobody may. enrolment_codes: a file with a secret code
+    for each device, a line each: whoever has one may take part, and nobody else; left out, all may. serving: told once,
+    when devices can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or
+    blobs that cannot, and with the words of a coordinator that refuses its recipe.
     """
     of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)

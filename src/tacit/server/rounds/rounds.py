@@ -1,8 +1,8 @@
 """Rounds of real devices, for any question: a round is opened in the store, waited for, closed, its sum given.
 
 Everything that matters is in the store: a process that is killed at any point, and started again, goes on with the
-attempt that it finds, and a sum that was bound is given again to the bit. An attempt that came to nothing is made again
-with other devices; what it is about (what they begin with, and are asked) stays.
+attempt that it finds, and a sum that was bound is given again to the bit. An attempt that failed is repeated with other
+devices, with the same content and the same question.
 """
 
 import logging
@@ -61,7 +61,7 @@ class ServedRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A round as whoever wants its sum puts it."""
+    """A round whose sum is wanted: its task, and the conditions on its sum."""
 
     task: RoundTask  # but for what is an attempt's own
     content: bytes  # what it begins with
@@ -79,7 +79,7 @@ class Summed(NamedTuple):
 
 
 class ServedRounds:
-    """Real devices as a `Collector`, whatever they are asked: rounds of one run, one after another."""
+    """Real devices as a `Collector` for any question: rounds of one run, one after another."""
 
     broadcasts = True  # what is asked leaves this machine: the ledger row first
 
@@ -96,8 +96,8 @@ class ServedRounds:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """key: signs the tasks. document: a question as devices get it, and the content that its round begins with.
-        devices: whom it asks, of a run that asks each once. decryptors: of sealed sums, in the order of the plan. wait:
-        for so many seconds, between two looks into the store.
+        devices: of a run that asks each device once. decryptors: of sealed sums, in the order of the plan. wait: for so
+        many seconds, between two looks into the store.
         """
         self._document, self._devices = document, devices
         self._decryptors = decryptors
@@ -107,7 +107,9 @@ class ServedRounds:
 
     @property
     def devices(self) -> RealDevices:
-        """Whom it asks. Raises: RunError where devices are asked more than once, and a recipe says who they are."""
+        """The devices of a run that asks each once. Raises: RunError for a training, whose recipe describes its
+        devices.
+        """
         if self._devices is None:
             raise RunError("this collector asks the devices of a recipe; it trains, and does nothing else.")
         return self._devices
@@ -188,7 +190,7 @@ class ServedRounds:
         return [each for each in round_states.attempts(self._store, self._lease.run) if each.round == round]
 
     def _task(self, round: int, content: bytes, question: QuestionDocument) -> RoundTask:
-        """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
+        """The task of a round without the fields that each attempt sets. content: what the round begins with."""
         plan, name = self._now_serving.plan, sha256(content)
         return RoundTask(
             run=plan.run,
