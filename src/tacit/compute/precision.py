@@ -12,9 +12,9 @@ UNITS = frozenset({"amx_bf16", "avx512_bf16"})
 
 @cache
 def usable_precision(requested: Precision) -> Precision:
-    """What is asked if this machine's processors have units for it, else float32, which is said once.
+    """The requested precision where this machine's processors have units for it, else float32, with one warning.
 
-    It is part of a run's result (0.3% of an update), so whoever records a run records this, not what was asked.
+    It changes a run's result (0.3% of an update), so a run records this precision, not the requested one.
     """
     if requested == "float32" or has_bfloat16_units():
         return requested

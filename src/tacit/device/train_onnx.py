@@ -57,7 +57,7 @@ class ByOnnx:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")
 
     def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
-        """See Trainer; twin of `training.one_by_one.report_of`."""
+        """See Trainer; computes the same as `training.one_by_one.report_of`."""
         question = task.asking(TrainDocument)
         # for this task alone: between tasks a device waits
         trainer = OnnxTrainer.from_export(self._exported, keeps=False)

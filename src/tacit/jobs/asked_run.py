@@ -1,10 +1,10 @@
-"""A run with questions about models to devices, from its folder to its pages; simulated clients and real devices alike.
+"""A run of federated analytics, from its folder to its pages; for simulated clients and real devices alike.
 
     open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
 
-Each kind (`evaluate`, `personalize`, `type_ab`) brings what is its own as an `AskedRun`. Whatever was done before a
-process was killed is on disk and is not done again. Where real devices are asked nobody has a client's line: the run
-has what was released, and nothing exact.
+Each kind (`evaluate`, `personalize`, `type_ab`, `count`) adds its own parts as an `AskedRun`. Work done before a
+process was killed is on disk and is not repeated. With real devices there are no clients' lines: the run has only what
+was released, nothing exact.
 """
 
 import tomllib
@@ -53,7 +53,7 @@ class AskedRun(ABC, Generic[Known, Released]):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many are asked."""
+        """The number of clients or devices."""
 
     @abstractmethod
     def settings_record(self, seed: int | None) -> dict[str, Any]:
@@ -95,7 +95,7 @@ class Outcome(Generic[Known, Released]):
 
 
 def open_folder(analytics: AskedRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
-    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+    """A new run folder, or the existing one at `out`; RunError where that has other settings."""
     key = key_for(seed)
     metadata = analytics.metadata(
         **of_this_process(seed), **analytics.about_clients(), asked=analytics.count, delta=delta_of(analytics.release)
@@ -151,7 +151,7 @@ def carry_out(
 
 @dataclass(frozen=True, kw_only=True)
 class BegunWith:
-    """What a run was asked when it began, by its folder."""
+    """The settings with which a run began, read from its folder."""
 
     path: Path
     metadata: AskingMetadata
@@ -159,7 +159,7 @@ class BegunWith:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments of every such job that a folder has: where it is, its price, its population."""
+        """The arguments that every such job has, from the folder: its path, its cost, its population."""
         used = self.metadata.budget
         return {
             "out": self.path,

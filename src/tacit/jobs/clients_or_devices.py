@@ -1,4 +1,4 @@
-"""Who is asked for counts: simulated clients of a cache, or real devices without identities."""
+"""The participants of federated analytics: simulated clients of a cache, or real devices without identities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ class Simulated:
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Real devices that come when they may; nobody has their answers but they."""
+    """Real devices, which check in when they may; nobody else has their exact answers."""
 
     count: int  # how many are asked
     steps: int
@@ -144,8 +144,8 @@ def clients_or_devices(
     *,
     steps: int = 1,
 ) -> Simulated | Devices:
-    """clients: of the settings: how many are asked at most, or how many devices. steps: groups that they are asked in.
-    Raises: InputError, CacheError.
+    """clients: the most clients, or the number of devices. steps: into how many groups they are divided. Raises:
+    InputError, CacheError.
     """
     if collector is None:
         if data is None:
@@ -188,7 +188,7 @@ def check_answered(task: CountQuestion) -> None:
 
 
 class AllReleased:
-    """The devices of a run that released all it ever will: they are asked nothing more."""
+    """The devices of a run whose releases are complete: nothing more is asked of them."""
 
     def __init__(self, run: Path, devices: RealDevices) -> None:
         self._run, self.devices = run, devices
@@ -208,8 +208,8 @@ class AllReleased:
 def clients_or_devices_of(
     run: Path, settings: Mapping[str, Any]
 ) -> tuple[str | None, dict[str, Any], Collector | None]:
-    """Whom a run asks, by its settings: (the cache, or None; the name of the split where there is one; the collector
-    of devices that answered, or None).
+    """The clients or devices of a run, by its settings: (the cache, or None; the name of the split, where there is one;
+    the collector of devices that have answered, or None).
     """
     if "deployment" in settings:
         return None, {}, AllReleased(run, RealDevices.from_table(settings, where=f"the settings of '{run}'"))

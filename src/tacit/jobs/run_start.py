@@ -1,4 +1,4 @@
-"""What every run records when it begins, and how a run that is there already is found again."""
+"""What every run records when it begins, and how an existing run is found again."""
 
 import platform
 import time
@@ -91,8 +91,9 @@ def key_for(seed: int | None) -> bytes:
 def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, request: BudgetRequest | None = None) -> Run:
     """A new run folder, or the one at `out` where it has the same settings.
 
-    request: what it takes of which population; None: it names none. Raises: RunError where `out` was begun with other
-    settings, naming the first that differs, or is another thing; BudgetError where the population's budget is spent.
+    request: what the run may spend of which population's budget, or None. Raises: RunError where `out` was begun with
+    other settings, naming the first that differs, or is another thing; BudgetError where the population's budget is
+    spent.
     """
     if not (out / "run.db").is_file():
         return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key))

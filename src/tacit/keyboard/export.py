@@ -70,7 +70,7 @@ class Exporting:
         return graph if self.quantize is None else QUANTIZATIONS[self.quantize](graph)
 
 
-# By name: a graph of float32, from `onnx_step`, with smaller weights.
+# By name: a graph of float32, from `onnx.step`, with smaller weights.
 QUANTIZATIONS: Mapping[str, Callable[[ModelProto], ModelProto]] = MappingProxyType({"int8": int8, "int4": int4})
 
 

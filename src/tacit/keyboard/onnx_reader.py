@@ -34,7 +34,7 @@ class OnnxReader:
     """`step.onnx` as a `suggest.Reader`; the scores are natural logarithms of probabilities."""
 
     def __init__(self, session: Any, opened: "tuple[Exported, int] | None" = None) -> None:
-        """session: of the graph that `onnx_step.step_graph` describes. opened: of which files, by how many threads."""
+        """session: of the graph that `onnx.step.step_graph` describes. opened: of which files, by how many threads."""
         self._session, self._opened = session, opened
         self.widths = {each.name: each.shape[1] for each in session.get_inputs() if each.name not in GIVEN}
         self._after = [f"{name}_after" for name in self.widths]
@@ -97,7 +97,7 @@ class OnnxScorer:
     """`score.onnx`: the loss and the counts of sentences, by name as the graph gives them."""
 
     def __init__(self, session: Any) -> None:
-        """session: of the graph that `onnx_step.score_graph` describes."""
+        """session: of the graph that `onnx.step.score_graph` describes."""
         self._session = session
         self._names = [each.name for each in session.get_outputs()]
 
@@ -118,7 +118,7 @@ class OnnxScorer:
 
 
 def _is_step(session: Any) -> bool:
-    """Whether a graph has the inputs and outputs that `onnx_step.step_graph` describes."""
+    """Whether a graph has the inputs and outputs that `onnx.step.step_graph` describes."""
     given = {each.name: (each.type, each.shape) for each in session.get_inputs()}
     made = {each.name: (each.type, each.shape) for each in session.get_outputs()}
     rows = {name: given.pop(name, None) for name in GIVEN} | {name: made.pop(name, None) for name in ("ids",)}

@@ -78,8 +78,8 @@ def production_plan(
     end, and the plan counts on its answer alone: where it promises less than the search saw, the search goes on with
     that correction, `CHECKS` times at most. Without `timer_hours`, timers of whole days are tried.
 
-    Where no report goal up to `goal.most` does it, the largest that ends in time, with just the noise for the target
-    (step 3 of the paper). Raises: ParticipationError where nothing ends in time.
+    Where no report goal up to `goal.max_goal` reaches the target: the largest that ends in time, with just the noise
+    for the target (step 3 of the paper). Raises: ParticipationError where nothing ends in time.
     """
     if not mechanisms:
         raise InputError("no mechanism to choose from; give one.")
@@ -152,8 +152,8 @@ class _Correction:
 
 @dataclass(frozen=True)
 class _Found:
-    """The run that a search ended with. `fed`: the largest report goal that ends in time, where larger ones did not.
-    `exhausted`: no larger one was left to try.
+    """The run that a search ended with. `largest_feasible`: the largest report goal that ends in time, where larger
+    ones do not. `exhausted`: no larger one was left to try.
     """
 
     run: SimulatedRun
@@ -163,7 +163,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Search:
-    """What is asked; `tried` are the runs that were seen, in their order."""
+    """The search for a plan; `tried` are the simulated runs, in their order."""
 
     scenario: Scenario
     mechanisms: Sequence[Mechanism]

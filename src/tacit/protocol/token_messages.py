@@ -35,7 +35,7 @@ class TokenRequest(Document):
     blinded: Annotated[tuple[Blind, ...], Field(min_length=1, max_length=100)]
     evidence: (
         Evidence | None
-    )  # for `token_forms.bound_to`: that the device runs what it should; null where nothing says
+    )  # for `token_format.bound_to`: that the device runs what it should; null where nothing says
 
 
 class BlindSignatures(Document):

@@ -2,10 +2,10 @@
 
 `encode` makes such a vector of an update, and `decode` the sum of updates of their sum; `packing` is how few bytes it
 takes. `wire` is how a message becomes bytes, `secrets` the cryptography that others wrote, `shares` Shamir's secret
-sharing. In the masked protocol (`masked_client`, `masked_server`; `graph` says who masks with whom) masks of pairs
+sharing. In the masked protocol (`masked.client`, `masked.server`; `masked.graph` chooses the pairs) masks of pairs
 cancel in the sum; `simulate` runs it in memory, with whatever goes wrong on the way. Sums of one message from each
-client (`sealed_client`, `sealed_server`), opened by decryptors (`decryptor`), rest on `lattice`: `ring` is its
-arithmetic, `slots` puts coordinates into coefficients; `sealed_simulation` runs them in memory.
+client (`one_message.client`, `one_message.server`), opened by decryptors (`one_message.decryptor`), rest on `lattice`:
+`ring` is its arithmetic, `slots` puts coordinates into coefficients; `one_message.simulation` runs them in memory.
 """
 
 from tacit.secure_aggregation.encoding import decode, encode

@@ -133,7 +133,7 @@ def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
     """Who opens sums, and who could open more."""
     count, corrupt = used.decryptors, used.corrupt_decryptors
     then = ", before it adds noise" if noised else ""
-    quorum = (count + corrupt) // 2 + 1  # SealedRound.quorum
+    quorum = (count + corrupt) // 2 + 1  # OneMessageRound.quorum
     return (
         f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "
         f"{count:,} decryptors together can recover; they give the sum of the keys of one set of devices a round, and "

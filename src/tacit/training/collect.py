@@ -217,9 +217,9 @@ def from_cohorts(
 ) -> tuple[Answered, Any]:
     """What the round's cohort answers, and the cohorts' state after it.
 
-    Where clients play a protocol, it may be aborted: nothing was released then, and another cohort is asked, up to
-    ATTEMPTS in a round, but not where decryptors gave their noise, which is for one cohort. Whoever trained took part,
-    and may not come again before its time: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
+    Where clients play a protocol, it may abort: then nothing was released, and another cohort is asked, up to ATTEMPTS
+    in a round; but not where decryptors gave their noise, which is for one cohort. A client that trained took part and
+    must keep its separation: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
     ParticipationError when too few clients are free; TrainingError, with the cause, when no sum was opened.
     """
     played = question.secure is not None and question.secure.played is not None

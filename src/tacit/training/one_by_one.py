@@ -1,7 +1,8 @@
 """Devices asked one by one: what each of them computes by itself (`device_part.report_of`), and the plain sum.
 
-`OneByOne` is the slow reference of `SimulatedCollector`: the same clients, the same reports within rounding (a compiler
-orders the additions of one client otherwise than those of many, and a sum of shards otherwise than a sum of clients).
+`DevicesOneByOne` is the slow reference of `SimulatedCollector`: the same clients, the same reports within rounding (a
+compiler orders the additions of one client otherwise than those of many, and a sum of shards otherwise than a sum of
+clients).
 """
 
 from collections.abc import Sequence

@@ -41,7 +41,7 @@ class BudgetRequest:
 
 
 def check_left(request: BudgetRequest | None) -> None:
-    """BudgetError where a run's population has not so much left, before anything else is said of the run."""
+    """BudgetError where the population's budget has less left than the run needs, before anything else is checked."""
     if request is not None:
         PopulationBudget.open(request.population).check(request.planned)
 
@@ -65,7 +65,7 @@ def reserved(request: BudgetRequest | None, out: Path, metadata: Metadata, creat
 
 
 def refuse_another(run: Run, population: Path | None) -> None:
-    """RunError where a run that is there already was begun with another population than is asked for now."""
+    """RunError where an existing run began with another population than the one given now."""
     used = run.metadata.budget
     begun, now = (None if used is None else used.path, None if population is None else str(population.resolve()))
     if begun != now:
@@ -80,8 +80,8 @@ def recheck(run: Run) -> None:
 
 
 def commit(run: Run) -> None:
-    """Tell the budget what the run took, by its ledger and log, when nothing more can be released from it, and note in
-    the run what is gone. Hold the run's lock.
+    """When nothing more can be released from the run: commit what it spent, by its ledger and log, to the budget, and
+    note the budget's state in the run. Hold the run's lock.
     """
     used = run.metadata.budget
     if used is None:
@@ -93,7 +93,7 @@ def commit(run: Run) -> None:
 
 
 def spent_by(run: Run) -> Cost:
-    """What a run has taken from each client so far, by what happened."""
+    """The realised cost of a run to each client so far."""
     if not run.steps_done:
         return Cost()
     if isinstance(run.metadata, TrainingMetadata):

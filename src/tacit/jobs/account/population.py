@@ -19,7 +19,7 @@ from tacit.statements.population import PopulationSpent
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationAccount:
-    """A population's budget as it stands: what is allowed and gone, and the runs that took it, in their order.
+    """A population's budget as it stands: what is allowed, what is spent, and the runs that spent it, in their order.
 
     `spent` counts a run that is not settled as it was planned; withdrawn ones (begun by nobody) are left out.
     """

@@ -74,11 +74,11 @@ def discover(
     """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
 
     data: a source, the line of text that names one, or a cache with a larger vocabulary; None of real devices, whom a
-    collector of `tacit serve` asks. A run that is there and was begun with the same arguments goes on; nobody is asked
-    twice. delta: where the central epsilon is read, which is all that it changes; left out, that of so many clients
-    (`privacy.delta`). collector: how clients are asked; `OneByOne` has each make its reports, as a device does, and
-    gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
-    whatever is named here. population: in whose budget the run is entered first.
+    collector of `tacit serve` asks. If `out` holds a run with the same arguments, that run is resumed; nobody is asked
+    twice. delta: where the central epsilon is stated, and nothing else; by default that of so many clients
+    (`privacy.delta`). collector: how clients are asked; `UsersOneByOne` has each make its reports, as a device does,
+    and gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
+    whatever is named here. population: its budget pays for the run, before anybody is asked.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing; what the collector raises.
@@ -101,7 +101,9 @@ def begun(
     delta: float | None = None,
     progress: Progress = silent,
 ) -> Run:
-    """The run folder of `discover` with the same arguments, before a device is asked, or as it stands; raises as it."""
+    """The run folder of `discover` with the same arguments: new, before any device is asked, or resumed. Raises: as
+    `discover`.
+    """
     known, place = _known(vocabulary), as_path("out", out)
     people = _people(None, known, place, settings, delta, None, collector, progress)
     return _begun(people, vocabulary, known, place, settings, delta, None)

@@ -1,6 +1,6 @@
 """Each model's counts of each client, kept group by group in a run folder, and what is released of them.
 
-Where real devices are asked, nobody has a client's counts: the run has what was released, and nothing exact.
+With real devices nobody has a client's counts: the run has only what was released, nothing exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
-    """What is asked, opened: models of one vocabulary, and who is asked."""
+    """An opened evaluation: models of one vocabulary, and the clients or devices."""
 
     metadata = EvaluationMetadata
     models: tuple[TrainedModel, ...]
@@ -91,7 +91,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     @property
     def task(self) -> CountQuestion:
-        """What is asked in the one step. Needs a price."""
+        """The question of the one step. Needs a release."""
         assert self.release is not None  # the caller's to know
         query = ModelsQuestion(
             models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
@@ -198,7 +198,7 @@ def begun(
     out: Path,
     collector: Collector,
 ) -> Run:
-    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.evaluate`."""
+    """The open run folder of real devices, new or resumed, before any device is asked. Raises: as `tacit.evaluate`."""
     return open_folder(open_evaluation(models, None, settings, cost, collector, silent), out, None, None)
 
 

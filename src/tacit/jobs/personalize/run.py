@@ -1,6 +1,6 @@
 """Every queried client's outcome, kept line by line in a run folder, and what is released and reported of them.
 
-Where real devices are asked, nobody has a client's outcome: the run has what was released, and nothing exact.
+With real devices nobody has a client's outcome: the run has only what was released, nothing exact.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Personalization(AskedRun[Known, Answers]):
-    """What is asked, opened: a model, and who is asked."""
+    """An opened personalization: a model, and the clients or devices."""
 
     metadata = PersonalizationMetadata
     model: TrainedModel
@@ -76,12 +76,12 @@ class Personalization(AskedRun[Known, Answers]):
 
     @property
     def groups(self) -> list[NDArray[np.int64]]:
-        """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
+        """Places of the clients in each step: with a gate, the first half designs it and the other half judges it."""
         places = np.arange(self.participants.count)
         return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
-        """What the group of a step is asked: to design policies (None), or to judge these."""
+        """The question of a step: to design policies (None), or to judge these."""
         network = NetworkWithParameters(self.model.network, self.model.parameters)
         query = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
@@ -193,7 +193,7 @@ def begun(
     out: Path,
     collector: Collector,
 ) -> Run:
-    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
+    """The open run folder of real devices, new or resumed; nobody is asked yet. Raises: as `tacit.personalize`."""
     return open_folder(open_personalization(model, None, settings, cost, collector, silent), out, None, None)
 
 

@@ -144,16 +144,15 @@ def train(
 ) -> TrainingResult:
     """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
 
-    A run that is there already and was begun with the same is gone on with: a call that was killed is repeated, and
-    gives the same bits as one that was not. data, init, population, seed, model: in place of the recipe's cache,
-    first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
-    speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
-    a run remembers by name. until: stop after so many rounds. anyway: train a recipe that
-    the noise is estimated to leave nothing of, too. stop_if_diverged: stop after a round whose model does worse than
-    one that knows nothing. progress: gets events in this thread; an exception
-    that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
-    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
-    by another process; TrainingError where the model diverges.
+    If `out` holds a run with the same settings, that run is resumed; its result is the same to the bit as without the
+    interruption. data, init, population, seed, model: replace the recipe's cache, first model, population (whose budget
+    pays for the run), seed and network. hardware, cluster: change the speed, never the result. collector, sampler,
+    algorithm, optimizer: your own parts (docs/extending.md), which the run records by name. until: stop after so many
+    rounds. anyway: train even where the noise is estimated to leave nothing of the model. stop_if_diverged: stop after
+    a round whose model does worse than one that knows nothing. progress: gets events in this thread; an exception that
+    it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
+    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained by
+    another process; TrainingError where the model diverges.
     """
     from tacit.jobs.train.run import begin
     from tacit.training.hooks import Hooks

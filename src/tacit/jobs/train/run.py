@@ -49,7 +49,7 @@ NO_HOOKS = Hooks()
 def begin(
     recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent, anyway: bool = False
 ) -> Run:
-    """A new run folder for a recipe, before its first round; or the one at `out` that was begun with the same.
+    """A new run folder for a recipe, before its first round; or the one at `out`, where that has the same recipe.
 
     What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Raises:
     RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the

@@ -61,11 +61,11 @@ def tune(
 ) -> TuningResult:
     """Try server learning rates and clipping quantiles small, and write the recipe for production into `out`.
 
-    A tuning that is there is gone on with; other rates or quantiles add trials to it, and what only reads them
-    (`choose_by`, `large_report_goal`, `public`) may change. population: in
-    place of the recipe's, in whose budget each trial is entered. hardware: changes the speed, never the result. Raises:
-    InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written; RunError where
-    `out` is something else, or its trials are other experiments, naming the keys.
+    If `out` holds a tuning, it is resumed: other rates or quantiles add trials, and the settings that only read trials
+    (`choose_by`, `large_report_goal`, `public`) may change. population: replaces the recipe's; its budget pays for each
+    trial. hardware: changes the speed, never the result. Raises: InputError, RecipeError, AccountingError,
+    ParticipationError, CacheError before anything is written; RunError where `out` is something else, or its trials are
+    other experiments, naming the keys.
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)

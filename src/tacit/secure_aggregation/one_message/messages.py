@@ -178,7 +178,7 @@ class OneMessageRound(Record):
 def smallest_parameters(
     dimension: int, largest: int, most_reports: int, *, contributors: int = 0, margin: int = 0
 ) -> bytes:
-    """The name of the published set whose ciphertexts are the shortest, as a SealedRound takes it."""
+    """The name of the published set whose ciphertexts are the shortest, as a OneMessageRound takes it."""
     sizes = {
         name: Slots(each, dimension, largest, most_reports, contributors, margin).polynomials * packed_bytes(each.ring)
         for name, each in PUBLISHED.items()
