@@ -34,7 +34,7 @@ class Cores:
 
     @property
     def idle(self) -> str | None:
-        """What to tell somebody whose process computed with JAX before it was asked for workers, and so has too few."""
+        """The advice for a process that computed with JAX before workers were requested, and so has too few."""
         there = os.cpu_count() or 1
         chosen = self._requested or "JAX_NUM_CPU_DEVICES" in os.environ or self.devices[0].platform != "cpu"
         if chosen or len(self.devices) >= there:

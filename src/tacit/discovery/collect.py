@@ -1,4 +1,4 @@
-"""Who asks the devices: a question to a group of users goes out, the sum of their randomized reports comes back.
+"""How users are asked: a question to a group of users goes out, the sum of their randomized reports comes back.
 
 `discover` knows no more of the devices than that. Here they are simulated, in two ways that give sums of one law: every
 user makes its reports, and they are counted and forgotten (`UsersOneByOne`); or a whole group answers at once

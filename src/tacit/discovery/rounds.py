@@ -75,9 +75,9 @@ def discover(
 ) -> Discovery:
     """Ask a population for words, going on from what the journal has; `known` words are never output.
 
-    population: how many clients there are to be asked, or about how many.
-    A function of the arguments where the collector's sums are, however often it was interrupted.
-    Raises: ParticipationError, before anything is asked, where there are fewer users than the run needs.
+    population: the number of clients, or about how many there are. A function of the arguments where the collector's
+    sums are, however often it was interrupted. Raises: ParticipationError, before anything is asked, where there are
+    fewer users than the run needs.
     """
     settings.check_population(population)
     layers: list[Layer] = []
@@ -192,12 +192,12 @@ def _count(
 
 
 def _round(settings: DiscoverySettings, turn: int, layer: int) -> int:
-    """The number of the group that is asked about a layer; both from 1."""
+    """The number of the group of users of a layer; pass and layer count from 1."""
     return (turn - 1) * settings.depth + layer - 1
 
 
 def _report_settings(task: DiscoverQuestion) -> dict[str, Any]:
-    """What of a release does not depend on the answers."""
+    """The fields of a release that do not depend on the answers."""
     randomizer = task.settings.randomizer_for(task.question.domain)
     return {
         "first_user": task.first_user,

@@ -1,4 +1,4 @@
-"""What a population can find at which local epsilon, before anybody is asked.
+"""What a population can find at which local epsilon, computed before any client reports.
 
 Clients give `contributions` answers to one question, each randomised on the device; every question has its own group
 of clients.

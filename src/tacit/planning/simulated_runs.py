@@ -31,8 +31,8 @@ class SimulatedRun:
     """A run that was simulated with this report goal and timer.
 
     `promised` is what the timer promises in the simulated times of the rounds, `realised` what the devices did: never
-    more often nor sooner. `starved` counts the rounds that every device was asked for and too few came. `simulation`
-    has every round, where it was of all devices.
+    more often nor sooner. `underfilled` counts the rounds with too few reports although every device was asked.
+    `simulation` has every round, where it was of all devices.
     """
 
     report_goal: int

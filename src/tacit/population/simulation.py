@@ -1,4 +1,4 @@
-"""Many rounds of a simulated population: what happened, how long it took, and who came how often."""
+"""Many rounds of a simulated population: what happened, how long it took, and how often devices took part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ class Simulation:
 
     @cached_property
     def underfilled(self) -> NDArray[np.int64]:
-        """Numbers of the rounds that every device was asked for once, and still too few came to select."""
+        """Numbers of the rounds for which every device was asked once and still too few could be selected."""
         period = round(self.rules.check_in_minutes * 60 * SECOND)
         return np.array([i for i, each in enumerate(self.happened) if each.filled - each.opened >= period], np.int64)
 

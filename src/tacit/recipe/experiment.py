@@ -239,7 +239,9 @@ class Recipe(Section):
         return self.model_copy(update={"privacy": section})
 
     def workload(self) -> Workload:
-        """What the mechanism is designed for. Raises: RecipeError where the server's is asked for and not linear."""
+        """The workload that the mechanism is designed for. Raises: RecipeError where the recipe requests the server's
+        and the server is not linear.
+        """
         return self.server.workload() if self.privacy.workload == "server" else PREFIX
 
     @property
@@ -248,7 +250,7 @@ class Recipe(Section):
         return self.deployment is None
 
     def matrix(self) -> Matrix | None:
-        """The strategy matrix that is asked for, designed; None where the strategy is a few numbers. A run keeps it.
+        """The designed strategy matrix; None where the strategy is a few numbers. A run keeps it.
 
         Raises: InputError where the mechanism has none for this participation.
         """

@@ -90,7 +90,9 @@ class ServerSection(Section):
         return ServerOptimizer(**self.model_dump())
 
     def linear(self) -> Workload | None:
-        """What it makes of the means, in units of the learning rate; None where it divides by what it saw."""
+        """The server's linear map of the means, in units of the learning rate; None for a method that divides by its
+        history.
+        """
         if self.method not in ("sgd", "momentum", "nesterov"):
             return None
         momentum = 0.0 if self.method == "sgd" else self.momentum
@@ -109,7 +111,7 @@ class ServerSection(Section):
 
 
 class RoundsSection(Section):
-    """How many rounds, of whom, how far apart."""
+    """The number of rounds, the reports of each, and the separation of a client's participations."""
 
     rounds: int = Field(ge=1)
     report_goal: int = Field(ge=1)  # clients of every cohort, and the constant the sum is divided by
@@ -192,7 +194,7 @@ class PrivacySection(Section):
         return NONE if self.mechanism is None else self.mechanism.name
 
     def delta_for(self, population: int) -> float:
-        """The delta at which epsilon is given: the one that is asked for, or else that of so many clients."""
+        """The delta at which epsilon is stated: the recipe's own, or else the default for so many clients."""
         return default_delta(population) if self.delta is None else self.delta
 
     def spent(self) -> float | None:
@@ -265,7 +267,7 @@ class PrivacySection(Section):
     def strategy(
         self, participation: Participation, matrix: Matrix | None = None, workload: Workload = PREFIX
     ) -> Strategy | None:
-        """None for mechanism "none". A wish that was not `designed` before is now; `matrix` is what was asked for.
+        """None for mechanism "none". A mechanism that needs a design is designed now; `matrix` is the designed matrix.
 
         Raises: InputError where a matrix is needed and not given.
         """

@@ -1,4 +1,4 @@
-"""What people read of a simulated population: its days, its rounds, and who came how often."""
+"""What people read of a simulated population: its days, its rounds, and how often devices took part."""
 
 from collections.abc import Mapping
 from pathlib import Path

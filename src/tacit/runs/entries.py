@@ -47,7 +47,7 @@ class RunBegunEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """A step that was done: its row of the ledger, by whom, and when."""
+    """A committed step: its rows of the ledger, its participants, and its time."""
 
     entry: ClassVar[str] = "step"
     step: StepEntry

@@ -116,7 +116,9 @@ def _check_sequences(planned: Composition, realised: Composition) -> None:
 
 
 def planned_in_all(run: Run) -> Composition:
-    """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
+    """The planned promise of the run, before its first round: of the model updates first, then of what is released
+    beside them.
+    """
     training = trained(run)
     participation = Participation(**training.participation)
     sequences = {MODEL_UPDATE: training.guarantee, **training.also_released}

@@ -146,7 +146,7 @@ def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
 
 
 def logged(kept: Mapping[str, Any] | None) -> str:
-    """Where everybody can see what was asked of devices; kept: the note of a served run, None of another."""
+    """Where everybody can see the plan that devices had; kept: the note of a served run, None of another."""
     if kept is None:
         return ". What devices were asked is in no transparency log"
     plan, proof = kept["signed_plan"]["plan"], kept["proof"]

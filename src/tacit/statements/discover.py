@@ -152,7 +152,7 @@ def accesses(facts: DiscoveryFacts) -> str:
 
 
 def _who(facts: DiscoveryFacts) -> str:
-    """Whose words, and who sees to it that nobody is asked twice."""
+    """Whose words they are, and what ensures that nobody is asked twice."""
     if facts.on_devices:
         return (
             f"The guarantee applies to the words typed on {facts.users:,} devices of a population of about "

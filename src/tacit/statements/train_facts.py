@@ -269,7 +269,7 @@ def all_of(kind: type[F], record: Mapping[str, Any], *, may_lack: tuple[str, ...
 
 
 def _sums_record(planned: Guarantee, realised: Guarantee | None) -> Record:
-    """One sequence: the mechanism once, then who was to come, and who came."""
+    """One sequence: the mechanism once, then the planned and the realised participation."""
     mechanism = {
         "strategy": planned.strategy.to_record() if planned.strategy else None,
         "clip_norm": json_ready(planned.clip_norm),  # infinite without a bound

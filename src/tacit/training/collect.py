@@ -30,7 +30,7 @@ from tacit.training.secure_updates import Residues, RoundEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class TrainQuestion:
-    """What the devices of a round are asked: an update of the model, clipped; see `federation.collector.Question`."""
+    """The question of a round of training: a clipped update of the model; see `federation.collector.Question`."""
 
     kind: ClassVar[str] = "train"
     round: int

@@ -116,7 +116,7 @@ class OnBoth:
 
 
 class _Standing(NamedTuple):
-    """A wrong word that nobody has noticed yet."""
+    """A wrong word that the typist has not noticed yet."""
 
     intended: IntendedWords
     correction: Correction
@@ -244,7 +244,7 @@ class _Hands:
         return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
 
     def _expected(self) -> Context:
-        """What comes next by whatever searches, made once a word."""
+        """The next words as the searching model predicts them, computed once a word."""
         if self.context is None:
             self.context = self.decoder.context((self.search or self.model).with_own_words)
         return self.context

@@ -24,7 +24,7 @@ class Batching(Generic[Q, A]):
         self._answers: asyncio.Task[Sequence[A]] | None = None  # to them
 
     async def answer(self, question: Q) -> A:
-        """The answer to it. Raises: what `ask` raises, to all whose questions were asked with it."""
+        """The answer to one question. Raises: what `ask` raises, for every question of the same batch."""
         if self._answers is None or len(self._questions) >= self._most:
             self._questions = []
             self._answers = asyncio.create_task(self._batch(self._questions))
