@@ -25,7 +25,7 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a run promises by what happened: by its ledger and its log of who took part."""
+    """What a run promises as realised, from its ledger and its log of participations."""
     if statement_file is not None:
         check_file("--statement", statement_file)
     made = account_run(run, delta=delta)

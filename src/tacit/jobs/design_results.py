@@ -60,16 +60,16 @@ class Design(JobResult):
     @property
     def loss(self) -> float:
         """What was lowered. Raises: InputError as `of`."""
-        cost = self.of()[1] if self.workload == "prefix" or self.models is None else self.models
+        cost = self.strategy_and_losses()[1] if self.workload == "prefix" or self.models is None else self.models
         return cost.of(self.objective)
 
     def save(self, path: Path) -> None:
         """Write the strategy as JSON, which `tacit account` reads."""
-        write_strategy(self.of()[0], path)
+        write_strategy(self.strategy_and_losses()[0], path)
 
     def figures(self) -> Record:
         """Everything but the values of a whole matrix, which `save` writes."""
-        strategy, cost = self.of()
+        strategy, cost = self.strategy_and_losses()
         record = strategy.to_record()
         record.pop("values", None)
         return {
@@ -115,7 +115,8 @@ class Design(JobResult):
 
     def blocks(self) -> list[Block]:
         """What people read of it."""
-        said = [MEANING, *([] if self.models is None else [OF_MODELS]), *([] if self.of()[1].exact else [BOUND])]
+        exact = self.strategy_and_losses()[1].exact
+        said = [MEANING, *([] if self.models is None else [OF_MODELS]), *([] if exact else [BOUND])]
         return [_table_of(self.figures()), *(Paragraph(each) for each in said)]
 
 
