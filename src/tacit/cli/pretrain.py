@@ -21,11 +21,9 @@ def pretrain(
     logs: LogOptions,
     kind: Annotated[str, typer.Option(help="The network, as a recipe's model.kind names it.")] = DEFAULT,
     embedding: Annotated[
-        int | None, typer.Option(help="Width of the word embeddings; left out, the network's own: 96.")
+        int | None, typer.Option(help="Width of the word embeddings; left out, the network's.")
     ] = None,
-    units: Annotated[
-        int | None, typer.Option(help="Units of the recurrent layer; left out, the network's own: 670.")
-    ] = None,
+    units: Annotated[int | None, typer.Option(help="Units of the recurrent layer; left out, the network's.")] = None,
     tied: Annotated[
         bool, typer.Option("--tied", help="One embedding at both ends; paper 1 found that such models fine-tune badly.")
     ] = False,

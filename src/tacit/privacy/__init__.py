@@ -3,8 +3,25 @@ clip norm and the noise a guarantee; a ledger of what was released gives it agai
 people. NumPy and SciPy in double precision, no accelerator.
 """
 
-from tacit.privacy.guarantee import Guarantee
-from tacit.privacy.participation import Participation
-from tacit.privacy.strategy import Blt, Independent, Toeplitz, Tree
+from typing import TYPE_CHECKING
+
+from tacit.doors import late
+
+if TYPE_CHECKING:
+    from tacit.privacy.guarantee import Guarantee
+    from tacit.privacy.participation import Participation
+    from tacit.privacy.strategy import Blt, Independent, Toeplitz, Tree
+else:
+    __getattr__ = late(
+        __name__,
+        {
+            "Blt": "strategy",
+            "Guarantee": "guarantee",
+            "Independent": "strategy",
+            "Participation": "participation",
+            "Toeplitz": "strategy",
+            "Tree": "strategy",
+        },
+    )
 
 __all__ = ["Blt", "Guarantee", "Independent", "Participation", "Toeplitz", "Tree"]

@@ -11,6 +11,7 @@ from pathlib import Path
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
+from tacit.data import Cache
 from tacit.jobs.account.budget import BudgetRequest, check_left, recheck, reserved
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
@@ -37,10 +38,12 @@ from tacit.statements.accounts import guarantee_record, matrix_of, trained
 from tacit.text.vocabulary import Vocabulary
 from tacit.training import key_from_seed
 from tacit.training.cohort import shard_size
+from tacit.training.collect import Learner
 from tacit.training.cost import CostSoFar
 from tacit.training.divergence import DivergenceWatch
 from tacit.training.hooks import Hooks
 from tacit.training.loop import PeriodicEvaluation, run_rounds
+from tacit.training.rounds import RoundPlan
 
 DESIGN = "designing the mechanism"
 NO_HOOKS = Hooks()
@@ -123,6 +126,26 @@ def _deployed(recipe: Recipe) -> DeploymentUsed | None:
     )
 
 
+def _as_it_began(
+    run: Run, recipe: Recipe, hooks: Hooks, cores: Cores, progress: Progress
+) -> tuple[Cache, Learner, RoundPlan]:
+    """The text, the model and the plan of a run, once all that may not have changed since it began is checked.
+
+    Raises: as `carry_on`.
+    """
+    check_not_deployed(recipe, hooks, run=run.path)
+    hooks.required(trained(run).hooks, str(run.path))
+    cache = same_cache(run, trained(run).data, progress=progress)
+    learner = learner_of(run, recipe, cache, hooks)
+    plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
+    if recipe.deployment is None:  # or devices compute as they can
+        same_precision(run, learner.work(plan.client), cores.devices[0].platform)
+    if hooks.collector is None:
+        same_clients(run, learner)
+    recheck(run)
+    return cache, learner, plan
+
+
 def carry_on(
     run: Run,
     *,
@@ -146,19 +169,11 @@ def carry_on(
         if run.finished:
             run.tidy()
             return
-        check_not_deployed(recipe, hooks, run=run.path)
-        hooks.required(trained(run).hooks, str(run.path))
         with phase("start"):
-            cache, cores = same_cache(run, trained(run).data, progress=progress), Cores(hardware)
-            if cores.idle and cluster is None and hooks.collector is None:
-                progress(Warned("idle-cores", cores.idle))
-            learner = learner_of(run, recipe, cache, hooks)
-            plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
-            if recipe.deployment is None:  # or devices compute as they can
-                same_precision(run, learner.work(plan.client), cores.devices[0].platform)
-            if hooks.collector is None:
-                same_clients(run, learner)
-            recheck(run)
+            cores = Cores(hardware)
+            cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress)
+        if cores.idle and cluster is None and hooks.collector is None:
+            progress(Warned("idle-cores", cores.idle))
         held_out = HeldOutClients(recipe, cache, learner, cores)
         program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
         watched = DivergenceWatch(run, progress, ends=stop_if_diverged)
