@@ -2,6 +2,8 @@
 and sealed; what is released, promised and stated is a run's like any other.
 """
 
+import math
+import re
 import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,6 +14,7 @@ import jax
 import numpy as np
 import pytest
 import tomli_w
+from tests.conftest import REPOSITORY
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.server.phones import TIMES, Phones
 from tests.support.server.sealing import Here, decryptors_in
@@ -23,17 +26,19 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
+from tacit.evaluation.counts.sums import SimulatedSums, SumQuestion
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import Opened, ReportLayout
 from tacit.jobs import count_steps as of_histograms
 from tacit.keyboard.model_folder import write_model
-from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, SumPrivacy
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.server.jobs import job_of
 from tacit.server.log.logged_run import verify_log
 from tacit.server.rounds.rounds import ServedRounds
 from tacit.server.store import round_states
+from tacit.text.vocabulary import Vocabulary
 
 World = tuple[Path, Path, Path]  # cache, models
 ONE = Hardware(workers=1)
@@ -45,6 +50,15 @@ COUNT: dict[str, Any] = {
     "name": "typed",
     "clients": CLIENTS,
     "statistics": [{"statistic": "words", "cuts": [20.0, 60.0]}, {"statistic": "unknown_share", "cuts": [0.1]}],
+}
+SUMS: dict[str, Any] = {
+    "kind": "count",
+    "name": "pairs",
+    "clients": CLIENTS,
+    "sums": [
+        {"statistic": "word_pairs", "words": 40, "norm": 4.0},
+        {"statistic": "word_counts", "words": 30, "norm": 6.5},
+    ],
 }
 PERSONALIZATION: dict[str, Any] = {
     "kind": "personalize",
@@ -78,14 +92,16 @@ def folder() -> Iterator[Path]:
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
     """What each collector brings, simulated or served."""
     found: list[Opened] = []
-    for where in (of_histograms.SimulatedCollector, ServedRounds):
+    for where in (of_histograms.SimulatedCollector, SimulatedSums, ServedRounds):
         collect: Any = where.collect
 
         def told(
-            self: Any, state: Any, task: CountQuestion, collect: Any = collect, **more: Any
+            self: Any, state: Any, task: CountQuestion | SumQuestion, collect: Any = collect, **more: Any
         ) -> tuple[Answered, Any]:
             answered, after = collect(self, state, task, **more)
-            found.append(task.opened(answered))
+            everybody = np.array([answered.reports])
+            sums = isinstance(task, SumQuestion)
+            found.append(Opened(answered.values, everybody) if sums else task.opened(answered))
             return answered, after
 
         monkeypatch.setattr(where, "collect", told)
@@ -164,6 +180,39 @@ def test_devices_over_http_count_statistics_as_a_simulation_does(
     assert np.array_equal(served.counts, simulated.counts)
     assert "words in 3 bins" in tacit.statement(tmp_path / "served").markdown()
     assert tacit.verify(tmp_path / "served").holds
+    assert_no_report_is_stored(folder, phones)
+
+
+@pytest.mark.parametrize("kept", [0, 4], ids=["clear", "sealed"])
+def test_devices_over_http_sum_what_a_simulation_sums(
+    kept: int, world: World, folder: Path, tmp_path: Path, seen: list[Opened]
+) -> None:
+    decryptors = decryptors_in(tmp_path, count=kept)
+    vocabulary = Cache.open(world[0]).vocabulary_path
+    asked = job(world, SUMS, decryptors, vocabulary=str(vocabulary))
+    phones = Phones(folder, world[0], everybody(world[0]), decryptors)
+    phones.serve(asked, tmp_path / "served")
+    reported = [turn for turn in phones.turns if turn.what == "reported"]
+    assert len(reported) == CLIENTS and {turn.zcdp for turn in reported} == {5000.0}
+    plan = phones.plan
+    assert plan is not None and isinstance(plan.privacy, SumPrivacy)
+    assert plan.privacy.clip_norm == math.hypot(4, 6.5)
+    settings = replace(asked.settings, split_name="test")
+    found = tacit.count(world[0], tmp_path / "simulated", settings=settings, release=asked.release)
+    served, simulated = seen
+    assert np.array_equal(served.counts, simulated.counts)
+    assert all(each["clients_scaled_down"] and each["sent"] for each in found.exact["sums"].values())
+    said = tacit.statement(tmp_path / "served").markdown()
+    assert "word_pairs of the first 40 words of the vocabulary, within the norm 4" in said
+    assert "scales its whole numbers down to the norm, by itself" in said
+    assert tacit.verify(tmp_path / "served").holds
+    assert all(line.complaint is None for line in verify_log(tmp_path / "served", str(folder / "operator.log")))
+    with np.load(tmp_path / "served" / "report" / "sums.npz") as file:
+        assert file["vocabulary"].tolist() == list(Vocabulary.load(vocabulary).words[:40])
+        noised = np.concatenate([file["word_pairs"], file["word_counts"]])
+    assert np.abs(noised - served.counts).max() < 6 * plan.privacy.clip_norm * plan.privacy.noise_multiplier + 1
+    again = tacit.resume(tmp_path / "served")  # without the vocabulary's file: its words are in the release
+    assert again.released["sums"]["word_pairs"]["largest"][0]["cell"]  # type: ignore[attr-defined]
     assert_no_report_is_stored(folder, phones)
 
 
@@ -261,6 +310,17 @@ def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_o
     assert [turn.what for turn in phones.turns].count("refused") == 4
     with Run.open(tmp_path / "run") as run:
         assert run.finished and run.counts().tolist() == [CLIENTS + 4]
+
+
+def test_the_files_of_the_page_are_read() -> None:
+    page = (REPOSITORY / "docs" / "counts.md").read_text(encoding="utf-8")
+    histograms, sums = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    served = histograms.partition("[[statistics]]")[0] + sums
+    (statistic,), (pairs,) = (
+        job_of(histograms, where="it").settings.statistics,
+        job_of(served, where="it").settings.sums,
+    )
+    assert (str(statistic), str(pairs), pairs.cells) == ("words", "word_pairs", 10**6)
 
 
 def test_files_that_cannot_be_served_say_why(world: World) -> None:

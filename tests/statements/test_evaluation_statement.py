@@ -43,6 +43,36 @@ def test_a_client_of_one_of_two_steps_pays_once() -> None:
     assert "everything one client holds" in said["2c"] and "Zero-out" in said["2d"]
 
 
+SUMS = replace(
+    CENTRAL,
+    of="device statistics",
+    subjects=("word_pairs of the first 9 words of the vocabulary, within the norm 2.5",),
+    participation=Participation(rounds=1, min_separation=1, max_participations=1),
+    releases=(replace(noised(0, 1, 40), what="sum of counts", clip_norm=2.5),),
+)
+
+
+def test_sums_are_promised_by_their_norm() -> None:
+    made = statement(SUMS)
+    said = {item.number: item.text for item in made.items}
+    assert made.figures["clip_norm"] == [2.5] and "histograms" not in made.figures
+    assert made.figures["stddev_of_a_count"] == pytest.approx([3 * 2.5])
+    assert "Released: 1 sum over 40 clients, with noise in every cell." in said["2b"]
+    assert "A client adds whole numbers of L2 norm 2.5 at most" in said["3b"] and "histogram" not in made.markdown()
+    record = json.loads(made.to_json())
+    assert EvaluationFacts.from_record(record["facts"]) == SUMS and not failing(record)
+    record["clip_norm"] = [1.0]
+    assert failing(record) == ["clip_norm"]
+
+
+def test_a_norm_of_no_histograms_is_only_a_sums() -> None:
+    (row,) = SUMS.releases
+    with pytest.raises(InputError, match=r"clip_norm=2\.5 is not the root of a number of histograms"):
+        replace(SUMS, releases=(replace(row, what="evaluation histogram"),))
+    with pytest.raises(InputError, match="the ledger holds both"):
+        replace(CENTRAL, releases=(noised(0, 11, 20), replace(noised(1, 9, 20), what="sum of counts")))
+
+
 def test_local_reports_promise_their_epsilon_against_everybody() -> None:
     made = statement(LOCAL)
     said = {item.number: item.text for item in made.items}

@@ -1,4 +1,4 @@
-"""`tacit count`: named statistics of clients' text, as histograms over clients."""
+"""`tacit count`: named statistics of clients' text, as histograms or sums over clients."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +10,6 @@ from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.from_settings import Options
 from tacit.cli.options import Json, Population, ReleaseOptions, SecureOptions, command
-from tacit.evaluation.counts.device_part import StatisticHistogram
 from tacit.evaluation.settings import CountSettings
 
 
@@ -19,7 +18,9 @@ def count(
     statistics: Annotated[
         list[str],
         typer.Argument(
-            help="Each a statistic with its cuts, and what slices it: words:10,100 or 'words:10,100 by sentences:5'."
+            help="Each a statistic with its cuts, and what slices it: words:10,100 or 'words:10,100 by sentences:5'. "
+            "Or each a sum over the first words of the vocabulary, and the norm of a client's part: "
+            "'word_pairs:1000 norm 30'."
         ),
     ],
     data: Annotated[Path, typer.Option(help="A cache of clients' text.")],
@@ -31,12 +32,12 @@ def count(
     seed: Annotated[int | None, typer.Option(help="Fix the noise: who knows the seed can take it away.")] = None,
     json: Json = False,
 ) -> None:
-    """Count statistics of clients' text by cuts and slices, and release the histograms with a guarantee."""
+    """Count statistics of clients' text by cuts and slices or word by word, and release the counts with a guarantee."""
     with display(json, out) as progress:
         result = tacit.count(
             data,
             out,
-            settings=options.settings(statistics=tuple(map(StatisticHistogram.from_text, statistics))),
+            settings=options.settings(**CountSettings.named_by(statistics)),
             release=cost.release(secure.protocol()),
             population=population,
             seed=seed,

@@ -1,8 +1,9 @@
-"""What a device does when it is asked to count: it counts itself in one cell of each histogram, or randomises one.
+"""What a device does when it is asked to count: itself in one cell of each histogram, or randomised; or many cells.
 
 What the plan promises is computed anew: one unit in each of H cells has norm sqrt(H), the noise of every cell is the
 noise multiplier times that, and a device is in one step; or every report is randomised here, and nobody need be
-trusted. Text that judges models is text that no training read.
+trusted. Whole numbers of a sum are scaled down here to the norm that the plan's noise is made for. Text that judges
+models is text that no training read.
 """
 
 from abc import ABC, abstractmethod
@@ -14,11 +15,11 @@ import numpy as np
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import Draw, Refuse
 from tacit.errors import CacheError, InputError, TaskRefused
-from tacit.federation.cost import ASK, Cost, checked_claims
-from tacit.federation.report_layout import ReportLayout
+from tacit.federation.cost import ASK, ROUNDING, Cost, checked_claims
+from tacit.federation.report_layout import ReportLayout, Words
 from tacit.protocol.bodies import ReportBody, read_model
-from tacit.protocol.count import HistogramsDocument, ModelHistogramsDocument
-from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask
+from tacit.protocol.count import CountDocument, HistogramsDocument, ModelHistogramsDocument
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask, SumPrivacy
 
 
 def count_cost(plan: Plan) -> Cost:
@@ -34,7 +35,7 @@ def count_cost(plan: Plan) -> Cost:
         found = _randomised(privacy, run)
         checked_claims(run, found, zcdp=privacy.zcdp, local_epsilon=privacy.local_epsilon)
         return found
-    if not isinstance(privacy, HistogramPrivacy):
+    if not isinstance(privacy, HistogramPrivacy | SumPrivacy):
         raise TaskRefused(f"{run} is to {plan.kind}, and what it promises is of another kind; {ASK}.")
     found = _noised(privacy, run)
     checked_claims(run, found, zcdp=privacy.zcdp, epsilon=privacy.epsilon)
@@ -52,11 +53,11 @@ def _randomised(privacy: LocalPrivacy, run: str) -> Cost:
     return Cost(zcdp=privacy.local_epsilon**2 / 2, local_epsilon=privacy.local_epsilon)
 
 
-def _noised(privacy: HistogramPrivacy, run: str) -> Cost:
-    """Of one unit in each of H cells: its norm is sqrt(H), and the noise of every cell z sqrt(H)."""
+def _noised(privacy: HistogramPrivacy | SumPrivacy, run: str) -> Cost:
+    """Of a vector of norm C and noise of z C in every cell: one unit in each of H cells has C = sqrt(H)."""
     from tacit.privacy import gaussian  # the same
 
-    if len(privacy.histograms) != privacy.rounds:
+    if isinstance(privacy, HistogramPrivacy) and len(privacy.histograms) != privacy.rounds:
         raise TaskRefused(
             f"{run} has {privacy.rounds} steps, and says of {len(privacy.histograms)} what is asked; {ASK}."
         )
@@ -100,22 +101,26 @@ class HistogramHandler(ABC):
         asked, what = task.asking(HistogramsDocument), f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, asked, what)
         try:
-            asks = self._asks(plan, task, content)
-            sizes = tuple(each.size for each in asks.histograms.values())
-            if sizes != asked.cells:
-                raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
-            layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
-            chosen = self._cells(plan, asks)
-            if asked.local_epsilon is None:
-                return ReportBody(layout.counted(chosen), True, None, None)
-            from tacit.evaluation.counts.local_report import randomized
-            from tacit.randomizers import device_generator
-
-            return ReportBody(randomized(layout, chosen, device_generator(draw)), True, None, None)
+            return ReportBody(self._values(plan, task, content, what, draw), True, None, None)
         except CacheError:  # the device's own, and no fault of what is asked
             raise
         except InputError as error:
             raise TaskRefused(f"{what}: {error}") from error
+
+    def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
+        """The report (length,). what: the task, in an error. Raises: TaskRefused, InputError, CacheError."""
+        asked, asks = task.asking(HistogramsDocument), self._asks(plan, task, content)
+        sizes = tuple(each.size for each in asks.histograms.values())
+        if sizes != asked.cells:
+            raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
+        layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
+        chosen = self._cells(plan, asks)
+        if asked.local_epsilon is None:
+            return layout.counted(chosen)
+        from tacit.evaluation.counts.local_report import randomized
+        from tacit.randomizers import device_generator
+
+        return randomized(layout, chosen, device_generator(draw))
 
     @abstractmethod
     def _check(self, plan: Plan) -> None:
@@ -160,18 +165,36 @@ class StatisticHandler(HistogramHandler):
     """Tasks to count statistics of the device's text, all of it: no model is judged by what another was trained on."""
 
     def _check(self, plan: Plan) -> None:
-        assert self._statistics(plan)  # refuses here
+        asks, privacy, run = self._question(plan), plan.privacy, f"the plan of run {plan.run!r}"
+        norm = None if asks.sums is None else asks.sums.clip_norm
+        if (norm is None) == isinstance(privacy, SumPrivacy):
+            raise TaskRefused(f"{run} counts {plan.kind} by another privacy than its recipe; {ASK}.")
+        if norm is not None and isinstance(privacy, SumPrivacy) and norm > privacy.clip_norm * (1 + ROUNDING):
+            raise TaskRefused(
+                f"{run} asks for whole numbers of the norm {norm:g}, and its noise is made for {privacy.clip_norm:g}; "
+                f"{ASK}."
+            )
+
+    def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
+        """Of sums whole numbers, scaled down to the norms that the plan names; they are the task's, too."""
+        asks, asked = self._question(plan), task.asking(CountDocument)
+        if asks.sums != asked.sums:
+            raise TaskRefused(f"{what} asks for other sums than its plan; {ASK}.")
+        if asks.sums is None:
+            return super()._values(plan, task, content, what, draw)
+        values: Words = asks.report_of(self._text.whole, self._text.client)
+        return values
 
     def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
-        return self._statistics(plan)
+        return self._question(plan)
 
     def _cells(self, plan: Plan, asks: Any) -> Any:
         return asks.cells_of(self._text.whole, self._text.client)
 
-    def _statistics(self, plan: Plan) -> Any:
-        from tacit.evaluation.counts.device_part import StatisticsQuestion  # SciPy, which other tasks need not load
+    def _question(self, plan: Plan) -> Any:
+        from tacit.evaluation.counts.device_part import question_in  # SciPy, which other tasks need not load
 
-        return StatisticsQuestion.from_plan(plan.recipe)
+        return question_in(plan.recipe)
 
 
 def _check_task(plan: Plan, task: RoundTask, asked: HistogramsDocument, what: str) -> None:

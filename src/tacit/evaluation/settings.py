@@ -1,7 +1,7 @@
 """What is asked of an evaluation, all of it that changes the result, as frozen values."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Self
@@ -9,7 +9,14 @@ from typing import Annotated, Any, Self
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets
-from tacit.evaluation.counts.device_part import StatisticHistogram, StatisticsQuestion
+from tacit.evaluation.counts.device_part import (
+    NORM,
+    SUMS,
+    StatisticHistogram,
+    StatisticsQuestion,
+    StatisticSum,
+    SumsQuestion,
+)
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import OPEN
@@ -38,21 +45,46 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CountSettings:
-    """Which clients count statistics of their text, and by which cuts and slices."""
+    """Which clients count statistics of their text: by cuts and slices, or cell by cell. One of the two is given."""
 
-    statistics: tuple[StatisticHistogram, ...]  # one or more
+    statistics: tuple[StatisticHistogram, ...] = ()
+    sums: tuple[StatisticSum, ...] = ()
     split_name: WhichClients = "test"
     clients: HowMany = 0
 
     def __post_init__(self) -> None:
         if self.clients < 0:
             raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
+        if self.statistics and self.sums:
+            raise InputError(
+                f"{self.statistics[0]} is a histogram and {self.sums[0]} a sum, and a run releases one of the two; "
+                "count each in a run of its own."
+            )
         assert self.asks  # refuses statistics here
 
+    @staticmethod
+    def named_by(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
+        """The fields `statistics` and `sums` of what texts name: a sum has a norm, or a name of SUMS.
+
+        Raises: InputError naming the text that cannot be read.
+        """
+        named = list(texts)
+        sums = [text for text in named if NORM in text or text.partition(":")[0].strip() in SUMS]
+        return {
+            "statistics": tuple(StatisticHistogram.from_text(text) for text in named if text not in sums),
+            "sums": tuple(map(StatisticSum.from_text, sums)),
+        }
+
     @cached_property
-    def asks(self) -> StatisticsQuestion:
+    def asks(self) -> StatisticsQuestion | SumsQuestion:
         """What a device computes."""
-        return StatisticsQuestion(self.statistics)
+        return SumsQuestion(self.sums) if self.sums else StatisticsQuestion(self.statistics)
+
+    def counted(self) -> dict[str, Any]:
+        """The statistics or the sums under their own key, for TOML, which has no null."""
+        if self.sums:
+            return {"sums": list(map(to_plain, self.sums))}
+        return {"statistics": list(map(StatisticHistogram.to_plain, self.statistics))}
 
 
 @dataclass(frozen=True, kw_only=True)

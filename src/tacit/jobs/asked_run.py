@@ -27,7 +27,7 @@ from tacit.jobs.clients_or_devices import clients_or_devices_of
 from tacit.jobs.count_steps import cost_of_release, delta_of, planned_cost, released_step
 from tacit.jobs.run_start import begin, key_for, of_this_process
 from tacit.progress import Progress
-from tacit.reports.page import FOR_READERS, ReportFiles
+from tacit.reports.page import FOR_READERS, PUBLISHED, ReportFiles, write_files
 from tacit.reports.record_files import Records, write_run
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
@@ -35,8 +35,8 @@ from tacit.statements.count import promise_of
 from tacit.statements.run_facts import statement_of
 
 Known = TypeVar("Known")  # what a simulation knows of its clients
-Released = TypeVar("Released")  # what follows from released histograms
-Ask: TypeAlias = Callable[[CountQuestion], Mapping[str, Histogram]]
+Released = TypeVar("Released")  # what follows from released sums
+Ask: TypeAlias = Callable[[CountQuestion], Mapping[str, Histogram]]  # of histograms: what a step releases
 
 
 class AskedRun(ABC, Generic[Known, Released]):
@@ -72,12 +72,16 @@ class AskedRun(ABC, Generic[Known, Released]):
         """The same clients as devices that answer."""
 
     @abstractmethod
-    def answers(self, ask: Ask) -> Released:
-        """Ask step by step; what the histograms say together."""
+    def answers(self, ask: Callable[[Any], Any]) -> Released:
+        """Ask step by step; what the releases say together."""
 
     @abstractmethod
     def record(self, promise: Mapping[str, Any], known: Known | None, released: Released | None) -> dict[str, Any]:
         """The record of the report: `released` beside `simulation_only`, never mixed."""
+
+    def files(self, released: Released) -> dict[str, bytes]:
+        """What is published beside the page, by the names of files in `report`: what is too large for a record."""
+        return {}
 
     def drawn(self, known: Known | None, released: Released | None) -> dict[str, Any]:
         """What figures are drawn from, beside the record; nothing where that has it."""
@@ -140,6 +144,7 @@ def carry_out(
         everything = {**record, **analytics.drawn(known, released), "statement": stated}
         records = Records.from_everything(run.kind, everything, simulated=known is not None)
         report = write_run(run.path, run.kind, records)
+        write_files(run.path / PUBLISHED, {} if released is None else analytics.files(released))
         run.keep_files(*FOR_READERS)
         run.finish()
         run.tidy()

@@ -1,8 +1,8 @@
-"""What `evaluate` and `personalize` share: exact reports kept line by line, and histograms of them, released in steps.
+"""What `count`, `evaluate` and `personalize` share: exact reports line by line, and sums of them, released in steps.
 
     RUN/settings.toml                   what was asked
     RUN/simulation/*.jsonl              each device's report, EXACT: only a simulation has it, without any promise
-    RUN/steps/release-000000.json       the histograms of a step as they were released; run.db has its row of the ledger
+    RUN/steps/release-000000.json       a step as it was released (sums: .npz); run.db has its row of the ledger
     RUN/report/                         for people; what of it may be published is in files called released
 
 A killed process leaves whole lines, and at most one torn one that is computed again. The noise of a step follows from
@@ -15,26 +15,26 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
-from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
-from tacit.evaluation.counts.release import guarantee_for, release, release_locally
+from tacit.evaluation.counts.histograms import HistogramQuery
+from tacit.evaluation.counts.release import AddNoise
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
-from tacit.randomizers import SubsetSelection
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, StepEntry
 from tacit.runs.budget_book import Cost
 from tacit.statements.ledger import Release, release_from
 
+R = TypeVar("R")
 CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
 
 
@@ -103,6 +103,34 @@ class Lines:
 # -- releases ----------------------------------------------------------------------------------------------------------
 
 
+class StepQuestion(Protocol[R]):
+    """A `federation.collector.Question` of one step of a run, which knows how its answer leaves the aggregator."""
+
+    @property
+    def step(self) -> int:
+        """Of the run, from 0."""
+        ...
+
+    @property
+    def suffix(self) -> str:
+        """Of the file with what is released."""
+        ...
+
+    def released(
+        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int
+    ) -> tuple[R, tuple[Release, ...]]:
+        """What leaves of the answer, and its rows of the ledger. first_user: how many were asked before."""
+        ...
+
+    def to_file(self, released: R) -> bytes:
+        """What was released, as the run folder has it."""
+        ...
+
+    def from_file(self, content: bytes) -> R:
+        """What `to_file` wrote. Raises: ValueError, KeyError."""
+        ...
+
+
 def simulated(
     run: Run,
     cost: ReleaseCost,
@@ -118,59 +146,38 @@ def simulated(
     )
 
 
-def released_step(run: Run, cost: ReleaseCost, task: CountQuestion, collector: Collector) -> Mapping[str, Histogram]:
+def released_step(run: Run, cost: ReleaseCost, task: StepQuestion[R], collector: Collector) -> R:
     """The step's release: the one on disk, or a new one, on disk before its ledger row is.
 
     Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
     what the collector does.
     """
     step = task.step
-    path = run.path / "steps" / f"release-{step:06d}.json"
+    path = run.path / "steps" / f"release-{step:06d}{task.suffix}"
     done = run.steps()
     if step < len(done):
         released(collector, step)
-        return _read_release(path, task.histograms, done[step].digest)
+        return _read_release(path, task, done[step].digest)
     answered, _ = collector.collect(collector.init(), task, seed=b"")
-    histograms, releases = _release(run, cost, task, answered)
-    content = _release_file(histograms)
+    found, releases = _release(run, cost, task, answered)
+    content = task.to_file(found)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
     run.commit(
         StepEntry(step=step, file=path.name, digest=digest, releases=to_plain(releases)), clients=answered.clients
     )
     released(collector, step)
-    return histograms
+    return found
 
 
-def _release(
-    run: Run, cost: ReleaseCost, task: CountQuestion, answered: Answered
-) -> tuple[dict[str, Histogram], tuple[Release, ...]]:
-    """The histograms of a step and its rows of the ledger: functions of the run's key, the step and the counts."""
-    local, opened = task.local_epsilon, task.opened(answered)
-    if local is not None:
-        return release_locally(
-            task.histograms,
-            opened.counts,
-            opened.answered,
-            lambda cells: SubsetSelection(domain=cells, epsilon=local),
-            step=task.step,
-            first_user=sum(release_from(each).reports for row in run.steps() for each in row.releases),
-        )
-    guarantee = guarantee_for(len(task.histograms), zcdp=cost.rho, steps=task.steps)
+def _release(run: Run, cost: ReleaseCost, task: StepQuestion[R], answered: Answered) -> tuple[R, tuple[Release, ...]]:
+    """What leaves of a step, and its rows of the ledger: functions of the run's key, the step and the counts."""
 
     def noised(counts: NDArray[np.int64], stddev: float) -> NDArray[np.float64]:
         return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=task.step)
 
-    histograms, row = release(
-        task.histograms,
-        opened.counts,
-        guarantee,
-        step=task.step,
-        asked=answered.reports,
-        dropped=answered.dropped,
-        add_noise=noised,
-    )
-    return histograms, (row,)
+    before = sum(release_from(each).reports for row in run.steps() for each in row.releases)
+    return task.released(answered, cost, add_noise=noised, first_user=before)
 
 
 def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: int) -> np.random.Generator:
@@ -181,19 +188,7 @@ def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: 
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key.seeds, "<u8")))
 
 
-def _release_file(histograms: Mapping[str, Histogram]) -> bytes:
-    rows = {
-        name: {
-            "counts": [*each.counts.ravel().tolist(), each.silent],
-            "variance": [*each.variance.ravel().tolist(), each.silent_variance],
-            "asked": each.asked,
-        }
-        for name, each in histograms.items()
-    }
-    return json.dumps(rows).encode()
-
-
-def _read_release(path: Path, histograms: Mapping[str, HistogramCells], digest: str) -> dict[str, Histogram]:
+def _read_release(path: Path, task: StepQuestion[R], digest: str) -> R:
     try:
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != digest:
@@ -201,10 +196,6 @@ def _read_release(path: Path, histograms: Mapping[str, HistogramCells], digest: 
                 f"'{path}' is not what was released (its SHA-256 is not {digest[:16]}..., which the run recorded); "
                 "restore it."
             )
-        rows = json.loads(content)
-        return {
-            name: Histogram.from_cells(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
-            for name, cells in histograms.items()
-        }
+        return task.from_file(content)
     except (OSError, ValueError, KeyError) as error:
         raise RunError(f"'{path}' does not hold what the ledger says was released ({error}); restore it.") from error

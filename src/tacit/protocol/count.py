@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, ReportLayout
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, BoundedLayout, ReportLayout
 from tacit.federation.report_shape import ReportShape
 from tacit.protocol.fields import MOST_PARAMETERS, Document, Positive, QuestionDocument
 
@@ -31,9 +31,23 @@ class HistogramsDocument(QuestionDocument):
 
 
 class CountDocument(HistogramsDocument):
-    """Statistics of the device's text, which the plan names; the content is no model at all."""
+    """Statistics of the device's text, which the plan names; the content is no model at all.
+
+    Of sums `cells` are those of each sum, and a device sends whole numbers in place of units.
+    """
 
     kind: Literal["count"]
+    # of each sum, the L2 norm that a device's numbers stay within; null: histograms
+    norms: Annotated[tuple[Positive, ...], Field(max_length=MOST_HISTOGRAMS)] | None
+
+    @property
+    def sums(self) -> BoundedLayout | None:
+        """How a report of sums lies in a vector; None of histograms. Raises: InputError for norms that are none."""
+        return None if self.norms is None else BoundedLayout(sizes=self.cells, norms=self.norms)
+
+    def shape(self) -> ReportShape:
+        """See QuestionDocument."""
+        return super().shape() if self.sums is None else self.sums.shape
 
 
 class ModelHistogramsDocument(HistogramsDocument):

@@ -98,6 +98,16 @@ class HistogramPrivacy(Privacy):
     noise_multiplier: Positive  # times a step's clip norm: the standard deviation in every cell
 
 
+class SumPrivacy(Privacy):
+    """Of whole numbers in many cells, in the one step of the run; each cell of a sum gets noise."""
+
+    kind: Literal["sums"]
+    epsilon: Real  # at `delta`
+    delta: Share
+    clip_norm: Positive  # L2, of everything in one report
+    noise_multiplier: Positive  # times the clip norm: the standard deviation in every cell
+
+
 class Separation(Document):
     """How far apart two participations of a device in this run are; each device sees to it itself."""
 
@@ -137,7 +147,7 @@ class Plan(Document):
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
     code: Digest  # of the program that trains: `signing.code_digest`
-    privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy, Field(discriminator="kind")]
+    privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy | SumPrivacy, Field(discriminator="kind")]
     separation: Separation
     aggregation: AggregationSettings
     vocabulary: Digest

@@ -15,6 +15,13 @@ from tacit.reports.release import asked_of, promise_blocks, said, simulation_blo
 PUBLISHED_KEYS = ("data", "split_name", "population", "asked", "promise", "released")
 BESIDE = ("statement",)  # of a record, what report.json does not repeat
 TITLE = "What clients' text is like"
+OF_HISTOGRAMS = (
+    "Each is in one cell of each histogram. Means are of values clipped to the cuts. Intervals are 95%; those of "
+    "released numbers cover the noise, too."
+)
+OF_SUMS = (
+    "Each adds whole numbers to the cells of each sum, scaled down to its norm. Words of a cell are of the vocabulary."
+)
 QUANTILES = {"10%": "0.1", "median": "0.5", "90%": "0.9"}
 
 
@@ -38,27 +45,69 @@ def published(record: Mapping[str, Any]) -> dict[str, Any]:
 def tables(record: Mapping[str, Any]) -> list[Block]:
     """What was released of each statistic, and what is exact where clients were simulated, apart."""
     exact, released = record["simulation_only"], record["released"]
-    shown: list[Block] = [] if released is None else [_summary(released["statistics"])]
-    return shown if exact is None else [*shown, Paragraph(exact["what"]), _summary(exact["statistics"])]
+    shown: list[Block] = [] if released is None else _short(released)
+    return shown if exact is None else [*shown, Paragraph(exact["what"]), *_short(exact)]
+
+
+def _short(found: Mapping[str, Any]) -> list[Block]:
+    """found: released, or exact."""
+    return of_sums(found) if "sums" in found else [_summary(found["statistics"])]
 
 
 def _released(record: Mapping[str, Any]) -> list[Block]:
-    asked = (
-        f"{asked_of(record)} were asked. Each is in one cell of each histogram. Means are of values clipped to the "
-        "cuts. Intervals are 95%; those of released numbers cover the noise, too."
-    )
-    blocks: list[Block] = [Paragraph(asked), *promise_blocks(record["promise"], about_models=False)]
-    return blocks if record["released"] is None else [*blocks, *_all_of(record["released"]["statistics"])]
+    released = record["released"]
+    part = record.get("simulation_only") if released is None else released
+    how = "" if part is None else OF_SUMS if "sums" in part else OF_HISTOGRAMS
+    blocks: list[Block] = [
+        Paragraph(f"{asked_of(record)} were asked. {how}".rstrip()),
+        *promise_blocks(record["promise"], about_models=False),
+    ]
+    return blocks if released is None else [*blocks, *_all_of(released)]
 
 
 def _exact(found: Mapping[str, Any] | None) -> list[Block]:
     """found: None where real devices were asked, of whom nothing is exact."""
-    return [] if found is None else [*simulation_blocks(found["what"]), *_all_of(found["statistics"])]
+    return [] if found is None else [*simulation_blocks(found["what"]), *_all_of(found)]
 
 
-def _all_of(statistics: Mapping[str, Any]) -> list[Block]:
-    """Means and quantiles of all, then each histogram bin by bin."""
+def _all_of(found: Mapping[str, Any]) -> list[Block]:
+    """Of sums their largest cells; else means and quantiles of all, then each histogram bin by bin."""
+    if "sums" in found:
+        return of_sums(found)
+    statistics = found["statistics"]
     return [_summary(statistics), *(_bins(name, each["histogram"]) for name, each in statistics.items())]
+
+
+def of_sums(found: Mapping[str, Any]) -> list[Block]:
+    """Of each sum how much was counted, and its largest cells by their words. found: released, or exact."""
+    blocks: list[Block] = []
+    for name, each in found["sums"].items():
+        blocks.append(Paragraph(_counted(name, each)))
+        margin = NORMAL * each.get("stddev", 0.0)
+        rows = tuple((row["cell"], _count(row["count"], margin)) for row in each["largest"])
+        blocks.append(Table(rows, (name, "count")))
+    if "file" in found:
+        file = found["file"]
+        blocks.append(
+            Paragraph(f"All cells are in the run's `report/{file['name']}` (SHA-256 {file['sha256'][:16]}...).")
+        )
+    return blocks
+
+
+def _counted(name: str, each: Mapping[str, Any]) -> str:
+    """A sum in a few sentences: released with its noise, or exact with what clipping took."""
+    cells = f"{name}: {each['cells']:,} cells of the first {each['words']:,} words, norm {each['norm']:g}."
+    if "stddev" not in each:
+        return (
+            f"{cells} {each['typed']:,} occurrences, {each['sent']:,} of them sent: {each['clients_scaled_down']:,} "
+            "clients were scaled down."
+        )
+    clear = each["clear"]
+    return (
+        f"{cells} {each['reports']:,} reports; the noise of a cell has standard deviation {each['stddev']:.4g}. "
+        f"{clear['cells']:,} cells hold {clear['above']:,} or more, 4 standard deviations; noise alone lifts about "
+        f"{clear['by_noise_alone']:.3g} so far."
+    )
 
 
 def _summary(statistics: Mapping[str, Any]) -> Table:

@@ -47,8 +47,6 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
             ),
         ]
     counted = f"{promise['steps']} step{'s' * (promise['steps'] > 1)} of"
-    sizes = " and ".join(f"{count}" for count in promise["histograms"])
-    sizes += f" histogram{'s' * (max(promise['histograms']) > 1)}"
     spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
     return [
         *blocks,
@@ -56,8 +54,7 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
             f"Central differential privacy by Gaussian noise: zCDP {rounded_up(promise['zcdp'])}, epsilon "
             f"{rounded_up(promise['epsilon'])} at delta {promise['delta']:g}, for everything one client holds "
             f"(zero-out: its reports are replaced by zeros), by the run's ledger. {counted} "
-            f"{sizes}; a client is in one step and one cell of each histogram there; the noise of a count "
-            f"has standard deviation {spreads}."
+            f"{_released(promise)}; the noise of a count has standard deviation {spreads}."
         ),
         Paragraph(
             "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
@@ -65,6 +62,16 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
             f"to the sum.{_aggregation(promise)}"
         ),
     ]
+
+
+def _released(promise: Mapping[str, Any]) -> str:
+    """What a step releases, and what a client adds to it."""
+    if "clip_norm" in promise:
+        norms = " and ".join(f"{norm:.6g}" for norm in promise["clip_norm"])
+        return f"sums; a client adds whole numbers of L2 norm {norms} at most"
+    sizes = " and ".join(f"{count}" for count in promise["histograms"])
+    many = f"{sizes} histogram{'s' * (max(promise['histograms']) > 1)}"
+    return f"{many}; a client is in one step and one cell of each histogram there"
 
 
 def _aggregation(promise: Mapping[str, Any]) -> str:

@@ -247,9 +247,13 @@ def of_account(figures: Mapping[str, Any]) -> list[Block]:
     blocks = of_promise(promise)
     if promise["kind"] == "central":
         blocks.append(Paragraph(f"zCDP {rounded_up(promise['zcdp'], 6)}"))
-        for step, counts in enumerate(zip(promise["histograms"], promise["stddev_of_a_count"], strict=True), start=1):
-            text = f"step {step}: {counts[0]} histograms, standard deviation of a count {counts[1]:.4g}"
-            blocks.append(Paragraph(text))
+        what = (
+            [f"sums within the norm {norm:.6g}" for norm in promise["clip_norm"]]
+            if "clip_norm" in promise
+            else [f"{count} histograms" for count in promise["histograms"]]
+        )
+        for step, (each, spread) in enumerate(zip(what, promise["stddev_of_a_count"], strict=True), start=1):
+            blocks.append(Paragraph(f"step {step}: {each}, standard deviation of a count {spread:.4g}"))
     return blocks
 
 

@@ -196,6 +196,7 @@ class CountMetadata(AskingMetadata):
 
     kind: ClassVar[str] = "count"
     of: ClassVar[str] = "device statistics"
+    vocabulary_kind: str | None = None  # of the words that a released sum names; None: no word is named
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.device_part import StatisticsQuestion
+from tacit.evaluation.counts.device_part import StatisticsQuestion, SumsQuestion
+from tacit.evaluation.counts.sums import SumQuestion
 from tacit.evaluation.device_part import ModelsQuestion, StrategiesQuestion
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.networks.language_model import parameter_count
@@ -22,23 +23,30 @@ from tacit.protocol.count import (
     RuleDocument,
 )
 
-Asks: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion
+Asks: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion | SumsQuestion
 
 
-def document(question: CountQuestion) -> tuple[HistogramsDocument, bytes]:
+def document(question: CountQuestion | SumQuestion) -> tuple[HistogramsDocument, bytes]:
     """The question as devices get it, and the models. Raises: InputError for what only a simulation is asked."""
     if question.asks is None:
         raise InputError(
             "this is asked in a simulation alone; devices are asked about their text, models and personalization."
         )
-    return _document(question, question.asks), model_body(content_of(question.asks))
+    asked = (
+        CountDocument(kind="count", cells=question.layout.sizes, local_epsilon=None, norms=question.layout.norms)
+        if isinstance(question, SumQuestion)
+        else _document(question, question.asks)
+    )
+    return asked, model_body(content_of(question.asks))
 
 
-def _document(question: CountQuestion, asks: Asks) -> HistogramsDocument:
+def _document(
+    question: CountQuestion, asks: ModelsQuestion | StrategiesQuestion | StatisticsQuestion
+) -> HistogramsDocument:
     """The task as its devices get it."""
     common: dict[str, Any] = {"cells": question.layout.sizes, "local_epsilon": question.local_epsilon}
     if isinstance(asks, StatisticsQuestion):
-        return CountDocument(kind="count", **common)
+        return CountDocument(kind="count", norms=None, **common)
     common["parameters"] = tuple(parameter_count(each.network) for each in asks.networks)
     if isinstance(asks, ModelsQuestion):
         return EvaluateDocument(kind="evaluate", **common)

@@ -11,11 +11,13 @@ import tomli_w
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.device_part import StatisticHistogram
+from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
 from tacit.evaluation.counts.model_queries import histograms_about
+from tacit.evaluation.counts.sums import SumQuestion
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings, EvaluationSettings, PersonalizationSettings
-from tacit.jobs.count import run as count_run
+from tacit.federation.report_layout import BoundedLayout
+from tacit.jobs.count import opened as count_run
 from tacit.jobs.count.job import count
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.evaluate import run as evaluation_run
@@ -44,7 +46,7 @@ class _Histograms(AskedOnce):
     def _common(self, kind: str) -> dict[str, Any]:
         return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
 
-    def document(self, question: CountQuestion) -> tuple[HistogramsDocument, bytes]:
+    def document(self, question: CountQuestion | SumQuestion) -> tuple[HistogramsDocument, bytes]:
         """See ServedJob."""
         return document(question)
 
@@ -71,8 +73,8 @@ class ServedCount(_Histograms):
 
     def to_toml(self) -> str:
         """See ServedJob."""
-        asked = to_plain(self.settings)
-        asked["statistics"] = list(map(StatisticHistogram.to_plain, self.settings.statistics))
+        rest = {name: value for name, value in to_plain(self.settings).items() if name not in ("statistics", "sums")}
+        asked = {**rest, **self.settings.counted()}
         return tomli_w.dumps({**self._common("count"), "vocabulary": str(self.vocabulary), **asked})
 
     def placed(self, data: Path | None) -> Self:
@@ -83,12 +85,11 @@ class ServedCount(_Histograms):
     @staticmethod
     def plan(run: Run, enrolment: Enrolment) -> Plan:
         """See ServedJob."""
-        return plan_of_counts(run, enrolment, lambda run, settings: (len(settings["statistics"]),))
+        return plan_of_counts(run, enrolment, _counted_by)
 
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
         """See ServedJob."""
-        words = Vocabulary.load(self.vocabulary).sha256
-        return count_run.begun(self.settings, self.release, words, out, collector)
+        return count_run.begun(self.settings, self.release, Vocabulary.load(self.vocabulary), out, collector)
 
     def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
         """See ServedJob."""
@@ -101,6 +102,13 @@ class ServedCount(_Histograms):
             collector=collector,
             progress=progress,
         )
+
+
+def _counted_by(run: Run, settings: Mapping[str, Any]) -> tuple[int, ...] | BoundedLayout:
+    """See `plan_of_counts`."""
+    if "sums" not in settings:
+        return (len(settings["statistics"]),)
+    return SumsQuestion(tuple(from_plain(StatisticSum, each, where="a sum") for each in settings["sums"])).sums
 
 
 @dataclass(frozen=True, kw_only=True)

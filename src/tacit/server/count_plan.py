@@ -8,10 +8,12 @@ from typing import Any
 import tomli_w
 
 from tacit.errors import InputError
-from tacit.evaluation.counts.release import guarantee_for
+from tacit.evaluation.counts.release import guarantee_for, guarantee_within
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.federation.report_layout import BoundedLayout
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
-from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation
+from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation, SumPrivacy
 from tacit.protocol.signing import code_digest
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
@@ -21,38 +23,22 @@ ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "releas
 
 
 def plan_of_counts(
-    run: Run, enrolment: Enrolment, histograms: Callable[[Run, Mapping[str, Any]], tuple[int, ...]]
+    run: Run, enrolment: Enrolment, counted: Callable[[Run, Mapping[str, Any]], tuple[int, ...] | BoundedLayout]
 ) -> Plan:
-    """The plan of a run that asks real devices to count themselves in histograms.
+    """The plan of a run that asks real devices to count.
 
-    histograms: how many there are of each step, by the run and its settings. Raises: InputError for a run that asks no
-    devices.
+    counted: by the run and its settings, how many histograms each step has; or of sums the layout of the one step.
+    Raises: InputError for a run that asks no devices.
     """
     asked, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), tomllib.loads(run.settings)
     cost = cost_of_release(settings)
     if cost is None or asked.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
     devices = RealDevices.from_table(settings, where=f"the settings of '{run.path}'")
-    sizes = histograms(run, settings)
-    steps = len(sizes)
+    found = counted(run, settings)
+    steps = 1 if isinstance(found, BoundedLayout) else len(found)
     goal = asked.asked // steps  # the fewest of a step
     common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
-    if cost.local_epsilon is not None:
-        zcdp = cost.local_epsilon**2 / 2  # arXiv:1605.02065, Proposition 1.4
-        privacy: HistogramPrivacy | LocalPrivacy = LocalPrivacy(
-            kind="local", zcdp=zcdp, local_epsilon=cost.local_epsilon, **common
-        )
-    else:
-        guarantee = guarantee_for(sizes[0], zcdp=cost.rho, steps=steps)
-        privacy = HistogramPrivacy(
-            kind="histograms",
-            zcdp=guarantee.zcdp,
-            epsilon=guarantee.epsilon(asked.delta),
-            delta=asked.delta,
-            histograms=sizes,
-            noise_multiplier=guarantee.noise_multiplier,
-            **common,
-        )
     return Plan(
         version=1,
         kind=run.kind,
@@ -60,13 +46,37 @@ def plan_of_counts(
         run=devices.name,
         recipe=_published(run.kind, settings),
         code=code_digest(),
-        privacy=privacy,
+        privacy=_privacy(found, cost, asked.delta, common),
         separation=Separation(rounds=steps, timer_seconds=None, clock="start"),
         aggregation=aggregation_of(devices.deployment, "plain", threshold=goal),
         vocabulary=settings["vocabulary"],
         attestation=UNATTESTED,
         enrolment=enrolment,
     )
+
+
+def _privacy(
+    counted: tuple[int, ...] | BoundedLayout, cost: ReleaseCost, delta: float, common: Mapping[str, Any]
+) -> HistogramPrivacy | LocalPrivacy | SumPrivacy:
+    """What is promised. common: what privacy of every kind says."""
+    if cost.local_epsilon is not None:
+        zcdp = cost.local_epsilon**2 / 2  # arXiv:1605.02065, Proposition 1.4
+        return LocalPrivacy(kind="local", zcdp=zcdp, local_epsilon=cost.local_epsilon, **common)
+    guarantee = (
+        guarantee_within(counted.clip_norm, zcdp=cost.rho)
+        if isinstance(counted, BoundedLayout)
+        else guarantee_for(counted[0], zcdp=cost.rho, steps=len(counted))
+    )
+    noised = {
+        "zcdp": guarantee.zcdp,
+        "epsilon": guarantee.epsilon(delta),
+        "delta": delta,
+        "noise_multiplier": guarantee.noise_multiplier,
+        **common,
+    }
+    if isinstance(counted, BoundedLayout):
+        return SumPrivacy(kind="sums", clip_norm=guarantee.clip_norm, **noised)
+    return HistogramPrivacy(kind="histograms", histograms=counted, **noised)
 
 
 def _published(kind: str, settings: Mapping[str, Any]) -> str:

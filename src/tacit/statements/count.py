@@ -21,7 +21,7 @@ from tacit.statements import device_text
 from tacit.statements.accounts import ledger_of, participation_of
 from tacit.statements.count_facts import EvaluationFacts
 from tacit.statements.device_text import asked_once
-from tacit.statements.ledger import NoisedSum
+from tacit.statements.ledger import COUNT_SUM, NoisedSum
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import EXACT_FIGURES, budget_of, published_path, summed_how
@@ -34,6 +34,7 @@ ONE_REPORT = (
     "Replace-one, of one report: two data sets are neighbours if one client holds anything else, so that its report "
     "may be any other. The number of clients asked is the same and public."
 )
+PRIVATE_WORDS = "the vocabulary, whose words name the cells and were counted in clients' own text"
 MODELS_APART = (
     " A model itself is not covered here: its training has a guarantee of its own, and a client that trained it, too, "
     "adds the two figures."
@@ -68,6 +69,9 @@ def labels(facts: EvaluationFacts) -> tuple[Label, ...]:
     if facts.key_source != OPERATING_SYSTEM:
         meaning = f"randomness came from {facts.key_source}; whoever knows the seed can take the noise away."
         found.append(Label("FIXED SEED", meaning))
+    if PRIVATE_WORDS in facts.looked_at:
+        meaning = "the list of words was counted in clients' own text; there is no guarantee for the vocabulary."
+        found.append(Label("VOCABULARY FROM PRIVATE TEXT", meaning))
     if facts.delta > 0:
         found.extend(delta_label(facts.delta, facts.asked))
     found.extend(budget_label(facts.budget))
@@ -89,14 +93,13 @@ def figures(facts: EvaluationFacts) -> Record:
     }
     found |= {"zcdp": facts.guarantee.zcdp} if isinstance(facts.guarantee, Composition) else {}
     steps = steps_of(facts)
-    found |= {
-        "epsilon": facts.epsilon,
-        "delta": facts.delta,
-        "steps": len(steps),
-        "histograms": [histograms_in(step) for step in steps],
-    }
+    found |= {"epsilon": facts.epsilon, "delta": facts.delta, "steps": len(steps)}
+    sums = [each for each in facts.releases if isinstance(each, NoisedSum)]
+    if facts.of_sums:
+        found["clip_norm"] = [each.clip_norm for each in sums]
+    else:
+        found["histograms"] = [histograms_in(step) for step in steps]
     if not local:
-        sums = (each for each in facts.releases if isinstance(each, NoisedSum))
         found["stddev_of_a_count"] = list(map(stddev_of_a_count, sums))
     return found
 
@@ -128,8 +131,10 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
         split="devices" if asked.deployment else settings["data"]["split"],
         asked=asked.asked,
         delta=0.0 if local else asked.delta if delta is None else delta,
-        aggregation=_counted(run, asked, local=local, secure=settings.get("release", {}).get("secure_sum")),
-        looked_at=device_text.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,),
+        aggregation=_counted(
+            run, asked, local=local, secure=settings.get("release", {}).get("secure_sum"), sums="sums" in settings
+        ),
+        looked_at=_looked_at(asked),
         verify_command=f"tacit verify {shlex.quote(str(published_path(run) / 'report' / 'statement.json'))}",
         key_source=asked.key_source,
         unit="client" if asked.deployment is None else "device",
@@ -141,12 +146,19 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
     )
 
 
-def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None) -> str:
-    """Who adds up what clients count."""
+def _looked_at(asked: AskingMetadata) -> tuple[str, ...]:
+    """What is used of clients' text without a guarantee."""
+    found = device_text.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,)
+    private = isinstance(asked, CountMetadata) and asked.vocabulary_kind == "private"
+    return (*found, PRIVATE_WORDS) if private else found
+
+
+def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None, sums: bool) -> str:
+    """Who adds up what clients count. sums: whether that is whole numbers in many cells."""
     if asked.deployment is None or asked.asked_by is None:
         return summed_how(secure)
     logged = device_text.logged(run.notes.get(device_text.LOGGED))
-    return device_text.counted(asked.asked_by, asked.deployment, local=local) + logged
+    return device_text.counted(asked.asked_by, asked.deployment, local=local, sums=sums) + logged
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -155,6 +167,8 @@ def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
     """
     if "statistics" in settings:
         return tuple(map(_counted_by, settings["statistics"]))
+    if "sums" in settings:
+        return tuple(map(_summed_by, settings["sums"]))
     models = settings["models"] if "models" in settings else [settings["model"]]
     return (*map(_named, models), *_words_beside(settings), *settings.get("strategies", ()))
 
@@ -163,6 +177,12 @@ def _counted_by(asked: Mapping[str, Any]) -> str:
     """A statistic, how finely it is told and what slices it."""
     said = f"{asked['statistic']} in {len(asked['cuts']) + 1:,} bins"
     return said if "by" not in asked else f"{said} by {asked['by']} in {len(asked['slices']) + 1:,} slices"
+
+
+def _summed_by(asked: Mapping[str, Any]) -> str:
+    """A sum, over which cells and within which norm."""
+    first = f"{asked['statistic']} of the first {asked['words']:,} words of the vocabulary"
+    return f"{first}, within the norm {asked['norm']:g}"
 
 
 def _named(model: Mapping[str, str]) -> str:
@@ -232,9 +252,8 @@ def _whose_text(facts: EvaluationFacts) -> str:
 
 def output(facts: EvaluationFacts) -> str:
     """Item 2b."""
-    return (
-        f"Released: {'; '.join(_step(each) for each in steps_of(facts))}. Whatever is computed of them is covered, too."
-    )
+    steps = "; ".join(_step(each, facts.subjects) for each in steps_of(facts))
+    return f"Released: {steps}. Whatever is computed of them is covered, too."
 
 
 def adjacency(facts: EvaluationFacts) -> str:
@@ -278,11 +297,24 @@ def assumptions(facts: EvaluationFacts) -> str:
     return "\n".join(
         [
             limits,
-            "- A client adds one unit to one cell of each histogram of its step, so its part of a step's H histograms "
-            "has norm sqrt(H), exactly.",
+            f"- {_added(facts, sums)}",
             f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; "
             f"{FLOATING_POINT}",
         ]
+    )
+
+
+def _added(facts: EvaluationFacts, sums: list[NoisedSum]) -> str:
+    """What one client adds to the cells of its step."""
+    if facts.of_sums:
+        norms = " and ".join(f"{each.clip_norm:.6g}" for each in sums)
+        return (
+            f"A client adds whole numbers of L2 norm {norms} at most to all cells of its step: it scales its own down "
+            "to that and rounds down."
+        )
+    return (
+        "A client adds one unit to one cell of each histogram of its step, so its part of a step's H histograms has "
+        "norm sqrt(H), exactly."
     )
 
 
@@ -335,7 +367,13 @@ def stddev_of_a_count(noised: NoisedSum) -> float:
     return noised.clip_norm * noised.noise_multiplier
 
 
-def _step(step: list[NoisedSum | LocalReports]) -> str:
-    clients, count = sum(each.reports for each in step), histograms_in(step)
+def _step(step: list[NoisedSum | LocalReports], subjects: tuple[str, ...]) -> str:
+    clients = sum(each.reports for each in step)
+    if isinstance(step[0], NoisedSum) and step[0].what == COUNT_SUM:
+        return f"{_many('sum', len(subjects))} over {clients:,} clients, with noise in every cell"
     kind = "from randomised reports, one of each client" if isinstance(step[0], LocalReports) else "with noise"
-    return f"{count:,} histogram{'s' if count > 1 else ''} over {clients:,} clients, {kind}"
+    return f"{_many('histogram', histograms_in(step))} over {clients:,} clients, {kind}"
+
+
+def _many(what: str, count: int) -> str:
+    return f"{count:,} {what}{'s' if count > 1 else ''}"

@@ -25,7 +25,7 @@ from tacit.statements.contradictions import (
     check_seal,
     check_steps,
 )
-from tacit.statements.ledger import Ledger, NoisedSum, Release
+from tacit.statements.ledger import COUNT_SUM, Ledger, NoisedSum, Release
 from tacit.statements.local_releases import LocalReports, local_guarantee, rare_output
 from tacit.statements.population import PopulationSpent
 from tacit.statements.train_facts import UNITS, all_of, check_key_source, check_probability, choose
@@ -122,12 +122,13 @@ class EvaluationFacts:
     """What the statement of an evaluation of models on devices is made from; InputError, AccountingError or
     UnknownRelease where they contradict each other.
 
-    `releases` is its ledger: noised sums of histograms (central), or sums of local reports. `participation` is who was
-    asked how often, measured from the log; `of` says what was evaluated ("models", "personalization"), `subjects` which
-    models or settings, `asked` how many clients of the `split` of the `source` there were. `delta` is where a central
-    epsilon is given, and 0 for local reports, whose guarantee needs none. `looked_at` names each other use of clients'
-    text, which has no guarantee: the exact figures of a simulation. `separation` is what real devices without
-    identities keep by themselves, of whom about `asked` were asked. `verify_command` checks the statement's record;
+    `releases` is its ledger: noised sums of histograms or of whole numbers (central), or sums of local reports.
+    `participation` is who was asked how often, measured from the log; `of` says what was evaluated ("models",
+    "personalization"), `subjects` which models or settings, `asked` how many clients of the `split` of the `source`
+    there were. `delta` is where a central epsilon is given, and 0 for local reports, whose guarantee needs none.
+    `looked_at` names each other use of clients' text, which has no guarantee: the exact figures of a simulation.
+    `separation` is what real devices without identities keep by themselves, of whom about `asked` were asked.
+    `verify_command` checks the statement's record;
     `seal` is the journal's after the last release, `budget` the state of the population's, where the run names one.
     """
 
@@ -158,6 +159,8 @@ class EvaluationFacts:
         local = isinstance(self.guarantee, LocalGuarantee)  # refuses releases that have no guarantee
         if local and self.delta != 0:
             raise InputError(f"delta={self.delta:g}: local reports are promised an epsilon at delta 0; give that.")
+        if self.of_sums and any(each.what != COUNT_SUM for each in self.releases):
+            raise InputError(f"a run releases sums or histograms, and the ledger holds both; {ASK}.")
         if not local:
             check_probability("delta", self.delta)
         self._check_counts()
@@ -166,6 +169,11 @@ class EvaluationFacts:
         elif self.budget and isinstance(self.guarantee, Composition):
             self.budget.check_covers(zcdp=self.guarantee.zcdp)
 
+    @property
+    def of_sums(self) -> bool:
+        """Whether a client added whole numbers to many cells; else it was in one cell of each histogram."""
+        return any(isinstance(each, NoisedSum) and each.what == COUNT_SUM for each in self.releases)
+
     def _check_counts(self) -> None:
         reports: dict[int, int] = {}
         check_histogram_numbers(each for each in self.releases if isinstance(each, LocalReports))
@@ -173,7 +181,8 @@ class EvaluationFacts:
             if isinstance(each, NoisedSum):
                 check_count("reports", each.reports, minimum=0)
                 check_count("dropped", each.dropped, minimum=0)
-                check_histograms(each.clip_norm)
+                if each.what != COUNT_SUM:
+                    check_histograms(each.clip_norm)
             reports[_step(each)] = reports.get(_step(each), 0) + _reports(each)
         check_steps(reports, self.participation.rounds)
         if self.separation is not None:  # a few more come than are asked, and how many devices there are nobody knows

@@ -58,20 +58,25 @@ def aggregation(collector: str, encoded: str | None, used: DeploymentUsed) -> st
     )
 
 
-def counted(collector: str, used: DeploymentUsed, *, local: bool) -> str:
-    """Who adds up what devices count of themselves; local: each randomised its report first."""
+def counted(collector: str, used: DeploymentUsed, *, local: bool, sums: bool) -> str:
+    """Who adds up what devices count of themselves; local: each randomised its report first; sums: it is whole numbers
+    within a norm, and no histograms.
+    """
     if not collector.startswith(OURS):
+        what = "whole numbers within the norm" if sums else "one unit in one cell of each histogram"
         return (
             f"by a collector that is no part of this software ({collector}); that a step's sum has one report of a "
-            "device, of one unit in one cell of each histogram, is its promise and the devices'"
+            f"device, of {what}, is its promise and the devices'"
         )
     report = (
         "answers one histogram, drawn by itself, with a report that it randomised before it left"
         if local
+        else "scales its whole numbers down to the norm, by itself"
+        if sums
         else "counts itself in one cell of each histogram, by itself"
     )
     liar = (
-        "moves each count by one, no more"
+        f"moves {'the cells by the norm' if sums else 'each count by one'}, no more"
         if not used.decryptors
         else ("moves counts as far as it likes, since nobody sees its report")
     )

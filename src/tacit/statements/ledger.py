@@ -24,6 +24,7 @@ from tacit.statements.local_releases import EVALUATION_HISTOGRAM, LocalReports, 
 MODEL_UPDATE = "model update"
 CLIP_ESTIMATE = "clip estimate"  # the count of updates shorter than the estimate, each bit minus 1/2
 TRAINING_LOSS = "training loss"  # the sum of bounded losses, each minus half the bound
+COUNT_SUM = "sum of counts"  # of whole numbers, each client's within the clip norm
 GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
 MAY_LACK = (
     "decryptors",
@@ -148,9 +149,9 @@ class Ledger:
         """What everything in the ledger promises under `participation`, sequence by sequence and together.
 
         Understood are, by name, "model update", "clip estimate" and "training loss" over the rounds 0, 1, 2, ...,
-        "evaluation histogram" and "gaussian sum: ..." over any rounds. A sequence has one strategy and one noise
-        multiplier; its clip norm may change only where its strategy starts afresh (a tree's restart), because only
-        then is the noise of the rounds before and after independent. Anything else is an UnknownRelease.
+        "evaluation histogram", "sum of counts" and "gaussian sum: ..." over any rounds. A sequence has one strategy and
+        one noise multiplier; its clip norm may change only where its strategy starts afresh (a tree's restart), because
+        only then is the noise of the rounds before and after independent. Anything else is an UnknownRelease.
 
         A run still under way is accounted as the rounds it has released: of a participation that speaks of more,
         what it says of those. For a sequence that skips rounds the participation is that of its own rounds: exact
@@ -232,7 +233,7 @@ def _account(
 def accountable(what: str) -> bool:
     """Whether a sequence of that name has a meaning, and so a guarantee."""
     declared = what.startswith(GAUSSIAN_SUM) and what != GAUSSIAN_SUM
-    return what in (*EVERY_ROUND, EVALUATION_HISTOGRAM) or declared
+    return what in (*EVERY_ROUND, EVALUATION_HISTOGRAM, COUNT_SUM) or declared
 
 
 def _check_name(release: NoisedSum) -> None:
@@ -241,7 +242,7 @@ def _check_name(release: NoisedSum) -> None:
     if not accountable(what):
         raise UnknownRelease(
             f"the ledger holds a release of {what!r} (round {release.round}), which is none of {MODEL_UPDATE!r}, "
-            f"{CLIP_ESTIMATE!r}, {TRAINING_LOSS!r}, {EVALUATION_HISTOGRAM!r} and '{GAUSSIAN_SUM}...'; "
+            f"{CLIP_ESTIMATE!r}, {TRAINING_LOSS!r}, {EVALUATION_HISTOGRAM!r}, {COUNT_SUM!r} and '{GAUSSIAN_SUM}...'; "
             "account it with the version that wrote it."
         )
 

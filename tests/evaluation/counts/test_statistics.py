@@ -1,6 +1,8 @@
 """Named statistics of one device's text: each against plain Python, and none tells of the text by failing."""
 
 import math
+from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,15 @@ from tacit.errors import InputError
 from tacit.evaluation.counts import device_part
 from tacit.evaluation.counts.device_part import (
     STATISTICS,
+    SUMS,
     StatisticHistogram,
     StatisticsQuestion,
+    StatisticSum,
+    SumsQuestion,
     TypedText,
+    question_in,
 )
+from tacit.evaluation.settings import CountSettings
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 
 Sentences = list[list[int]]
@@ -65,6 +72,45 @@ def test_a_device_is_in_the_cell_of_its_value(sentences: Sentences, cuts: list[i
     assert cell == slice_ * (len(cuts) + 1) + bin_ and cell < asked.cells.size - 1
 
 
+def cells_by_hand(sentences: Sentences, words: int) -> dict[str, list[int]]:
+    """How often each cell of each sum occurs, without NumPy."""
+    counts, pairs = [0] * words, [0] * words**2
+    for sentence in sentences:
+        places = [word - SPECIALS for word in sentence]  # of an unknown word below 0
+        for place in places:
+            if 0 <= place < words:
+                counts[place] += 1
+        for first, second in pairwise(places):
+            if 0 <= first < words and 0 <= second < words:
+                pairs[first * words + second] += 1
+    return {"word_counts": counts, "word_pairs": pairs}
+
+
+@given(sentences=sentences_of_words, words=st.integers(2, 8))
+def test_every_sum_is_what_it_says(sentences: Sentences, words: int) -> None:
+    slow = cells_by_hand(sentences, words)
+    assert slow.keys() == SUMS.keys(), "a new sum is held to plain Python here"
+    for name, expected in slow.items():
+        asked = StatisticSum(statistic=name, words=words, norm=60_000.0)
+        report = SumsQuestion((asked,)).report_of(OneClient(sentences), 0)
+        assert report.tolist() == expected and report.dtype == np.uint32
+
+
+def test_a_sum_that_fails_on_a_text_is_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal would tell whoever asks that it failed on this very text; other sums of the report stay."""
+
+    def fails(text: TypedText) -> NDArray[np.int64]:
+        raise RecursionError
+
+    monkeypatch.setattr(device_part, "SUMS", {**SUMS, "word_pairs": (2, fails)})
+    asked = (
+        StatisticSum(statistic="word_pairs", words=2, norm=9.0),
+        StatisticSum(statistic="word_counts", words=2, norm=9.0),
+    )
+    report = SumsQuestion(asked).report_of(OneClient([[SPECIALS, SPECIALS + 1, SPECIALS]]), 0)
+    assert report.tolist() == [0, 0, 0, 0, 2, 1]
+
+
 def test_nan_is_no_report() -> None:
     asked = StatisticHistogram(statistic="unknown_share", cuts=(0.1,))
     (cell,) = StatisticsQuestion((asked,)).cells_of(OneClient([]), 0)
@@ -94,11 +140,17 @@ def test_a_statistic_that_fails_on_a_text_is_no_report(wrong: Exception, monkeyp
         ("words:5,5", "5"),
         ("words:5 by sentences", "a statistic and its cuts; give both"),
         ("words:5 by sentences:2 by words:3", "is sliced twice"),
+        ("letters:5 norm 3", "the sum 'letters' is unknown; choose of word_counts, word_pairs"),
+        ("word_pairs:100", "is no sum; write for example 'word_pairs:1000 norm 30'"),
+        ("word_pairs norm 3", "is no sum"),
+        ("word_pairs:1 norm 3", "of 1 words tells nothing apart"),
+        ("word_pairs:3163 norm 3", "has 10,004,569 cells, and a report at most 10,000,000; give 3,162 words at most"),
+        ("word_pairs:9 norm nan", "norm=nan must lie between 1"),
     ],
 )
 def test_what_cannot_be_counted_is_said(text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
-        StatisticHistogram.from_text(text)
+        CountSettings.named_by([text])
 
 
 def test_a_question_is_read_back() -> None:
@@ -109,3 +161,17 @@ def test_a_question_is_read_back() -> None:
         StatisticsQuestion((asked, asked))
     with pytest.raises(InputError, match="no statistic is named"):
         StatisticsQuestion(())
+
+
+def test_a_question_of_sums_is_read_back() -> None:
+    (asked,) = CountSettings.named_by(["word_pairs:1000 norm 30"])["sums"]
+    assert asked == StatisticSum(statistic="word_pairs", words=1000, norm=30.0) and asked.cells == 10**6
+    plan = '[[settings.sums]]\nstatistic = "word_pairs"\nwords = 1000\nnorm = 30\n'
+    assert question_in(plan) == SumsQuestion((asked,))
+    for wrong in ("[settings]\nsums = 3\n", plan + '[[settings.statistics]]\nstatistic = "words"\ncuts = [1.0]\n'):
+        with pytest.raises(InputError, match="neither statistics nor sums, or both"):
+            question_in(wrong)
+    with pytest.raises(InputError, match="summed twice"):
+        SumsQuestion((asked, StatisticSum(statistic="word_pairs", words=9, norm=30.0)))
+    with pytest.raises(InputError, match="have 10,000,001 cells"):
+        SumsQuestion((replace(asked, words=3162), replace(asked, statistic="word_counts", words=1757)))

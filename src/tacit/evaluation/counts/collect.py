@@ -7,20 +7,31 @@ of models, `evaluation/on_device.py`; what a collector owes, `federation/collect
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.aggregation import Counted
 from tacit.errors import InputError
-from tacit.evaluation.counts.histograms import HistogramCells, HistogramQuery
-from tacit.evaluation.counts.release import summed, votes_of
+from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
+from tacit.evaluation.counts.release import (
+    AddNoise,
+    from_file,
+    guarantee_for,
+    release,
+    release_locally,
+    summed,
+    to_file,
+    votes_of,
+)
+from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import Opened, ReportLayout
 from tacit.federation.report_shape import ReportShape
 from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
+from tacit.statements.ledger import Release
 
 if TYPE_CHECKING:  # networks come with it
     from tacit.evaluation.counts.device_part import StatisticsQuestion
@@ -35,6 +46,7 @@ class CountQuestion:
     `federation.collector.Question`.
     """
 
+    suffix: ClassVar[str] = ".json"  # of the file with what is released
     step: int
     steps: int  # of the run
     devices: int  # how many are asked
@@ -82,6 +94,42 @@ class CountQuestion:
     def opened(self, answered: Answered) -> Opened:
         """The answer taken apart."""
         return self.layout.opened(answered.values, answered.reports)
+
+    def released(
+        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int
+    ) -> tuple[Mapping[str, Histogram], tuple[Release, ...]]:
+        """The histograms as they may leave the aggregator, and their rows of the ledger.
+
+        first_user: how many were asked in earlier steps. Raises: as `release` and `release_locally`.
+        """
+        opened, local = self.opened(answered), self.local_epsilon
+        if local is not None:
+            return release_locally(
+                self.histograms,
+                opened.counts,
+                opened.answered,
+                lambda cells: SubsetSelection(domain=cells, epsilon=local),
+                step=self.step,
+                first_user=first_user,
+            )
+        histograms, row = release(
+            self.histograms,
+            opened.counts,
+            guarantee_for(len(self.histograms), zcdp=cost.rho, steps=self.steps),
+            step=self.step,
+            asked=answered.reports,
+            dropped=answered.dropped,
+            add_noise=add_noise,
+        )
+        return histograms, (row,)
+
+    def to_file(self, released: Mapping[str, Histogram]) -> bytes:
+        """What was released, as the run folder has it."""
+        return to_file(released)
+
+    def from_file(self, content: bytes) -> Mapping[str, Histogram]:
+        """What `to_file` wrote. Raises: ValueError, KeyError."""
+        return from_file(self.histograms, content)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""What a device counts of its own text without a model: named statistics of it, as histograms with cuts and slices.
+"""What a device counts of its own text without a model: in one cell of each histogram, or in many cells of a sum.
 
-A statistic over devices is one function here and one line of STATISTICS; whatever asks for it, prices it, states it and
-draws it goes by its name. The cuts and slices are the question's alone, so no text decides what a report looks like.
+A statistic over devices is one function here and one line of STATISTICS, or of SUMS; whatever asks for it, prices it,
+states it and draws it goes by its name. Cuts, slices and the words of a sum's cells are the question's alone, so no
+text decides what a report looks like.
 """
 
 import math
@@ -16,12 +17,13 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets, HistogramCells
-from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, BoundedLayout, Words
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import OOV, SPECIALS
 
 IntArray = NDArray[np.int64]
 BY = " by "  # between what is counted and what slices it, in a text
+NORM = " norm "  # between a sum and the norm of a device's part of it
 
 
 class HasSentences(Protocol):
@@ -81,6 +83,25 @@ STATISTICS: Mapping[str, Callable[[TypedText], float]] = {
     "sentence_words": sentence_words,
     "different_words": different_words,
     "unknown_share": unknown_share,
+}
+
+
+def word_counts(text: TypedText) -> IntArray:
+    """Each word typed (n, 1)."""
+    return text.words[:, np.newaxis]
+
+
+def word_pairs(text: TypedText) -> IntArray:
+    """Each word typed with the one before it in its sentence (n, 2), the earlier first."""
+    sentence = np.repeat(np.arange(len(text.lengths)), text.lengths)
+    beside = sentence[:-1] == sentence[1:]
+    return np.stack([text.words[:-1][beside], text.words[1:][beside]], axis=1)
+
+
+# The words of a cell, and what a device has of them: an occurrence a row.
+SUMS: Mapping[str, tuple[int, Callable[[TypedText], IntArray]]] = {
+    "word_counts": (1, word_counts),
+    "word_pairs": (2, word_pairs),
 }
 
 
@@ -159,6 +180,7 @@ class StatisticsQuestion:
     asked: tuple[StatisticHistogram, ...]
     kind: ClassVar[str] = "count"
     networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
+    sums: ClassVar[None] = None  # a device is in one cell of each histogram
 
     def __post_init__(self) -> None:
         if not self.asked:
@@ -171,15 +193,6 @@ class StatisticsQuestion:
                 f"{len(self.asked):,} histograms with {cells:,} cells are more than one report holds, which is "
                 f"{MOST_HISTOGRAMS:,} with {MOST_CELLS:,}; name fewer statistics, cuts or slices."
             )
-
-    @classmethod
-    def from_plan(cls, recipe: str) -> Self:
-        """What the recipe of a plan asks. Raises: InputError where a device cannot know what."""
-        own = settings_in(table_of(recipe))
-        listed = own.get("statistics")
-        if not isinstance(listed, list):
-            raise InputError("it names no statistics.")
-        return cls(tuple(from_plain(StatisticHistogram, each, where="a statistic") for each in listed))
 
     @cached_property
     def histograms(self) -> dict[str, HistogramCells]:
@@ -202,14 +215,134 @@ def _cell_or_none(asked: StatisticHistogram, text: TypedText) -> int:
         return asked.cells.size - 1
 
 
+@dataclass(frozen=True, kw_only=True)
+class StatisticSum:
+    """One sum over devices: how often each cell occurs in a device's text, within an L2 norm.
+
+    A cell is one of the first words of the vocabulary, or a tuple of them. Raises: InputError for an unknown statistic,
+    for fewer words than two, for more cells than a report holds, and for a norm that is none.
+    """
+
+    statistic: str  # a name of SUMS
+    words: int  # N, the first of the vocabulary; a cell of k words is one of N^k
+    norm: float  # that a device's numbers are scaled down to
+
+    def __post_init__(self) -> None:
+        if self.statistic not in SUMS:
+            raise InputError(f"the sum {self.statistic!r} is unknown; choose of {', '.join(SUMS)}.")
+        if self.words < 2:
+            raise InputError(f"{self.statistic} of {self.words} words tells nothing apart; give 2 words or more.")
+        if self.cells > MOST_CELLS:
+            most = int(MOST_CELLS ** (1 / len(self.axes)) + 1e-9)
+            raise InputError(
+                f"{self.statistic} of {self.words:,} words has {self.cells:,} cells, and a report at most "
+                f"{MOST_CELLS:,}; give {most:,} words at most."
+            )
+        assert self.layout  # refuses a norm here
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Of `word_pairs:1000 norm 30`. Raises: InputError where it cannot be read."""
+        what, _, norm = text.partition(NORM)
+        name, _, words = what.strip().partition(":")
+        try:
+            return cls(statistic=name, words=int(words), norm=float(norm))
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"{text!r} is no sum; write for example 'word_pairs:1000 norm 30'.") from None
+
+    def __str__(self) -> str:
+        """Its name among others: words and norm do not tell two apart."""
+        return self.statistic
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """How its cells lie: by the first word, and by the second where there is one. `numpy.reshape` takes it."""
+        return (self.words,) * SUMS[self.statistic][0]
+
+    @property
+    def cells(self) -> int:
+        """How many."""
+        return math.prod(self.axes)
+
+    @property
+    def layout(self) -> BoundedLayout:
+        """Of a report of this sum alone."""
+        return BoundedLayout(sizes=(self.cells,), norms=(self.norm,))
+
+    def counted(self, text: TypedText) -> tuple[IntArray, IntArray]:
+        """The cells (n,) that occur in a text, increasing, and how often each does (n,), not clipped.
+
+        Raises: what a statistic does.
+        """
+        places = SUMS[self.statistic][1](text) - SPECIALS  # in the vocabulary
+        inside = places[((places >= 0) & (places < self.words)).all(axis=1)]
+        cells, counts = np.unique(np.ravel_multi_index(tuple(inside.T), self.axes), return_counts=True)
+        return cells, counts
+
+
+@dataclass(frozen=True)
+class SumsQuestion:
+    """Sums over devices' text, one after another. Raises: InputError for one twice, or more than a report holds."""
+
+    asked: tuple[StatisticSum, ...]
+    kind: ClassVar[str] = "count"
+    networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
+
+    def __post_init__(self) -> None:
+        if len(set(map(str, self.asked))) < len(self.asked):
+            raise InputError("a statistic is summed twice, at twice the noise; sum each once.")
+        if self.sums.length > MOST_CELLS:
+            raise InputError(
+                f"all sums together have {self.sums.length:,} cells, and a report holds {MOST_CELLS:,}; name fewer "
+                "sums, or fewer words."
+            )
+
+    @cached_property
+    def sums(self) -> BoundedLayout:
+        """How a report lies in a vector, and its norms."""
+        return BoundedLayout(
+            sizes=tuple(each.cells for each in self.asked), norms=tuple(each.norm for each in self.asked)
+        )
+
+    def report_of(self, text: HasSentences, client: int) -> Words:
+        """The report (length,) of one client of a `Cache`, or of anything with its `sentences`, clipped.
+
+        Zeros for a statistic that fails: were it refused, who asks would learn that it failed on this text.
+        """
+        own = TypedText.from_cache(text, client)
+        return self.sums.reported([_counted_or_nothing(each, own) for each in self.asked])
+
+
+def _counted_or_nothing(asked: StatisticSum, text: TypedText) -> tuple[IntArray, IntArray]:
+    try:
+        return asked.counted(text)
+    except Exception:  # whatever it is, it says something of the text
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
 # -- what a plan says of it --------------------------------------------------------------------------------------------
+
+
+def question_in(recipe: str) -> StatisticsQuestion | SumsQuestion:
+    """What the recipe of a plan asks. Raises: InputError where a device cannot know what."""
+    own = settings_in(table_of(recipe))
+    match own.get("statistics"), own.get("sums"):
+        case list() as listed, None:
+            return StatisticsQuestion(
+                tuple(from_plain(StatisticHistogram, each, where="a statistic") for each in listed)
+            )
+        case None, list() as listed:
+            return SumsQuestion(tuple(from_plain(StatisticSum, each, where="a sum") for each in listed))
+    raise InputError("it names neither statistics nor sums, or both.")
 
 
 def table_of(recipe: str) -> Mapping[str, Any]:
     """The TOML of a plan about histograms. Raises: InputError for what is none."""
     try:
         return tomllib.loads(recipe)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, too
         raise InputError(f"what it asks is no TOML: {error}") from None
 
 

@@ -7,6 +7,7 @@ asked in two steps (one group designs, another judges), each is in one step only
 Released counts are rounded to whole numbers, which costs a variance of 1/12.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,11 +45,18 @@ def guarantee_for(histograms: int, *, zcdp: float, steps: int = 1) -> Guarantee:
     """
     if histograms < 1:
         raise InputError(f"{histograms} histograms release nothing; ask for at least one.")
+    return guarantee_within(math.sqrt(histograms), zcdp=zcdp, steps=steps)
+
+
+def guarantee_within(clip_norm: float, *, zcdp: float, steps: int = 1) -> Guarantee:
+    """The guarantee of one step in which a client adds a vector of L2 norm `clip_norm` at most; else as
+    `guarantee_for`.
+    """
     return Guarantee.for_zcdp(
         zcdp,
         participation=Participation(rounds=steps, min_separation=steps, max_participations=1),
         strategy=Independent(),
-        clip_norm=math.sqrt(histograms),
+        clip_norm=clip_norm,
     )
 
 
@@ -90,6 +98,28 @@ def release(
         reports=asked,
         dropped=dropped,
     )
+
+
+def to_file(histograms: Mapping[str, Histogram]) -> bytes:
+    """The content of a step's file in the run folder; `from_file` is its inverse."""
+    rows = {
+        name: {
+            "counts": [*each.counts.ravel().tolist(), each.silent],
+            "variance": [*each.variance.ravel().tolist(), each.silent_variance],
+            "asked": each.asked,
+        }
+        for name, each in histograms.items()
+    }
+    return json.dumps(rows).encode()
+
+
+def from_file(histograms: Mapping[str, HistogramCells], content: bytes) -> dict[str, Histogram]:
+    """The histograms of these cells that `to_file` wrote. Raises: ValueError, KeyError for another content."""
+    rows = json.loads(content)
+    return {
+        name: Histogram.from_cells(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
+        for name, cells in histograms.items()
+    }
 
 
 def summed(queries: Sequence[HistogramQuery], secure: SimulatedProtocol | None = None) -> IntArray:

@@ -1,1 +1,1 @@
-"""The job `count`: named statistics of clients' text as histograms, exact and released."""
+"""The job `count`: named statistics of clients' text as histograms or sums, exact and released."""

@@ -1,4 +1,4 @@
-"""Named statistics of clients' text, as histograms over clients; exact, and released at a price."""
+"""Named statistics of clients' text, as histograms or sums over clients; exact, and released at a price."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.evaluation.settings import CountSettings
     from tacit.federation.collector import Collector
     from tacit.reports.blocks import Block
+    from tacit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,8 @@ def count(
     collector: "Collector | None" = None,
     progress: Progress = silent,
 ) -> CountResult:
-    """Count named statistics of each client's text, in histograms by the settings' cuts and slices, and release those
-    at a price.
+    """Count named statistics of each client's text, in histograms by the settings' cuts and slices or in sums cell by
+    cell, and release those at a price.
 
     data: the cache of the clients. A run that is at `out` already and was begun with the same is gone on with.
     population: in whose budget the release is entered first. seed: fixes the noise, which then is not private.
@@ -76,7 +77,7 @@ def count(
     of_type("release", release, ReleaseCost, NoneType)
     if (vocabulary is None) != (collector is None):
         raise InputError("vocabulary is of real devices, which have no cache that says it; give it with a collector.")
-    digest = None if vocabulary is None else Vocabulary.load(as_path("vocabulary", vocabulary)).sha256
+    words = None if vocabulary is None else Vocabulary.load(as_path("vocabulary", vocabulary))
     return _counted(
         data,
         as_path("out", out),
@@ -84,7 +85,8 @@ def count(
         release,
         population=population,
         seed=seed,
-        vocabulary=digest,
+        vocabulary=None if words is None else words.sha256,
+        words=words,
         collector=collector,
         progress=progress,
     )
@@ -98,7 +100,7 @@ def resume_count(run: Run | PathLike, *, progress: Progress = silent) -> CountRe
 
     begun = begun_with(run, CountMetadata)
     (data, split, collector), asked = begun.whom(), begun.settings
-    own = {"statistics": asked["statistics"], "clients": asked["clients"], **split}
+    own = {name: asked[name] for name in ("statistics", "sums", "clients") if name in asked} | split
     given = begun.given
     return _counted(
         data,
@@ -124,12 +126,13 @@ def _counted(
     vocabulary: str | None,
     collector: "Collector | None",
     progress: Progress,
+    words: "Vocabulary | None" = None,
 ) -> CountResult:
     from tacit.compute import Hardware
     from tacit.jobs.asked_run import carry_out
-    from tacit.jobs.count.run import open_count
+    from tacit.jobs.count.opened import open_count
 
-    asked = open_count(data, settings, release, vocabulary, collector, progress)
+    asked = open_count(data, settings, release, vocabulary, collector, progress, words=words)
     found = carry_out(
         asked, out, population=population, seed=seed, collector=collector, hardware=Hardware(), progress=progress
     )

@@ -1,6 +1,7 @@
-"""A run of `count`: who is asked which statistics, and the record of what came back."""
+"""A run of `count` by histograms: who is asked which statistics, and the record of what came back. Sums: `sums.py`."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,20 +9,18 @@ from typing import Any
 import numpy as np
 
 from tacit.compute import Hardware
-from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.device_part import StatisticHistogram, TypedText
+from tacit.evaluation.counts.device_part import StatisticsQuestion, TypedText
 from tacit.evaluation.counts.histograms import Histogram, HistogramQuery, mean_from, quantile_from
 from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
-from tacit.files import PathLike
-from tacit.jobs.asked_run import Ask, AskedRun, open_folder
-from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
+from tacit.jobs.asked_run import Ask, AskedRun
+from tacit.jobs.clients_or_devices import Devices, Simulated
 from tacit.jobs.count_steps import simulated
-from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded
 from tacit.runs import Run
 from tacit.runs.metadata import CountMetadata
 
@@ -57,6 +56,7 @@ class Counting(AskedRun[Queries, Histograms]):
         """Of the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
         asks = self.settings.asks
+        assert isinstance(asks, StatisticsQuestion)  # or `sums.py` would have the run
         return CountQuestion(
             step=0,
             steps=1,
@@ -68,13 +68,7 @@ class Counting(AskedRun[Queries, Histograms]):
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
         """See AskedRun."""
-        return {
-            "statistics": list(map(StatisticHistogram.to_plain, self.settings.statistics)),
-            **self.whom.asked(self.settings.split_name, self.vocabulary),
-            "clients": self.settings.clients,
-            **({} if self.release is None else {"release": self.release.to_plain()}),
-            **({} if seed is None else {"seed": seed}),
-        }
+        return settings_record(self.settings, self.whom, self.vocabulary, self.release, seed)
 
     def about_clients(self) -> dict[str, Any]:
         """See AskedRun."""
@@ -106,50 +100,48 @@ class Counting(AskedRun[Queries, Histograms]):
         }
 
 
-def open_count(
-    data: Cache | PathLike | None,
-    settings: CountSettings,
-    cost: ReleaseCost | None,
-    vocabulary: str | None,
-    collector: Collector | None,
-    progress: Progress,
-) -> Counting:
-    """vocabulary: of real devices' text; that of simulated clients is their cache's. Raises: InputError for fewer than
-    two clients, or devices of whom some histogram might have no answer.
-    """
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
-    if whom.count < 2:
-        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    words = next(iter(whom.vocabulary.values())) if vocabulary is None else vocabulary
-    release = None if cost is None else cost.asking(whom.members)
-    asked = Counting(settings=settings, release=release, whom=whom, vocabulary=words)
-    if collector is not None:
-        check_answered(asked.question)
-    return asked
+def settings_record(
+    settings: CountSettings, whom: Simulated | Devices, vocabulary: str, release: ReleaseCost | None, seed: int | None
+) -> dict[str, Any]:
+    """What the folder's settings.toml says of a count of either kind."""
+    return {
+        **settings.counted(),
+        **whom.asked(settings.split_name, vocabulary),
+        "clients": settings.clients,
+        **({} if release is None else {"release": release.to_plain()}),
+        **({} if seed is None else {"seed": seed}),
+    }
 
 
-def begun(settings: CountSettings, cost: ReleaseCost, vocabulary: str, out: Path, collector: Collector) -> Run:
-    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.count`."""
-    return open_folder(open_count(None, settings, cost, vocabulary, collector, silent), out, None, None)
+def texts_of(whom: Simulated, progress: Progress) -> Iterator[tuple[int, TypedText]]:
+    """The number and the text of each client, in the order of asking; progress hears of them."""
+    progress(StageBegan("clients", whom.count, 0))
+    for place, client in enumerate(map(int, whom.clients), start=1):
+        yield client, TypedText.from_cache(whom.cache, client)
+        if place % AT_ONCE == 0:
+            progress(Advanced("clients", place))
+    progress(StageEnded("clients"))
+
+
+@contextmanager
+def failing_on(statistic: object, client: int, way_out: str) -> Iterator[None]:
+    """Whatever a statistic raises on a simulated client's text is an InputError that names both."""
+    try:
+        yield
+    except Exception as error:
+        raise InputError(
+            f"the statistic {statistic} fails on the text of client {client} ({type(error).__name__}: {error}); "
+            f"{way_out} and tells nobody."
+        ) from error
 
 
 def _counted(asked: CountSettings, whom: Simulated, progress: Progress) -> Queries:
     """Each client's cell in each histogram."""
     chosen = np.empty((len(asked.statistics), whom.count), np.int64)
-    progress(StageBegan("clients", whom.count, 0))
-    for place, client in enumerate(whom.clients):
-        text = TypedText.from_cache(whom.cache, int(client))
+    for place, (client, text) in enumerate(texts_of(whom, progress)):
         for number, each in enumerate(asked.statistics):
-            try:
+            with failing_on(each, client, "return nan there, which is no report. A device makes no report of it"):
                 chosen[number, place] = each.cell_of(text)
-            except Exception as error:
-                raise InputError(
-                    f"the statistic {each} fails on the text of client {client} ({type(error).__name__}: {error}); "
-                    "return nan there, which is no report. A device makes no report of it and tells nobody."
-                ) from error
-        if (place + 1) % AT_ONCE == 0:
-            progress(Advanced("clients", place + 1))
-    progress(StageEnded("clients"))
     return [
         HistogramQuery(name=str(each), cells=each.cells, chosen=cells)
         for each, cells in zip(asked.statistics, chosen, strict=True)

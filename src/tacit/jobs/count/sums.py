@@ -1,0 +1,161 @@
+"""A run of `count` by sums: who is asked for which whole numbers, cell by cell, and the record of what came back.
+
+RUN/report/sums.npz     the released cells, for `numpy.load`: a million numbers do not belong in a record
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from tacit.compute import Hardware
+from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
+from tacit.evaluation.counts.sums import ClientsSummed, ReleasedSums, SimulatedSums, SumQuestion
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings
+from tacit.federation.collector import Collector
+from tacit.jobs.asked_run import AskedRun
+from tacit.jobs.clients_or_devices import Devices, Simulated
+from tacit.jobs.count.run import EXACT, failing_on, settings_record, texts_of
+from tacit.progress import Progress
+from tacit.runs import Run
+from tacit.runs.metadata import CountMetadata
+from tacit.text.vocabulary import Vocabulary
+
+FILE = "sums.npz"
+LARGEST_SAID = 20  # cells of a sum that its record names
+CLEAR = 4.0  # standard deviations of the noise: of cells without a count one in 31,600 is above
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summing(AskedRun[ClientsSummed, ReleasedSums]):
+    """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
+
+    metadata = CountMetadata
+    settings: CountSettings
+    asks: SumsQuestion
+    release: ReleaseCost | None
+    whom: Simulated | Devices
+    vocabulary: str  # SHA-256 of the words that the text is cut into
+    words: Vocabulary | None  # these words; None where a run of real devices is gone on with from its folder alone
+
+    @property
+    def lines(self) -> tuple[Path, ...]:
+        """See AskedRun: none are kept."""
+        return ()
+
+    @property
+    def count(self) -> int:
+        """See AskedRun."""
+        return self.whom.count
+
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
+        """See AskedRun."""
+        return settings_record(self.settings, self.whom, self.vocabulary, self.release, seed)
+
+    def about_clients(self) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            **self.whom.recorded,
+            "vocabulary_kind": None if self.words is None else self.words.provenance.kind,
+        }
+
+    @property
+    def question(self) -> SumQuestion:
+        """Of the one step."""
+        return SumQuestion(asks=self.asks, devices=self.whom.count, vocabulary=self._named)
+
+    def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> ClientsSummed:
+        """See AskedRun. Raises: InputError naming the client whose text a statistic fails on."""
+        assert isinstance(self.whom, Simulated)  # real devices count by themselves
+        known, names = ClientsSummed(self.asks), " and ".join(map(str, self.settings.sums))
+        for client, text in texts_of(self.whom, progress):
+            with failing_on(names, client, "let it count nothing there. A device sends zeros"):
+                known.add(text)
+        return known
+
+    def simulated(self, run: Run, known: ClientsSummed) -> Collector:
+        """See AskedRun."""
+        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
+        return SimulatedSums(
+            clients=self.whom.clients, known=known, text=self.whom.cache, secure=self.release.secure_sum
+        )
+
+    def answers(self, ask: Callable[[SumQuestion], ReleasedSums]) -> ReleasedSums:
+        """See AskedRun."""
+        return ask(self.question)
+
+    def record(
+        self, promise: Mapping[str, Any], known: ClientsSummed | None, released: ReleasedSums | None
+    ) -> dict[str, Any]:
+        """See AskedRun."""
+        return {
+            **self.whom.about(self.settings.split_name),
+            "asked": self.whom.count,
+            "promise": promise,
+            "released": None if released is None else self._released(released),
+            "simulation_only": None if known is None else self._exact(known),
+        }
+
+    def files(self, released: ReleasedSums) -> dict[str, bytes]:
+        """See AskedRun."""
+        return {FILE: released.content}
+
+    @property
+    def _named(self) -> tuple[str, ...]:
+        """The words that cells stand for."""
+        most = max(each.words for each in self.settings.sums)
+        return () if self.words is None else self.words.words[:most]
+
+    def _released(self, found: ReleasedSums) -> dict[str, Any]:
+        """All that is read from the released cells alone."""
+        sums = {}
+        for each in self.settings.sums:
+            values = found.sums[str(each)]
+            sums[str(each)] = {
+                **_about(each),
+                "stddev": found.stddev,
+                "reports": found.reports,
+                "clear": {
+                    "above": math.ceil(CLEAR * found.stddev),
+                    "cells": int((values >= CLEAR * found.stddev).sum()),
+                    "by_noise_alone": each.cells * float(ndtr(-CLEAR)),
+                },
+                "largest": _largest(each, values, found.vocabulary),
+            }
+        return {"sums": sums, "file": {"name": FILE, "sha256": hashlib.sha256(found.content).hexdigest()}}
+
+    def _exact(self, known: ClientsSummed) -> dict[str, Any]:
+        """What only a simulation knows: before clipping, and after it."""
+        typed, sent = (self.asks.sums.apart(each) for each in (known.typed, known.sent))
+        sums = {
+            str(each): {
+                **_about(each),
+                "typed": int(typed[at].sum()),
+                "sent": int(sent[at].sum()),
+                "clients_scaled_down": known.shortened[at],
+                "largest": _largest(each, sent[at], self._named),
+            }
+            for at, each in enumerate(self.settings.sums)
+        }
+        return {"what": EXACT, "sums": sums}
+
+
+def _about(asked: StatisticSum) -> dict[str, Any]:
+    return {"words": asked.words, "cells": asked.cells, "norm": asked.norm}
+
+
+def _largest(asked: StatisticSum, values: NDArray[np.int64], vocabulary: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The largest cells, by the words that they stand for; of equal ones the first."""
+    places = np.argsort(-values, kind="stable")[:LARGEST_SAID]
+    words = zip(*np.unravel_index(places, asked.axes), strict=True)
+    return [
+        {"cell": " ".join(vocabulary[at] for at in cell), "count": int(values[place])}
+        for place, cell in zip(places, words, strict=True)
+    ]

@@ -1,0 +1,160 @@
+"""A device that is asked for sums: what it refuses of plan and task, and that its report is within the plan's norm."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.support.evaluation.typists import typists_and_model
+from tests.support.server.phones import EVERYTHING, Phones
+from tests.support.server.stores import quick_folder
+
+from tacit.data import Cache
+from tacit.device.count import StatisticHandler, count_cost
+from tacit.device.own_text import OwnText
+from tacit.device.policy import Policy
+from tacit.errors import InputError, TaskRefused
+from tacit.evaluation.counts import device_part
+from tacit.evaluation.counts.device_part import StatisticSum
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings
+from tacit.jobs.devices import RealDevices
+from tacit.privacy.gaussian import epsilon
+from tacit.protocol.count import CountDocument
+from tacit.protocol.messages import HistogramPrivacy, Plan, RoundTask, SignedTask, SumPrivacy
+from tacit.recipe.deployment_section import DeploymentSection
+from tacit.server.count_files import ServedCount
+from tacit.server.store.round_states import attempts
+
+SUM = StatisticSum(statistic="word_pairs", words=30, norm=3.0)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return typists_and_model(tmp_path_factory.mktemp("world"), 4)[0]
+
+
+@pytest.fixture(scope="module")
+def asked(cache: Path) -> Iterator[tuple[Plan, RoundTask]]:
+    """An honest plan, and its task."""
+    job = ServedCount(
+        devices=RealDevices(name="asked", deployment=DeploymentSection(population="phones", devices=1000)),
+        release=ReleaseCost(zcdp=0.5, delta=1e-6),
+        vocabulary=Cache.open(cache).vocabulary_path,
+        settings=CountSettings(sums=(SUM,), clients=2),
+    )
+    with quick_folder() as folder:
+        phones = Phones(folder, cache, [1, 0], policy=Policy(kinds=EVERYTHING))
+        phones.serve(job, folder / "run")
+        assert [(turn.what, turn.zcdp) for turn in phones.turns] == [("reported", pytest.approx(0.5))] * 2
+        assert phones.plan is not None
+        yield phones.plan, SignedTask.model_validate_json(attempts(phones.store, "asked")[0].signed_task).task
+
+
+def draw(size: int) -> bytes:
+    return bytes(size)
+
+
+def test_a_plan_costs_what_its_own_numbers_give(asked: Any) -> None:
+    plan: Plan = asked[0]
+    assert isinstance(plan.privacy, SumPrivacy) and plan.privacy.clip_norm == 3.0
+    found = count_cost(plan)
+    assert found.zcdp == pytest.approx(0.5) == pytest.approx(1 / (2 * plan.privacy.noise_multiplier**2))
+    assert found.epsilon == pytest.approx(epsilon(0.5, 1e-6))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"noise_multiplier": 0.99}, "its own numbers give"),
+        ({"zcdp": 0.4}, "claims zCDP 0.4"),
+        ({"epsilon": 1.0}, "claims epsilon 1 at"),
+        ({"max_participations": 2}, "more than once"),
+        ({"clip_norm": 2.9}, "whole numbers of the norm 3, and its noise is made for 2.9"),
+    ],
+)
+def test_a_plan_that_claims_too_much_is_refused(asked: Any, cache: Path, changed: dict[str, Any], said: str) -> None:
+    plan: Plan = asked[0]
+    wrong = plan.model_copy(update={"privacy": plan.privacy.model_copy(update=changed)})
+    handler = StatisticHandler(OwnText(cache, 0, None))
+    handler.check(plan)
+    with pytest.raises(TaskRefused, match=said):
+        handler.cost(wrong, None)
+        handler.check(wrong)
+
+
+def test_noise_for_a_histogram_is_no_noise_for_a_sum(asked: Any, cache: Path) -> None:
+    """One unit has norm 1: a plan of histograms would take a report of norm 3 at a ninth of its cost."""
+    plan: Plan = asked[0]
+    claimed = {name: value for name, value in dict(plan.privacy).items() if name not in ("kind", "clip_norm")}
+    privacy = HistogramPrivacy(kind="histograms", histograms=(1,), **claimed)
+    for wrong in (
+        plan.model_copy(update={"privacy": privacy}),
+        plan.model_copy(update={"recipe": '[[settings.statistics]]\nstatistic = "words"\ncuts = [9.0]\n'}),
+    ):
+        with pytest.raises(TaskRefused, match="by another privacy than its recipe"):
+            StatisticHandler(OwnText(cache, 0, None)).check(wrong)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"norms": (30.0,)}, "asks for other sums than its plan"),
+        ({"cells": (901,)}, "asks for other sums than its plan"),
+        ({"norms": None}, "asks for other sums than its plan"),
+        ({"norms": (3.0, 3.0)}, "with 2 norms count nothing"),
+        ({"local_epsilon": 1.0}, "wants local_epsilon=1.0, and its plan None"),
+    ],
+)
+def test_a_task_that_its_plan_does_not_reckon_with_is_refused(
+    asked: Any, cache: Path, changed: dict[str, Any], said: str
+) -> None:
+    plan, task = asked
+    wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
+    with pytest.raises(TaskRefused, match=said):
+        StatisticHandler(OwnText(cache, 0, None)).report(plan, wrong, b"", draw=draw)
+
+
+def test_a_report_is_within_the_norm_and_the_server_takes_no_other(asked: Any, cache: Path) -> None:
+    plan, task = asked
+    shape = task.asking(CountDocument).shape()
+    text = OwnText(cache, 0, None)
+    values = StatisticHandler(text).report(plan, task, b"", draw=draw).values
+    _, counts = SUM.counted(device_part.TypedText.from_cache(text.whole, 0))
+    assert int((counts**2).sum()) > 9 >= int((values.astype(np.int64) ** 2).sum()) > 0, "there was something to clip"
+    shape.check(values)
+    assert shape.largest == 3
+    longer = values.copy()
+    longer[np.flatnonzero(values == 0)[:9]] = 1
+    with pytest.raises(InputError, match="longer than the norm 3"):
+        shape.check(longer)
+
+
+ONE = '[[settings.sums]]\nstatistic = "word_pairs"\nwords = 30\nnorm = 3.0\n'
+HOSTILE = {
+    "has more cells than a report": (ONE.replace("30", "1" + "0" * 150), "and a report at most 10,000,000"),
+    "has a number of 5,000 digits": (ONE.replace("30", "1" * 5000), "is no TOML"),
+    "has no finite norm": (ONE.replace("3.0", "1e999"), "norm=inf must lie between"),
+    "sums one statistic a thousand times": (ONE * 1000, "is summed twice"),
+    "asks nothing": ("[settings]\nsums = []\n", "of \\[\\] cells"),
+    "asks both": (ONE + '[[settings.statistics]]\nstatistic = "words"\ncuts = [1.0]\n', "or both"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_recipe_that(name: str, asked: Any, cache: Path) -> None:
+    recipe, said = HOSTILE[name]
+    with pytest.raises(TaskRefused, match=f"asks what this device cannot do: .*{said}"):
+        StatisticHandler(OwnText(cache, 0, None)).check(asked[0].model_copy(update={"recipe": recipe}))
+
+
+def test_a_statistic_that_fails_sends_zeros(asked: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(text: Any) -> Any:
+        raise KeyError("word")
+
+    monkeypatch.setattr(device_part, "SUMS", {"word_pairs": (2, fails)})
+    plan, task = asked
+    values = StatisticHandler(OwnText(cache, 0, None)).report(plan, task, b"", draw=draw).values
+    assert values.shape == (900,) and not values.any()
+    task.asking(CountDocument).shape().check(values)
