@@ -57,7 +57,7 @@ def compared(served: Participation, workload: Workload, without: list[str]) -> I
         if name in without:
             continue
         mechanism = MECHANISMS[name]
-        given = mechanism.given(parameters)
+        given = mechanism.parameters_from(parameters)
         plain = of(mechanism.strategy(served, OBJECTIVE, given), served, workload)
         begun = time.process_time()
         strategy = mechanism.strategy(served, OBJECTIVE, given, workload=workload)

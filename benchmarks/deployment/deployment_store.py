@@ -20,7 +20,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # tests/deployment
 
 from tests.support.server.stores import opened_round, postgresql, postgresql_programs, with_run
 
-from tacit.server.store.assignments import Assigned, Came, ReportAnswer, assign, assign_all, receive, receive_all
+from tacit.server.store.assignments import (
+    ArrivedReport,
+    Assigned,
+    ReportAnswer,
+    assign,
+    assign_all,
+    receive,
+    receive_all,
+)
 from tacit.server.store.store import Store
 
 TOGETHER = 16  # devices of one transaction: what waits in a worker while another is on its way
@@ -65,7 +73,9 @@ def measure(url: str, devices: int, threads: int) -> None:
         return len(some) == TOGETHER
 
     def received_together(number: int) -> bool:
-        came = [Came(each.id, f"{number:064x}") for each in places[number * TOGETHER : (number + 1) * TOGETHER]]
+        came = [
+            ArrivedReport(each.id, f"{number:064x}") for each in places[number * TOGETHER : (number + 1) * TOGETHER]
+        ]
         answers = receive_all(store, came, task=more, worker=f"{number % 2:032x}")
         return set(answers) == {ReportAnswer.RECEIVED}
 

@@ -193,7 +193,9 @@ def masked_round_row(parameters: int, turns: int, clients: int, spool: Any) -> d
         nonce=os.urandom(32),
         dropout=VANISHED,
     )
-    server = spent("open", partial(MaskedServer, spool=spool), settings, [each.public for each in identities], private)
+    server = spent(
+        "open", partial(MaskedServer, storage=spool), settings, [each.public for each in identities], private
+    )
     vector = np.random.default_rng(0).integers(0, encoding.modulus, encoding.dimension, dtype=np.uint32)
     invitation = server.invitation  # all devices have the same vector, which each copies when it masks it
     device = partial(MaskedClient, policy=DevicePolicy(fewest=2, corruption=0.1))

@@ -134,7 +134,9 @@ def evaluated(asked: argparse.Namespace, cache: Path, clients: int) -> "Text":
     opened = tacit.open_data(cache)
     parts = [settings.split.parts(opened.timestamps(client)) for client in exact.deltas.clients.tolist()]
     sentences = np.array([part.train.size for part in parts if isinstance(part, Parts)])
-    return Text(deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.asked), others=others, sentences=sentences)
+    return Text(
+        deltas=exact.deltas, skipped=exact.skipped, asked=len(exact.clients), others=others, sentences=sentences
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,9 +88,9 @@ def test_from_clients_to_a_larger_vocabulary(clients: Path, tmp_path: Path) -> N
 
 
 def test_a_secure_sum_is_a_protocol_of_the_settings() -> None:
-    few = SecureOptions(secure_sum="one-message", secure_devices=4).of()
+    few = SecureOptions(secure_sum="one-message", secure_devices=4).protocol()
     assert few == SimulatedProtocol(protocol="one-message", devices=4)
-    assert SecureOptions().of() is None and SecureOptions(secure_sum="masks").of() == SimulatedProtocol()
+    assert SecureOptions().protocol() is None and SecureOptions(secure_sum="masks").protocol() == SimulatedProtocol()
 
 
 def test_options_are_settings(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
 """What every collector owes a round: the simulated one, devices asked one by one, and whatever a transport brings.
 
-`COLLECTORS` are held against `OneByOne`, the slow reference that asks each device by itself. Who took part, how many
-reports came, and how many said "short" must be equal; sums agree within rounding, because a compiler orders the
+`COLLECTORS` are held against `DevicesOneByOne`, the slow reference that asks each device by itself. Who took part, how
+many reports came, and how many said "short" must be equal; sums agree within rounding, because a compiler orders the
 additions of one client otherwise than those of many.
 """
 

@@ -24,7 +24,7 @@ from tests.support.training.tiny import SETTINGS
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.evaluation.accuracy import first_asked
+from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.sums import SimulatedSums, SumQuestion
 from tacit.federation.collector import Answered
@@ -109,7 +109,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Opened]:
 
 
 def everybody(cache: Path) -> list[int]:
-    return [int(client) for client in first_asked(Cache.open(cache).clients("test"), 0)]
+    return [int(client) for client in first_shuffled(Cache.open(cache).clients("test"), 0)]
 
 
 def file_of(world: World, said: dict[str, Any], decryptors: list[Here] | None = None, **changed: Any) -> str:

@@ -286,12 +286,12 @@ def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
     with opened(tmp_path, now=NOON, first_time=True) as record:
         record.keep_plan(digest(mine), operator.key.plan(mine))
         task = operator.task(mine, 3)
-        record.asked(task)
+        record.observe(task)
         record.take_part(task, assignment="ab" * 16, at=NOON, zcdp=0.1, body="cd" * 32)
         for number in range(many):
             plan = mine.model_copy(update={"run": f"run-{number}"})
             record.keep_plan(digest(plan), operator.key.plan(plan))
-            record.asked(operator.task(plan, 0))
+            record.observe(operator.task(plan, 0))
             last = digest(plan)
         assert record.plan(digest(mine)) is not None and record.rounds(digest(mine)) == [3]
         assert record.spent() == 0.1 and record.plan(last) is not None

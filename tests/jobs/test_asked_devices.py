@@ -17,7 +17,7 @@ from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import first_asked
+from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.histograms import Buckets
 from tacit.evaluation.personalize.fine_tuning import FineTuning
@@ -57,7 +57,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> tuple[Cache, Path, Path]:
 
 @pytest.fixture(scope="module")
 def everybody(world: tuple[Cache, Path, Path]) -> list[int]:
-    return [int(client) for client in first_asked(world[0].clients("test"), CLIENTS)]
+    return [int(client) for client in first_shuffled(world[0].clients("test"), CLIENTS)]
 
 
 @pytest.fixture(scope="module")

@@ -80,7 +80,7 @@ def test_a_training_is_entered_settled_and_named_in_its_statement(cache: Cache, 
     with begin(asked, tmp_path / "run") as run:
         carry_on(run, hardware=ONE, until=2)
         (taken,) = account_population(budget).runs
-        assert (taken.state, taken.entered.kind, taken.entered.clients) == ("begun", "train", 40)
+        assert (taken.state, taken.reserved.kind, taken.reserved.clients) == ("begun", "train", 40)
         assert taken.cost == Cost(zcdp=2.0) and spent_by(run).zcdp < 2.0  # under way it keeps what was planned
         state = tacit.statement(run).facts.budget
         assert state is not None and not state.settled and state.zcdp == 2.0
@@ -145,7 +145,7 @@ def test_evaluations_and_discoveries_take_from_their_own_pots(budget: Path, tmp_
     tacit.evaluate([model], folder, release=ReleaseCost(local_epsilon=3.0), out=tmp_path / "local", **price)
     tacit.discover(Typed(), WORDS, tmp_path / "words", DISCOVERY, population=budget)
     found = account_population(budget)
-    assert [(each.state, each.entered.kind) for each in found.runs] == [
+    assert [(each.state, each.reserved.kind) for each in found.runs] == [
         ("settled", "evaluate"),
         ("settled", "evaluate"),
         ("settled", "discover"),
@@ -200,8 +200,8 @@ def test_a_tuning_of_several_trials_is_entered_to_its_end(cache: Cache, tmp_path
     found = account_population(budget)
     trials = sorted((tmp_path / "tuned" / "runs").iterdir())
     assert len(trials) == len(result.trials) == 2
-    assert [(each.state, each.entered.kind) for each in found.runs] == [("settled", "train")] * 2
-    assert {Path(each.entered.run).resolve() for each in found.runs} == {each.resolve() for each in trials}
+    assert [(each.state, each.reserved.kind) for each in found.runs] == [("settled", "train")] * 2
+    assert {Path(each.reserved.run).resolve() for each in found.runs} == {each.resolve() for each in trials}
     assert found.zcdp == pytest.approx(sum(each.zcdp for each in result.trials)) and found.zcdp > 0
     for number, trial in enumerate(trials, 1):
         state = tacit.statement(trial).facts.budget

@@ -234,7 +234,7 @@ def test_its_budget_is_entered_with_the_plan_and_settled_with_what_happened(
     phones: Cache, ours: Cache, tmp_path: Path
 ) -> None:
     begin_population(tmp_path / "budget", clients="phones of a test", zcdp=100.0)
-    asked = recipe(ours).of(tmp_path / "budget")
+    asked = recipe(ours).with_population(tmp_path / "budget")
     tacit.train(asked, tmp_path / "run", collector=Phones(phones, asked), hardware=ONE, until=3)
     (taken,) = account_population(tmp_path / "budget").runs
     planned = account_population(tmp_path / "budget").zcdp

@@ -21,7 +21,7 @@ SERVED = Participation(rounds=24, min_separation=6, max_participations=4)
 
 def test_a_design_is_the_strategy_and_its_cost(tmp_path: Path) -> None:
     found = design_mechanism("blt", SERVED, buffers=2, objective="rms")
-    strategy, cost = found.of()
+    strategy, cost = found.strategy_and_losses()
     assert strategy == design_blt(SERVED, buffers=2, objective="rms") and cost == losses(strategy, SERVED)
     assert (found.title, found.memory, found.refused) == ("blt, 2 buffers", 2, None)
     record = found.to_record()
@@ -71,13 +71,18 @@ def test_for_a_server_both_errors_are_told_and_its_models_lowered() -> None:
     assert made.strategy == MECHANISMS["lambda-cgd"].strategy(SERVED, workload=MOMENTUM)
     assert plain.strategy == design_mechanism("lambda-cgd", SERVED).strategy
     for found in (made, plain):
-        strategy, sums = found.of()
+        strategy, sums = found.strategy_and_losses()
         assert sums == losses(strategy, SERVED) and found.models == losses(strategy, SERVED, MOMENTUM)
         record = found.to_record()
         assert (record["momentum"], record["cooldown"], record["max_loss"]) == (0.9, 0.3, sums.max_loss)
         assert record["models_max_loss"] == found.models.max_loss and "models max loss" in str(found)
     assert made.models and plain.models and made.loss == made.models.max_loss < plain.models.max_loss
-    assert plain.loss == plain.to_record()["loss"] == plain.of()[1].max_loss < made.of()[1].max_loss
+    assert (
+        plain.loss
+        == plain.to_record()["loss"]
+        == plain.strategy_and_losses()[1].max_loss
+        < made.strategy_and_losses()[1].max_loss
+    )
     without = design_mechanism("lambda-cgd", SERVED)
     assert without.models is None and "momentum" not in without.to_record()
 

@@ -113,7 +113,7 @@ def test_another_process_opens_the_same_files(model: Path, tmp_path: Path) -> No
         assert one.widths == reader.widths and one.vocabulary == reader.vocabulary
     _, scores = reader.step(reader.begin(), 1)
     np.testing.assert_array_equal(again.step(again.begin(), 1)[1], scores)
-    with pytest.raises(pickle.PicklingError, match=r"make the reader by OnnxReader\.of"):
+    with pytest.raises(pickle.PicklingError, match=r"make the reader by OnnxReader\.from_export"):
         pickle.dumps(OnnxReader(reader._session))
 
 

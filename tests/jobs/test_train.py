@@ -104,7 +104,7 @@ def test_a_run_leaves_what_it_promised(cache: Cache, tmp_path: Path) -> None:
         assert happened.min_separation >= 3 and happened.max_participations <= 3
         assert set(clients) <= set(cache.clients("train"))
         assert {metric.name for metric in run.metrics()} >= {"top1_accuracy", "cross_entropy", "oov_rate"}
-        assert Recipe.from_toml(run.settings) == recipe(cache).at(1e-5)  # the delta of 40 clients
+        assert Recipe.from_toml(run.settings) == recipe(cache).with_delta(1e-5)  # the delta of 40 clients
         assert run.metadata.key_source == "fixed seed 3"
         with pytest.raises(RunError, match="noise key destroyed"):
             _ = run.noise_key
@@ -319,7 +319,7 @@ def test_a_matrix_is_designed_and_kept_once(
     values = str(matrix.to_record()["values"])
     with Run.open(tmp_path / "run") as run:
         assert matrix_of(run) == matrix == strategy_from_file(run.path / "strategy.json")
-        assert Recipe.from_toml(run.settings) == asked.at(1e-5)
+        assert Recipe.from_toml(run.settings) == asked.with_delta(1e-5)
         assert all(row.releases[0]["strategy_record"] == ledger_record(matrix) for row in run.steps())
         assert planned_in_all(run).zcdp == pytest.approx(3.0)
         figures, statement = run_figures(run, accounts_of(run)), statement_of(run)

@@ -77,7 +77,7 @@ def test_a_recipe_that_says_an_epsilon_and_no_mechanism_is_tuned(cache: Cache, t
     """At the delta of its population; what it recommends has the noise on the mean that the epsilon asks for."""
     recipe = written(tmp_path, cache, privacy={"epsilon": 60.0, "clip_norm": 0.5})
     result = tune(recipe, tmp_path / "tuned", (1.0,), large_report_goal=600)
-    wanted = Recipe.load(recipe).at(1e-5).guarantee()
+    wanted = Recipe.load(recipe).with_delta(1e-5).guarantee()
     assert result.production is not None
     section = result.production.privacy
     assert section.mechanism_name == "best" and section.epsilon is None

@@ -13,7 +13,7 @@ from tests.support.keyboard.tabled import Tabled, drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.keyboard import dictionary
-from tacit.keyboard.dictionary import Entry, asked_of, can_be_written, combined, dictionary_of, promised
+from tacit.keyboard.dictionary import Entry, can_be_written, combined, dictionary_of, promised, word_entries
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.text.vocabulary import EOS, SPECIALS, Provenance, Vocabulary
@@ -109,7 +109,7 @@ def test_unigrams_and_bigrams_are_those_of_the_model() -> None:
     """Of a chain they are known: bigrams are its rows, exactly; shares are sampled, to about a step of 1.15."""
     vocabulary = words_of(*(f"w{chr(97 + number)}" for number in range(20)))
     reader = drawn(3, vocabulary.size, 2.0)
-    entries = {entry.word: entry for entry in asked_of(reader, vocabulary, bigrams=True)}
+    entries = {entry.word: entry for entry in word_entries(reader, vocabulary, bigrams=True)}
     shares = shares_in_text(reader)
     found = np.exp([entries[word].log_probability for word in vocabulary.words])
     np.testing.assert_allclose(found, shares[SPECIALS:], rtol=0.15)
@@ -151,7 +151,7 @@ class Before:
 def test_followers_are_asked_where_the_word_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """p(x | b) = p(a b) = 0.2, from places drawn in proportion; from all places alike it would be 0.5 or nothing."""
     monkeypatch.setattr(dictionary, "CONTEXTS", 400)
-    entries = {entry.word: entry for entry in asked_of(Before(), words_of(*Before.words), bigrams=True)}
+    entries = {entry.word: entry for entry in word_entries(Before(), words_of(*Before.words), bigrams=True)}
     after = dict(entries["b"].followers)
     assert math.exp(after["x"]) == pytest.approx(0.2, abs=0.06) and math.exp(after["y"]) == pytest.approx(0.8, abs=0.06)
     assert dict(entries["a"].followers).keys() == {"b"}
@@ -179,7 +179,7 @@ def test_no_word_that_can_be_written_is_refused() -> None:
     with pytest.raises(InputError, match="no finite numbers"):
         reader = table_of(words_of("a"), {})
         reader.logs = reader.logs * np.nan
-        asked_of(reader, words_of("a"), bigrams=False)
+        word_entries(reader, words_of("a"), bigrams=False)
 
 
 STATEMENT = {

@@ -189,11 +189,11 @@ def test_no_timer_is_broken_and_the_promise_is_kept(timer: float, clock: Any, se
 
 def test_who_came_how_often_adds_up() -> None:
     run = simulate(SMALL, replace(RULES, timer_hours=5), rounds=200, seed=2)
-    assert run.times_came.sum() == 400
-    assert (run.times_came * np.arange(run.times_came.size)).sum() == 200 * 6
-    assert run.times_came.size - 1 == run.realised.max_participations
+    assert run.participations_per_device.sum() == 400
+    assert (run.participations_per_device * np.arange(run.participations_per_device.size)).sum() == 200 * 6
+    assert run.participations_per_device.size - 1 == run.realised.max_participations
     assert int(np.flatnonzero(run.separations)[0]) == run.realised.min_separation
-    assert run.separations.sum() == 200 * 6 - (400 - run.times_came[0])
+    assert run.separations.sum() == 200 * 6 - (400 - run.participations_per_device[0])
     rows = list(run.rows())
     assert [row[0] for row in rows] == list(range(200))
     assert all(before[2] <= after[1] for before, after in pairwise(rows))

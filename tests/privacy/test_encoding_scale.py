@@ -64,7 +64,7 @@ def test_the_bits_are_those_of_the_modulus(parameters: int, report_goal: int, si
 
 @given(clip_norm=st.floats(1e-12, 1e12))
 def test_another_clip_norm_has_the_same_integers(clip_norm: float) -> None:
-    other = SMALL.at(clip_norm)
+    other = SMALL.with_clip_norm(clip_norm)
     assert (other.bits, other.largest, other.dimension) == (SMALL.bits, SMALL.largest, SMALL.dimension)
     assert other.inflation == pytest.approx(SMALL.inflation, rel=1e-14)
     assert other.longest_squared == pytest.approx(SMALL.longest_squared, abs=1)
@@ -120,7 +120,7 @@ def test_what_no_encoding_is_for_is_refused(asked: Any, complaint: str) -> None:
     with pytest.raises(InputError, match="inflation='1'"):
         encoding_within(9, 1.0, 10, inflation="1")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="clip_norm=0 is not"):
-        SMALL.at(0)
+        SMALL.with_clip_norm(0)
     with pytest.raises(InputError, match="sigmas='x'"):
         encoding_within(9, 1.0, 10, sigmas="x")  # type: ignore[arg-type]
 

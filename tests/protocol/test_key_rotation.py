@@ -130,5 +130,5 @@ def test_a_worker_gives_it_to_whoever_asks(tmp_path: Path) -> None:
         return await client.get("/v1/key/hand-over")
 
     assert worker.asks(ask).status_code == 404
-    object.__setattr__(worker.services, "hand_over", signed_key_rotation(OLD, NEW).model_dump_json())
+    object.__setattr__(worker.services, "key_rotation", signed_key_rotation(OLD, NEW).model_dump_json())
     assert SignedKeyRotation.model_validate_json(worker.asks(ask).content) == signed_key_rotation(OLD, NEW)

@@ -62,11 +62,11 @@ def test_the_settings_of_a_run_are_told_from_a_recipe(tmp_path: Path) -> None:
 
 def test_a_dictionary_is_told_how_to_become_a_recipe() -> None:
     with pytest.raises(RecipeError, match=r"recipe is a dictionary; .* Recipe.model_validate"):
-        Recipe.given(LEAST)
-    assert Recipe.given(Recipe.model_validate(LEAST)) == Recipe.model_validate(LEAST)
-    assert Recipe.given("own-data").name
+        Recipe.from_argument(LEAST)
+    assert Recipe.from_argument(Recipe.model_validate(LEAST)) == Recipe.model_validate(LEAST)
+    assert Recipe.from_argument("own-data").name
     with pytest.raises(InputError, match="recipe=3 is no path"):
-        Recipe.given(3)
+        Recipe.from_argument(3)
     with pytest.raises(RecipeError, match="recipe is a dictionary"):
         tacit.train(LEAST, "nowhere")  # type: ignore[arg-type]
 
@@ -319,7 +319,7 @@ def test_an_epsilon_without_a_delta_waits_for_its_population() -> None:
     recipe = parsed(changed("privacy", mechanism={"name": "tree"}, epsilon=2.0))
     with pytest.raises(InputError, match=r"privacy\.epsilon=2 says how much noise at a delta only"):
         recipe.guarantee()
-    few, many = (recipe.at(recipe.privacy.delta_for(clients)).guarantee() for clients in (100, 1_000_000))
+    few, many = (recipe.with_delta(recipe.privacy.delta_for(clients)).guarantee() for clients in (100, 1_000_000))
     assert few.noise_multiplier < many.noise_multiplier
     assert few.epsilon(1e-5) <= 2.0 and many.epsilon(recipe.privacy.delta_for(1_000_000)) <= 2.0
     # What is refused of any delta is refused when the recipe is read.
@@ -344,7 +344,7 @@ def test_a_recipe_without_a_mechanism_gets_the_one_of_least_error(
     compared = compare_mechanisms(asked.rounds.participation(), objective=objective, slow=True)
     designed = asked.designed()
     loss = {each.mechanism: each.losses.of(objective) for each in reversed(compared.designs) if each.losses is not None}
-    least = compared.designs[0].of()[1].of(objective)
+    least = compared.designs[0].strategy_and_losses()[1].of(objective)
     assert loss[designed.privacy.mechanism_name] <= 1.01 * least
     less = [each for each in compared if each.losses is not None and each.losses.of(objective) <= 1.01 * least]
     chosen = next(each for each in compared if each.mechanism == designed.privacy.mechanism_name)
@@ -656,7 +656,7 @@ def test_files_that_are_no_recipes_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_shipped_recipes_are_recipes(path: Path) -> None:
     recipe = Recipe.load(path)
-    assert recipe.at(recipe.privacy.delta or 1e-6).plan().rounds == recipe.rounds.rounds
+    assert recipe.with_delta(recipe.privacy.delta or 1e-6).plan().rounds == recipe.rounds.rounds
     defaults = {key: field.default for key, field in keys()}
     section = ""
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -707,7 +707,7 @@ def test_every_mechanism_is_documented_with_its_parameters() -> None:
 
 def test_the_recipe_on_the_page_is_one() -> None:
     (block,) = re.findall(r"^```toml\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    recipe = Recipe.from_toml(block).at(1e-5)
+    recipe = Recipe.from_toml(block).with_delta(1e-5)
     assert recipe.guarantee().epsilon(1e-5) == pytest.approx(8, rel=1e-6)
 
 

@@ -127,7 +127,7 @@ def test_rounding_is_unbiased_and_a_wrong_scale_is_seen() -> None:
     update = update_of(150, 1.0, seed=3)
     around = {
         name: stats.ttest_1samp(decoded_often(encoding, update, as_if=other) @ update, float(update @ update)).pvalue
-        for name, other in {"right": encoding, "wrong": encoding.at(1.05)}.items()
+        for name, other in {"right": encoding, "wrong": encoding.with_clip_norm(1.05)}.items()
     }
     assert around["right"] > 0.01 and around["wrong"] < 1e-6
 

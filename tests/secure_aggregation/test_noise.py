@@ -247,7 +247,7 @@ def test_production_takes_two_bits_more() -> None:
     assert 2 * (encoding.largest * 6500 + encoding.margin) < encoding.modulus
     slots = Slots(published("willow-16384"), encoding.dimension, 2 * encoding.largest, 6500, 3, encoding.margin_each)
     assert (slots.width, slots.per_coefficient, slots.polynomials) == (22, 10, 15)  # of 14 without
-    assert encoding.at(1.0).margin == encoding.margin, "noise follows the clip norm, as the scale does"
+    assert encoding.with_clip_norm(1.0).margin == encoding.margin, "noise follows the clip norm, as the scale does"
 
 
 @pytest.mark.parametrize(

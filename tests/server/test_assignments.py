@@ -12,8 +12,8 @@ from tests.support.server.stores import RUN, opened_round, quick_folder, sqlite_
 from tacit.server.store import schema
 from tacit.server.store.assignments import (
     NEARLY_FULL,
+    ArrivedReport,
     Assigned,
-    Came,
     ReportAnswer,
     ShownToken,
     assign_all,
@@ -81,7 +81,7 @@ def test_reports_received_together_are_received_as_one_after_another(
         twin.assigned(found.task, name)
     names.append("f" * 32)
     for worker, reports in comes:
-        came = [Came(names[place % 7], body) for place, body in reports]
+        came = [ArrivedReport(names[place % 7], body) for place, body in reports]
         answers = receive_all(store, came, task=found.task, worker=worker * 32)
         assert answers == [
             twin.receive(found.task, each.assignment, worker * 32, each.body_digest, True) for each in came
@@ -101,7 +101,7 @@ def test_of_the_last_reports_none_begins_to_be_alone(opened: tuple[Store, Lease]
     names = [each.id for each in assign_all(store, found.task, [None] * goal) if isinstance(each, Assigned)]
 
     def received(number: int, worker: str) -> ReportAnswer:
-        (answer,) = receive_all(store, [Came(names[number], "cc" * 32)], task=found.task, worker=worker * 32)
+        (answer,) = receive_all(store, [ArrivedReport(names[number], "cc" * 32)], task=found.task, worker=worker * 32)
         return answer
 
     assert [received(number, "a") for number in range(2)] == [ReportAnswer.RECEIVED] * 2

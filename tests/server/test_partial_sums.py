@@ -15,7 +15,7 @@ from tacit.errors import StoreError
 from tacit.protocol.bodies import ReportBody, sha256
 from tacit.protocol.served_bodies import read_sum
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import Came, ReportAnswer
+from tacit.server.store.assignments import ArrivedReport, ReportAnswer
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.sums import partial_sums
@@ -231,7 +231,7 @@ def test_reports_that_wait_are_received_in_one_transaction(
     worker, asked, receive_all = served(tmp_path, goal=30, most=30), list[int](), assignments.receive_all
     sums, begun, go_on = worker.services.sums, threading.Event(), threading.Event()
 
-    def waits(store: Store, came: list[Came], **named: str) -> list[ReportAnswer]:
+    def waits(store: Store, came: list[ArrivedReport], **named: str) -> list[ReportAnswer]:
         asked.append(len(came))
         if len(asked) == 1:
             begun.set()

@@ -122,12 +122,12 @@ class ReportSum:
     """Vectors with a count, a bit and a loss beside each; a report is a sum of one."""
 
     vectors: FloatSum | WordSum
-    asks_short: bool = False
-    asks_loss: bool = False
+    with_short: bool = False
+    with_loss: bool = False
 
     def zero(self) -> Counted:
         """See Aggregation."""
-        return Counted(self.vectors.zero(), 0, 0 if self.asks_short else None, 0.0 if self.asks_loss else None)
+        return Counted(self.vectors.zero(), 0, 0 if self.with_short else None, 0.0 if self.with_loss else None)
 
     def add(self, state: Counted, report: Counted) -> Counted:
         """See Aggregation."""

@@ -48,7 +48,7 @@ def _mechanism(chosen: ChosenMechanism, limits: ParticipationOptions, noise: Noi
 
 
 ASKED = {
-    "run": at("account_run:run", "What a run promises by what happened: by its ledger and its log of who took part."),
+    "run": at("account_run:run", "What a run promises as realised, from its ledger and its log of participations."),
     "population": at(
         "account_population:population",
         "What every run took of a population's budget; with --clients and what is allowed, begin one.",

@@ -28,11 +28,11 @@ def population(
     """What every run took of a population's budget; with --clients and what is allowed, begin one."""
     from tacit.jobs.account.population import account_population, begin_population
 
-    asked = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
-    if clients is None and all(value is None for value in asked.values()):
+    limits = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
+    if clients is None and all(value is None for value in limits.values()):
         made = account_population(path)
     else:
-        made = begin_population(path, clients=clients or "", **asked)
+        made = begin_population(path, clients=clients or "", **limits)
     say(made, as_json, _show)
 
 
@@ -51,7 +51,7 @@ def _show(made: "PopulationAccount") -> None:
         table = Table("run", "kind", "state", "zCDP", "local epsilon", box=None, pad_edge=False)
         for each in made.runs:
             cost = (rounded_up(value, 6) if value else "-" for value in (each.cost.zcdp, each.cost.local_epsilon))
-            table.add_row(each.entered.run, each.entered.kind, each.state, *cost)
+            table.add_row(each.reserved.run, each.reserved.kind, each.state, *cost)
         console.print(table)
     for warning in made.warnings:
         say_loudly(warning)

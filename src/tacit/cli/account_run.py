@@ -23,7 +23,7 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a run promises by what happened: by its ledger and its log of who took part."""
+    """What a run promises as realised, from its ledger and its log of participations."""
     from tacit.jobs.account.run import account_run
     from tacit.jobs.statement import statement
 

@@ -31,8 +31,8 @@ FIRST = (
 )
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"tacit {tacit.__version__}")
         raise typer.Exit
 

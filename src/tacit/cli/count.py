@@ -38,7 +38,7 @@ def count(
             data,
             out,
             settings=options.settings(**CountSettings.named_by(statistics)),
-            release=cost.release(secure.of()),
+            release=cost.release(secure.protocol()),
             population=population,
             seed=seed,
             progress=progress,

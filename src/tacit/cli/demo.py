@@ -14,7 +14,7 @@ from tacit.cli.options import Json, command
 @command
 def demo(
     out: Annotated[
-        Path, typer.Option(help="The private run's folder, others beside it; an unfinished demo is gone on with.")
+        Path, typer.Option(help="The private run's folder, others beside it; an unfinished demo is resumed.")
     ] = Path("runs/demo"),
     quick: Annotated[bool, typer.Option("--quick", help="A twentieth of it: every step, in half a minute.")] = False,
     json: Json = False,

@@ -99,7 +99,7 @@ class OfServer:
         str | None, typer.Option(help="Whose errors are lowered all the same: prefix (sums of the releases) or server.")
     ] = None
 
-    def asked(self) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """As the jobs take it. InputError for a server that is none."""
         server = Workload(momentum=self.momentum, nesterov=self.nesterov, cooldown=self.cooldown)
         return {"server": server, "workload": self.workload}
@@ -142,7 +142,7 @@ def _design(
 
     if out is not None:
         check_file("--out", out)
-    said: dict[str, Any] = {"objective": objective, **server.asked(), **chosen.parameters.to_plain()}
+    said: dict[str, Any] = {"objective": objective, **server.arguments(), **chosen.parameters.to_plain()}
     with display(quiet=as_json) as progress:
         found: Design | RobustDesign
         if len(cases) > 1:
@@ -174,6 +174,6 @@ def compare(
 
     (participation,) = limits.participations()
     with display(quiet=as_json) as progress:
-        said: dict[str, Any] = {"objective": objective, "slow": slow, **server.asked()}
+        said: dict[str, Any] = {"objective": objective, "slow": slow, **server.arguments()}
         found = compare_mechanisms(participation, progress=progress, **said)
     say_blocks(found, as_json)

@@ -36,8 +36,8 @@ def device(
 ) -> None:
     """Be one device: take part in rounds where the owner's policy and the device's record allow it."""
 
-    def told(turn: "SessionOutcome") -> None:
-        say(turn, json, lambda each: console.print(str(each)))
+    def told(outcome: "SessionOutcome") -> None:
+        say(outcome, json, lambda each: console.print(str(each)))
 
     tacit.run_device(
         server,

@@ -47,7 +47,7 @@ def discover_words(
     settings = options.settings(
         alphabet=spelt.with_characters(more_characters),
         counting_users=options["users_per_layer"] if counting_users is None else counting_users,
-        secure_sum=secure.of(),
+        secure_sum=secure.protocol(),
     )
     with display(json, out) as progress:
         result = discover(data, vocabulary, out, settings, delta=delta, population=population, progress=progress)

@@ -34,7 +34,7 @@ def evaluate(
             models,
             data,
             settings=settings,
-            release=cost.release(secure.of()),
+            release=cost.release(secure.protocol()),
             out=out,
             population=population,
             seed=seed,

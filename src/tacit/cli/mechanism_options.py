@@ -17,7 +17,7 @@ from tacit.cli.values import numbers, rounds
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import ChosenMechanism, Mechanism, Parameters
 from tacit.errors import InputError
-from tacit.jobs.account.job import account, delta_asked
+from tacit.jobs.account.job import account, delta_or_default
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -94,7 +94,7 @@ class Noise:
     @property
     def read_at(self) -> float:
         """The delta at which epsilon is given. Raises: InputError where two are asked for, or nobody is protected."""
-        return delta_asked(self.delta, self.clients)
+        return delta_or_default(self.delta, self.clients)
 
     def guarantee(self, strategy: Strategy, participation: Participation) -> Guarantee:
         """With clip norm 1: what is promised does not depend on it."""
@@ -173,7 +173,7 @@ def _acting(act: Callable[..., None], mechanism: Mechanism) -> Callable[..., Non
         given: dict[str, Any] = {}
         for option in own:
             given |= option.given(values.pop(option.name))
-        act(chosen=ChosenMechanism(mechanism=mechanism, parameters=mechanism.given(given)), **values)
+        act(chosen=ChosenMechanism(mechanism=mechanism, parameters=mechanism.parameters_from(given)), **values)
 
     shown: list[inspect.Parameter] = []
     for parameter in inspect.signature(act).parameters.values():
@@ -224,7 +224,7 @@ class _Named:
         if name not in MECHANISMS:
             return Path(name)
         mechanism = MECHANISMS[name]
-        return ChosenMechanism(mechanism=mechanism, parameters=mechanism.given(given))
+        return ChosenMechanism(mechanism=mechanism, parameters=mechanism.parameters_from(given))
 
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ class SecureOptions:
         ),
     ] = None
 
-    def of(self) -> "SimulatedProtocol | None":
+    def protocol(self) -> "SimulatedProtocol | None":
         """None where none is asked for. Raises: InputError for an unknown protocol, or too few devices."""
         from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
 
@@ -105,7 +105,7 @@ class LogOptions:
         typer.Option("--log-exact", help="Tell them exact losses and accuracies too, which no guarantee covers."),
     ] = False
 
-    def of(self, run: Path) -> "Logs":
+    def logs(self, run: Path) -> "Logs":
         """They listen, to what happens in a run folder. Raises: InputError."""
         from tacit.integrations import Logs
 

@@ -96,7 +96,7 @@ def personalize(
             data,
             out,
             settings=settings,
-            release=cost.release(secure.of()),
+            release=cost.release(secure.protocol()),
             population=population,
             seed=seed,
             hardware=Hardware(workers=workers),

@@ -44,7 +44,7 @@ app = late_app(
 @app.command("steps")
 @command
 def plan_steps(
-    asked: ScenarioOptions,
+    options: ScenarioOptions,
     target: TargetOptions,
     mechanism: One = "blt",
     most_reports: Most = None,
@@ -54,7 +54,7 @@ def plan_steps(
     """From population and target to a plan, in the seven steps of arXiv:2305.18465, Section 2.5."""
     from tacit.jobs.plan.job import plan
 
-    scenario = asked.scenario()
+    scenario = options.scenario()
     goal = target.goal(scenario, most_reports)
     with listening(as_json, figure) as progress:
         result = plan(scenario, mechanism, goal, progress=progress)
@@ -64,7 +64,7 @@ def plan_steps(
 @app.command("run")
 @command
 def plan_run(
-    asked: ScenarioOptions,
+    options: ScenarioOptions,
     report_goal: ReportGoal,
     cost: CostOptions,
     delta: OwnDelta = None,
@@ -75,7 +75,7 @@ def plan_run(
     """One configuration, every mechanism at the same utility: guarantee, visits, days, memory."""
     from tacit.jobs.plan.job import forwards
 
-    scenario, each = asked.scenario(), cost.cost()
+    scenario, each = options.scenario(), cost.cost()
     with listening(as_json, figure) as progress:
         result = forwards(scenario, report_goal, mechanism or (), cost=each, delta=delta, progress=progress)
     show(result, figure, as_json)
@@ -84,7 +84,7 @@ def plan_run(
 @app.command("target")
 @command
 def plan_target(
-    asked: ScenarioOptions,
+    options: ScenarioOptions,
     target: TargetOptions,
     cost: CostOptions,
     most_reports: Most = None,
@@ -95,17 +95,17 @@ def plan_target(
     """Which report goal and noise reach an epsilon at this utility: the least, for each mechanism."""
     from tacit.jobs.plan.job import backwards
 
-    scenario, each = asked.scenario(), cost.cost()
+    scenario, each = options.scenario(), cost.cost()
     goal = target.goal(scenario, most_reports)
     with listening(as_json, figure) as progress:
-        result = backwards(scenario, goal, mechanism or (), cost=each, asked_epsilon=target.epsilon, progress=progress)
+        result = backwards(scenario, goal, mechanism or (), cost=each, target_epsilon=target.epsilon, progress=progress)
     show(result, figure, as_json)
 
 
 @app.command("timer")
 @command
 def plan_timer(
-    asked: ScenarioOptions,
+    options: ScenarioOptions,
     report_goal: ReportGoal,
     target: TargetOptions,
     simulated: SimulationOptions,
@@ -116,9 +116,9 @@ def plan_timer(
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches a target."""
     from tacit.jobs.plan.timers import plan_timers
 
-    scenario = asked.scenario()
+    scenario = options.scenario()
     rho = None if target.epsilon is None and target.zcdp is None else target.goal(scenario).zcdp
-    settings = simulated.asked(scenario, report_goal)
+    settings = simulated.to_settings(scenario, report_goal)
     with listening(as_json, figure) as progress:
         result = plan_timers(
             scenario, mechanism, report_goal, zcdp=rho, delta=target.delta, simulate=settings, progress=progress
@@ -129,7 +129,7 @@ def plan_timer(
 @app.command("rounds")
 @command
 def plan_rounds(
-    asked: ScenarioOptions,
+    options: ScenarioOptions,
     report_goal: ReportGoal,
     target: TargetOptions,
     mechanism: Chosen = None,
@@ -139,7 +139,7 @@ def plan_rounds(
     """How many rounds the budget affords, with strategy and noise as planned for --rounds."""
     from tacit.jobs.plan.job import affordable_rounds
 
-    scenario = asked.scenario()
+    scenario = options.scenario()
     goal = target.goal(scenario)
     with listening(as_json, figure) as progress:
         result = affordable_rounds(

@@ -138,7 +138,7 @@ class SimulationOptions:
     ] = None
     seed: Annotated[int | None, typer.Option(help="With --simulate: another seed, another population.")] = None
 
-    def asked(self, scenario: Scenario, report_goal: int) -> Any:
+    def to_settings(self, scenario: Scenario, report_goal: int) -> Any:
         """The settings, None without --simulate. InputError for options that mean nothing."""
         given = [name for name in ("acceptable_days", "settings", "seed") if getattr(self, name) is not None]
         if not self.simulate:

@@ -59,7 +59,7 @@ def pretrain(
         patience=patience,
     )
     model = {"kind": kind, "embedding": embedding, "units": units, "tied": tied or None}
-    with logs.of(out) as told, display(json, out) as progress:
+    with logs.logs(out) as told, display(json, out) as progress:
         both = together(progress, told)
         result = job(
             data,

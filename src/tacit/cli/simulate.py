@@ -40,7 +40,7 @@ def simulate(
     from tacit.jobs.plan.simulate import simulate as run_simulation
     from tacit.population.settings import SimulationSettings
 
-    asked = SimulationSettings.read(
+    simulation = SimulationSettings.read(
         settings,
         {
             ("population", "devices"): None if population is None else values.count(population, "population"),
@@ -56,5 +56,5 @@ def simulate(
         },
     )
     with display(as_json) as progress:
-        result = run_simulation(asked, out=out, progress=progress)
+        result = run_simulation(simulation, out=out, progress=progress)
     say_blocks(result, as_json)

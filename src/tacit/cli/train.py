@@ -51,7 +51,7 @@ def train(
     """Train a model by the recipe and leave a run folder."""
     from tacit.jobs.train.job import train as job
 
-    with logs.of(out) as told, display(json, out) as progress:
+    with logs.logs(out) as told, display(json, out) as progress:
         result = job(
             recipe,
             out,
@@ -81,7 +81,7 @@ def resume(
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
     from tacit.jobs.resume import resume as job
 
-    with logs.of(run) as told, display(json, run) as progress:
+    with logs.logs(run) as told, display(json, run) as progress:
         result = job(
             run,
             hardware=hardware,
@@ -89,5 +89,5 @@ def resume(
             stop_if_diverged=stop_if_diverged or None,  # of a training alone
             progress=together(progress, told),
         )
-    asked = {"profile": profile} if result.run.kind == "train" else {}
-    say(result, json, lambda each: print_blocks(each.blocks(**asked)))
+    options = {"profile": profile} if result.run.kind == "train" else {}
+    say(result, json, lambda each: print_blocks(each.blocks(**options)))

@@ -42,7 +42,7 @@ def type_ab(
             data,
             out,
             settings=options.settings(typist=TypingSettings.on(layout).typist),
-            release=cost.release(secure.of()),
+            release=cost.release(secure.protocol()),
             population=population,
             seed=seed,
             noise_seed=noise_seed,

@@ -20,13 +20,13 @@ class Cores:
 
     def __init__(self, hardware: Hardware) -> None:
         devices = jax.local_devices()
-        cores_asked = hardware.workers if devices[0].platform == "cpu" else 0  # which says nothing of accelerators
-        wanted = cores_asked or len(devices)
+        cores_requested = hardware.workers if devices[0].platform == "cpu" else 0  # which says nothing of accelerators
+        wanted = cores_requested or len(devices)
         if wanted > len(devices):
             raise InputError(
                 f"workers={wanted} is more than the {len(devices)} devices of this process; use at most that."
             )
-        self.devices, self._asked = devices[:wanted], cores_asked
+        self.devices, self._requested = devices[:wanted], cores_requested
         self._free: SimpleQueue[Any] = SimpleQueue()
         for device in self.devices:
             self._free.put(device)
@@ -34,9 +34,9 @@ class Cores:
 
     @property
     def idle(self) -> str | None:
-        """What to tell somebody whose process computed with JAX before it was asked for workers, and so has too few."""
+        """The advice for a process that computed with JAX before workers were requested, and so has too few."""
         there = os.cpu_count() or 1
-        chosen = self._asked or "JAX_NUM_CPU_DEVICES" in os.environ or self.devices[0].platform != "cpu"
+        chosen = self._requested or "JAX_NUM_CPU_DEVICES" in os.environ or self.devices[0].platform != "cpu"
         if chosen or len(self.devices) >= there:
             return None
         return (

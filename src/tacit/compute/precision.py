@@ -11,13 +11,13 @@ UNITS = frozenset({"amx_bf16", "avx512_bf16"})
 
 
 @cache
-def usable_precision(asked: Precision) -> Precision:
-    """What is asked if this machine's processors have units for it, else float32, which is said once.
+def usable_precision(requested: Precision) -> Precision:
+    """The requested precision where this machine's processors have units for it, else float32, with one warning.
 
-    It is part of a run's result (0.3% of an update), so whoever records a run records this, not what was asked.
+    It changes a run's result (0.3% of an update), so a run records this precision, not the requested one.
     """
-    if asked == "float32" or has_bfloat16_units():
-        return asked
+    if requested == "float32" or has_bfloat16_units():
+        return requested
     logging.getLogger(__name__).warning(
         "precision=bfloat16 was asked for, but this processor has neither of %s; float32 is used.",
         " and ".join(sorted(UNITS)),

@@ -60,7 +60,7 @@ class Processes:
         for item in items:
             if not self._started:
                 self._start()
-            ahead.append(self._pool.submit(self._asked, item))
+            ahead.append(self._pool.submit(self._compute, item))
             if len(ahead) > 2 * self._workers:
                 yield ahead.popleft().result()
         while ahead:
@@ -83,7 +83,7 @@ class Processes:
                 ours.send_bytes(work)
             self._free.put(ours)
 
-    def _asked(self, item: Any) -> Any:
+    def _compute(self, item: Any) -> Any:
         """The result of one item, by whoever is free."""
         ours = self._free.get()
         process = next(process for each, process in self._started if each is ours)

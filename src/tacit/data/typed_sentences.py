@@ -39,7 +39,7 @@ class TypingUser(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Share:
-    """How much is typed again: of whom, and how much of each; 0 is all."""
+    """How much is typed again: how many users, and how much of each; 0 is all."""
 
     split: Annotated[str, "Whose text is typed: test, validation or train."] = "test"
     users: Annotated[int, "Users who type, those with the smallest digests of their names; 0 is all of the split."] = 0

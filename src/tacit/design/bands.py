@@ -11,15 +11,15 @@ FEW = 4  # bands where memory must be small
 
 def few(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """Four bands."""
-    return [mechanism.given({"bands": min(FEW, participation.rounds)})]
+    return [mechanism.parameters_from({"bands": min(FEW, participation.rounds)})]
 
 
 def wide(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """As many bands as the separation."""
-    return [mechanism.given({"bands": width(participation, None)})]
+    return [mechanism.parameters_from({"bands": width(participation, None)})]
 
 
 def few_and_wide(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """Both, the fewer first."""
     tried = {min(FEW, participation.rounds), width(participation, None)}
-    return [mechanism.given({"bands": bands}) for bands in sorted(tried)]
+    return [mechanism.parameters_from({"bands": bands}) for bands in sorted(tried)]

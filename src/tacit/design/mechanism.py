@@ -98,7 +98,9 @@ class Mechanism:
         """One strategy whatever the participation."""
         return cls(name=name, says=says, explains=explains, build=partial(_always, strategy), **more)
 
-    def given(self, values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = "") -> Parameters:
+    def parameters_from(
+        self, values: Mapping[str, Any], *, error: type[TacitError] = InputError, where: str = ""
+    ) -> Parameters:
         """Its parameters from plain values. Raises: `error` naming the key, InputError where they contradict."""
         return self.parameters.from_values(values, mechanism=self.name, error=error, where=where)
 

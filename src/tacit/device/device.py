@@ -37,9 +37,9 @@ class Device:
     def sessions(self) -> Iterator[SessionOutcome]:
         """Turn after turn, for ever, with the time between them."""
         while True:
-            turn = self.session()
-            yield turn
-            self._session.machine.sleep(random.SystemRandom().uniform(*turn.wait))
+            outcome = self.session()
+            yield outcome
+            self._session.machine.sleep(random.SystemRandom().uniform(*outcome.wait))
 
     def session(self) -> SessionOutcome:
         """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
@@ -67,7 +67,7 @@ def run_device(
     probes: Sequence[Probe] | None = None,
     machine: Machine = THIS_MACHINE,
     through: Any = None,
-    told: Callable[[SessionOutcome], None] = lambda turn: None,
+    told: Callable[[SessionOutcome], None] = lambda outcome: None,
 ) -> SessionOutcome:
     """Be one device of a population: look for something to do and do it, for ever or once; the last turn.
 
@@ -77,8 +77,8 @@ def run_device(
     with the secret for which an operator that enrols gives it tokens. first_time: it has taken part nowhere before, so
     that a new record need not wait. policy: in place of the file in `state`. onnx: an exported model, by whose
     `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes: in place of those that the
-    policy asks of this machine. told: gets every turn. machine, through: a clock, a way to sleep, random bytes and an
-    httpx transport in place of the machine's, for tests.
+    policy asks of this machine. told: gets the outcome of every session. machine, through: a clock, a way to sleep,
+    random bytes and an httpx transport in place of the machine's, for tests.
     Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
     """
     of_type("server", server, str)
@@ -96,7 +96,7 @@ def run_device(
     rules = Policy.load(place / POLICY_FILE) if policy is None else policy
     text = OwnText(data, client, rules.temporal_split)
     trainer = ByJax(text) if onnx is None else by_onnx(text, onnx)
-    asked = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
+    chosen_probes = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
     with (
         connected(address, certificates=pem, through=through) as connection,
         opened(place, now=machine.clock(), first_time=first_time) as record,
@@ -110,15 +110,15 @@ def run_device(
             policy=rules,
             handlers=task_handlers(text, trainer),
             population=population,
-            probes=asked,
+            probes=chosen_probes,
             machine=machine,
             code=code,
         )
-        for turn in Device(session, connection).sessions():
-            told(turn)
+        for outcome in Device(session, connection).sessions():
+            told(outcome)
             if once:
                 break
-    return turn
+    return outcome
 
 
 def task_handlers(text: OwnText, trainer: Trainer) -> dict[str, TaskHandler]:

@@ -93,10 +93,10 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
     """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
     what = f"round {task.round} of run {task.run!r}"
     try:
-        asked = task.asking(DiscoverDocument)
-        settings = asked.settings
-        settings.check_effort(asked.question.domain)  # which refuses a question that contradicts itself
-        question = question_from(asked.question.model_dump())
+        document = task.asking(DiscoverDocument)
+        settings = document.settings
+        settings.check_effort(document.question.domain)  # which refuses a question that contradicts itself
+        question = question_from(document.question.model_dump())
         known = Vocabulary.from_json(bytes(content).decode())
     except (InputError, UnicodeDecodeError) as error:
         raise TaskRefused(f"{what} asks nothing that can be answered: {error}") from error

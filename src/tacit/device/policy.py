@@ -148,14 +148,14 @@ class Policy:
             refuse(f"is for another run ({plan.run!r}) or kind ({plan.kind}) than its plan", way_out=OPERATOR)
         if task.round >= plan.privacy.rounds:
             refuse(f"is beyond the {plan.privacy.rounds} rounds that its plan promises for", way_out=OPERATOR)
-        asks = task.asks if isinstance(task.asks, TrainDocument) else None
-        encoded = None if asks is None else asks.encoded
+        question = task.asks if isinstance(task.asks, TrainDocument) else None
+        encoded = None if question is None else question.encoded
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
         as_planned(refuse)
-        if asks is not None and asks.clip_norm > self.largest_clip_norm:
-            refuse(f"clips at {asks.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
+        if question is not None and question.clip_norm > self.largest_clip_norm:
+            refuse(f"clips at {question.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
             megabytes = task.content.bytes / MEGABYTE
             refuse(f"has a model of {megabytes:.1f} MB, above largest_model_mb={self.largest_model_mb:g}")

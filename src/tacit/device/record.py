@@ -145,7 +145,7 @@ class DeviceRecord:
 
     # -- taking part ---------------------------------------------------------------------------------------------------
 
-    def asked(self, task: RoundTask) -> Seen:
+    def observe(self, task: RoundTask) -> Seen:
         """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
         epoch = self._epoch
         (highest,) = self._row("SELECT highest FROM plans WHERE digest = ?", task.plan) or (-1,)

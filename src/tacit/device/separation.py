@@ -81,15 +81,15 @@ def refuse_early(
             f"{what}: this device took part in round {seen.parts[-1].round}, and two of its rounds are {apart.rounds} "
             f"apart at least; wait for round {seen.parts[-1].round + apart.rounds}."
         )
-    came = (
+    participations = (
         len(seen.parts)
         if seen.since is None
         else max(len(seen.parts), seen.first_round // apart.rounds + 1 + seen.known)
     )
-    if most is not None and came >= most:
+    if most is not None and participations >= most:
         raise TaskRefused(
-            f"{what}: this device took part {len(seen.parts)} times, {came} may have been, and the plan allows {most}; "
-            "it takes part in this run no more."
+            f"{what}: this device took part {len(seen.parts)} times, {participations} may have been, and the plan "
+            f"allows {most}; it takes part in this run no more."
         )
     for last, seconds in ((seen.parts[-1] if seen.parts else None, apart.seconds), (seen.last, apart.seconds_anywhere)):
         if last is not None and seconds:

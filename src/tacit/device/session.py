@@ -192,10 +192,10 @@ class Session:
     def _attested(self, signed: SignedPlan, name: str) -> None:
         """Raises: TaskRefused where what attests the server, or has to attest this device, is not what it has here."""
         said, what = signed.plan.attestation, f"the plan of run {signed.plan.run!r}"
-        for whose, asked, here in (("server", said.server, self._servers), ("devices", said.devices, self._own)):
-            if asked != here.name:
+        for whose, named, here in (("server", said.server, self._servers), ("devices", said.devices, self._own)):
+            if named != here.name:
                 raise TaskRefused(
-                    f"{what} says that {asked!r} attests the {whose}, and here {here.name!r} would have to."
+                    f"{what} says that {named!r} attests the {whose}, and here {here.name!r} would have to."
                 )
         try:
             evidence = None if signed.evidence is None else bytes.fromhex(signed.evidence)
@@ -244,7 +244,7 @@ class Session:
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
         apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
         longest = policy.longest_round_hours * 3600
-        refuse_early(plan, task, self.record.asked(task), apart, now=now, longest_round=longest)
+        refuse_early(plan, task, self.record.observe(task), apart, now=now, longest_round=longest)
         zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
         what = f"round {task.round} of run {task.run!r}"
         if not zcdp <= cost.zcdp * (1 + ROUNDING):

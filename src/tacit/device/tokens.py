@@ -85,8 +85,8 @@ def _batch(
                 Blinded.from_prepared(public, prepare(message_of(key.epoch), draw=draw), draw=draw)
                 for _ in range(key.batch)
             ]
-            asked = [[each.prepared.hex(), each.sent.hex(), f"{each.inverse:x}"] for each in made]
-            kept["asked"] = asked
+            requested = [[each.prepared.hex(), each.sent.hex(), f"{each.inverse:x}"] for each in made]
+            kept["asked"] = requested
             record.keep_tokens(kept)
         blinded = [
             Blinded(public, bytes.fromhex(prepared), bytes.fromhex(sent), int(inverse, 16))

@@ -106,20 +106,20 @@ class ByJax:
         except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
         check_size(plan, parameter_count(network), task)
-        asks = task.asking(TrainDocument)
-        client = ClientTraining(**asks.client.model_dump())
+        question = task.asking(TrainDocument)
+        client = ClientTraining(**question.client.model_dump())
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
         work = ClientWork(loss=next_word_loss(network), unravel=ravel_pytree(shape)[1], cache=text, settings=client)
-        asked = RoundModel(
+        round_model = RoundModel(
             model=jnp.asarray(model),
             client=client,
-            clip_norm=asks.clip_norm,
-            clip_estimate=asks.clip_estimate,
-            loss_bound=asks.loss_bound,
+            clip_norm=question.clip_norm,
+            clip_estimate=question.clip_estimate,
+            loss_bound=question.loss_bound,
             secure=encoding_of(task),
         )
-        found = report_of(work, asked, self._text.client, seed=draw(SEED_BYTES))
+        found = report_of(work, round_model, self._text.client, seed=draw(SEED_BYTES))
         return ReportBody(found.update, found.usable, found.short, found.bounded_loss)
 
 
@@ -153,23 +153,23 @@ def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
 
 def encoding_of(task: RoundTask) -> "ReportEncoding | None":
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
-    asks = task.asking(TrainDocument)
-    if asks.encoded is None:
+    question = task.asking(TrainDocument)
+    if question.encoded is None:
         return None
     from tacit.training.device_part import ReportEncoding
 
     try:
         found = ReportEncoding(
-            encoding=asks.encoded.encoding().checked(),
-            signs=bytes.fromhex(asks.encoded.signs),
-            clip_estimate=asks.clip_estimate,
-            loss_bound=asks.loss_bound,
+            encoding=question.encoded.encoding().checked(),
+            signs=bytes.fromhex(question.encoded.signs),
+            clip_estimate=question.clip_estimate,
+            loss_bound=question.loss_bound,
         )
     except InputError as error:
         raise TaskRefused(f"round {task.round} of run {task.run!r} has no encoding: {error}") from error
-    if found.length != asks.encoded.length:
+    if found.length != question.encoded.length:
         raise TaskRefused(
-            f"round {task.round} of run {task.run!r} wants reports of {asks.encoded.length:,} words, and its encoding "
-            f"makes {found.length:,}."
+            f"round {task.round} of run {task.run!r} wants reports of {question.encoded.length:,} words, and its "
+            f"encoding makes {found.length:,}."
         )
     return found

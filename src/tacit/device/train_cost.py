@@ -45,12 +45,12 @@ class TrainCost(Cost):
         """rho of one device's participations in these different rounds; 0 for none. Never falls with a round more."""
         if not rounds:
             return 0.0
-        came, privacy = sorted(rounds), promised(self.plan)
+        took_part, privacy = sorted(rounds), promised(self.plan)
         if isinstance(self.strategy, Matrix):  # of which a search would price all patterns like this one
-            length = self.inflation * math.sqrt(self.strategy.pattern_squared(came, privacy.rounds))
+            length = self.inflation * math.sqrt(self.strategy.pattern_squared(took_part, privacy.rounds))
             return gaussian.zcdp(length, privacy.noise_multiplier)
-        apart = min((late - early for early, late in pairwise(came)), default=privacy.rounds)
-        pattern = Participation(rounds=privacy.rounds, min_separation=apart, max_participations=len(came))
+        apart = min((late - early for early, late in pairwise(took_part)), default=privacy.rounds)
+        pattern = Participation(rounds=privacy.rounds, min_separation=apart, max_participations=len(took_part))
         return _zcdp(privacy, self.strategy, pattern, self.inflation)
 
     @property
@@ -117,22 +117,22 @@ def train_cost(plan: Plan, matrix: bytes | None = None) -> TrainCost:
 
 def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
     """That an update is clipped, encoded and asked about as the plan reckons with. Raises: TaskRefused."""
-    asks = task.asking(TrainDocument)
-    if asks.clip_norm > promised(cost.plan).clip_norm and not cost.adapts:
+    question = task.asking(TrainDocument)
+    if question.clip_norm > promised(cost.plan).clip_norm and not cost.adapts:
         planned = promised(cost.plan).clip_norm
-        refuse(f"clips at {asks.clip_norm:g}, and its plan at {planned:g}", way_out=OPERATOR)
-    if (asks.clip_estimate is not None) != cost.adapts:
+        refuse(f"clips at {question.clip_norm:g}, and its plan at {planned:g}", way_out=OPERATOR)
+    if (question.clip_estimate is not None) != cost.adapts:
         refuse("asks for a bit on the update's length, and its plan does not, or the other way", way_out=OPERATOR)
-    if (words := trained_words(asks.client)) > MOST_WORDS:
+    if (words := trained_words(question.client)) > MOST_WORDS:
         refuse(f"trains on {words:,} words, padding counted, above {MOST_WORDS:,}", way_out=OPERATOR)
-    if asks.clip_norm < SMALLEST_CLIP_NORM:
-        refuse(f"clips at {asks.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
-    if (asks.loss_bound is not None) != ("training_loss" in cost.recipe):
+    if question.clip_norm < SMALLEST_CLIP_NORM:
+        refuse(f"clips at {question.clip_norm:g}, which float32 does not resolve", way_out=OPERATOR)
+    if (question.loss_bound is not None) != ("training_loss" in cost.recipe):
         refuse("asks for the training loss, and its plan does not, or the other way", way_out=OPERATOR)
-    if asks.loss_bound != cost.loss_bound:
-        refuse(f"clips the training loss at {asks.loss_bound}, and its plan at {cost.loss_bound}", way_out=OPERATOR)
-    if asks.encoded is not None:
-        _check_encoding(cost, asks.encoded, asks.clip_norm, refuse)
+    if question.loss_bound != cost.loss_bound:
+        refuse(f"clips the training loss at {question.loss_bound}, and its plan at {cost.loss_bound}", way_out=OPERATOR)
+    if question.encoded is not None:
+        _check_encoding(cost, question.encoded, question.clip_norm, refuse)
 
 
 def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
@@ -196,8 +196,10 @@ def _check_matrix(plan: Plan, said: MatrixFile, mechanism: Mapping[str, Any]) ->
     """That a matrix is the mechanism's, for the plan's rounds, and affordable. Raises: InputError."""
     kind, rounds = matrix_kind(mechanism), plan.privacy.rounds
     if kind is not KINDS[said.kind]:
-        asked = "needs none" if kind is None else f"is a {kind.kind} one"
-        raise InputError(f"it names a {said.kind} matrix, and its mechanism {mechanism.get('name')!r} {asked}; {ASK}.")
+        difference = "needs none" if kind is None else f"is a {kind.kind} one"
+        raise InputError(
+            f"it names a {said.kind} matrix, and its mechanism {mechanism.get('name')!r} {difference}; {ASK}."
+        )
     if said.rounds != rounds:
         raise InputError(f"its matrix is for {said.rounds:,} rounds, and the plan has {rounds:,}; {ASK}.")
     participation, bounded = _participation(plan)

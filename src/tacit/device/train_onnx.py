@@ -57,21 +57,21 @@ class ByOnnx:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")
 
     def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
-        """See Trainer; twin of `training.one_by_one.report_of`."""
-        asks = task.asking(TrainDocument)
+        """See Trainer; computes the same as `training.one_by_one.report_of`."""
+        question = task.asking(TrainDocument)
         # for this task alone: between tasks a device waits
         trainer = OnnxTrainer.from_export(self._exported, keeps=False)
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
-        update, loss = self._update(trainer, model, asks.client, draw(SEED_BYTES))
+        update, loss = self._update(trainer, model, question.client, draw(SEED_BYTES))
         norm = math.sqrt(float(np.einsum("i,i->", update, update, dtype=np.float64)))  # without a copy of it
         usable = math.isfinite(norm) and norm <= LARGEST
         if usable:
-            update *= np.float32(min(1.0, asks.clip_norm / norm) if norm > 0 else 1.0)
+            update *= np.float32(min(1.0, question.clip_norm / norm) if norm > 0 else 1.0)
         return ReportBody(
             values=update if usable else np.zeros_like(update),
             usable=usable,
-            short=None if asks.clip_estimate is None else bool((norm if usable else 0.0) <= asks.clip_estimate),
-            bounded_loss=None if asks.loss_bound is None else _bounded(loss, asks.loss_bound),
+            short=None if question.clip_estimate is None else bool((norm if usable else 0.0) <= question.clip_estimate),
+            bounded_loss=None if question.loss_bound is None else _bounded(loss, question.loss_bound),
         )
 
     def _update(

@@ -1,11 +1,11 @@
-"""Who asks the devices: a question to a group of users goes out, the sum of their randomized reports comes back.
+"""How users are asked: a question to a group of users goes out, the sum of their randomized reports comes back.
 
 `discover` knows no more of the devices than that. Here they are simulated, in two ways that give sums of one law: every
-user makes its reports, and they are counted and forgotten (`OneByOne`); or a whole group answers at once (`AtOnce`),
-its fast twin, where users are only counted. `SecurelySummed` has some of a group play secure aggregation on the way.
-`users[c]` users hold what client c typed, each choosing for itself; their answers are summed as they are chosen, and
-the randomizers' votes are drawn from the exact joint law of their sum, so neither users x answers nor users x domain is
-ever held.
+user makes its reports, and they are counted and forgotten (`UsersOneByOne`); or a whole group answers at once
+(`AtOnce`), the same in fewer steps, where users are only counted. `SecurelySummed` has some of a group play secure
+aggregation on the way. `users[c]` users hold what client c typed, each choosing for itself; their answers are summed as
+they are chosen, and the randomizers' votes are drawn from the exact joint law of their sum, so neither users x answers
+nor users x domain is ever held.
 """
 
 from abc import ABC, abstractmethod

@@ -75,9 +75,9 @@ def discover(
 ) -> Discovery:
     """Ask a population for words, going on from what the journal has; `known` words are never output.
 
-    population: how many clients there are to be asked, or about how many.
-    A function of the arguments where the collector's sums are, however often it was interrupted.
-    Raises: ParticipationError, before anything is asked, where there are fewer users than the run needs.
+    population: the number of clients, or about how many there are. A function of the arguments where the collector's
+    sums are, however often it was interrupted. Raises: ParticipationError, before anything is asked, where there are
+    fewer users than the run needs.
     """
     settings.check_population(population)
     layers: list[Layer] = []
@@ -94,7 +94,9 @@ def discover(
                 prefixes=prefixes, alphabet=settings.alphabet, depth=settings.depth, found=excluded
             )
             name = f"pass-{turn}-layer-{layer:02d}"
-            done = _kept_layer(journal, name) or _ask(settings, collector, journal, name, question, turn, known)
+            done = _kept_layer(journal, name) or _collect_layer(
+                settings, collector, journal, name, question, turn, known
+            )
             released(collector, _round(settings, turn, layer))
             layers.append(done)
             prefixes, found, users = done.grown.prefixes, found + done.words, users + done.release.users
@@ -125,7 +127,7 @@ def _kept_layer(journal: StepJournal, name: str) -> Layer | None:
     return Layer(release=release, grown=from_plain(Grown, output, error=RunError, where=f"the step {name}"))
 
 
-def _ask(
+def _collect_layer(
     settings: DiscoverySettings,
     collector: Collector,
     journal: StepJournal,
@@ -153,7 +155,7 @@ def _ask(
         least_votes=least,
         prefixes=len(grown.prefixes),
         words=len(grown.words),
-        **_asked(task),
+        **_report_settings(task),
     )
     journal.write(name, release, to_plain(grown), answered.participants)
     return Layer(release=release, grown=grown)
@@ -180,7 +182,7 @@ def _count(
         answered, _ = collector.collect(collector.init(), task, seed=b"")
         votes = answered.values
         release = LocalReports(
-            what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_asked(task)
+            what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_report_settings(task)
         )
         journal.write(COUNTING, release, {"votes": votes.tolist()}, answered.participants)
     else:
@@ -190,12 +192,12 @@ def _count(
 
 
 def _round(settings: DiscoverySettings, turn: int, layer: int) -> int:
-    """The number of the group that is asked about a layer; both from 1."""
+    """The number of the group of users of a layer; pass and layer count from 1."""
     return (turn - 1) * settings.depth + layer - 1
 
 
-def _asked(task: DiscoverQuestion) -> dict[str, Any]:
-    """What of a release does not depend on the answers."""
+def _report_settings(task: DiscoverQuestion) -> dict[str, Any]:
+    """The fields of a release that do not depend on the answers."""
     randomizer = task.settings.randomizer_for(task.question.domain)
     return {
         "first_user": task.first_user,

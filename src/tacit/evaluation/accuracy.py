@@ -47,7 +47,7 @@ class Evaluation:
         }
 
 
-def first_asked(clients: NDArray[np.int64], many: int) -> NDArray[np.int64]:
+def first_shuffled(clients: NDArray[np.int64], many: int) -> NDArray[np.int64]:
     """The first `many` of `clients` in a public random order; all of them for 0.
 
     Anybody can draw the order again, so that the choice of who is asked says nothing about anyone.

@@ -91,12 +91,12 @@ class StrategiesQuestion:
             outcome = personalize_client(start, text, client, grid, self.settings.split, WORDS)
         if isinstance(outcome, SkippedClient) or not outcome.test.baseline.predicted:
             return no_report(self.histograms)
-        deltas, asked = Deltas.from_outcomes([outcome]), self.settings.queries
-        answers = asked.about_strategies(deltas, 0)
+        deltas, queries = Deltas.from_outcomes([outcome]), self.settings.queries
+        answers = queries.about_strategies(deltas, 0)
         if self.policies is None:
-            answers += asked.about_rules(deltas, 0)
+            answers += queries.about_rules(deltas, 0)
         else:
-            answers += asked.about_policies(self.policies, deltas, 0)
+            answers += queries.about_policies(self.policies, deltas, 0)
         return _cells(answers)
 
 

@@ -1,10 +1,11 @@
-"""Who asks the devices: a question goes out, a bounded sum comes back. Whoever asks knows no more of the devices.
+"""How devices are asked: a question goes out, a bounded sum comes back. The caller learns nothing else of the devices.
 
 A simulation is a collector, a server with real devices is another, and so is anything that takes a question and brings
 a sum. Three things about a collector are optional. `broadcasts = True` says that its questions leave this machine: a
 round is then asked about only when the ledger row of the one before is on disk. A method `released(round)` is called
-when that row is there, and once more for the last round when a run is gone on with. `devices` (a
-`tacit.jobs.devices.RealDevices`) says whom a collector asks that are asked once each; nothing exact is known of them.
+when that row is there, and once more for the last round when a run is resumed. `devices` (a
+`tacit.jobs.devices.RealDevices`) describes the devices of a collector that asks each of them once; nothing exact is
+known of them.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ NOTHING: Mapping[str, float] = MappingProxyType({})
 
 
 def participants(clients: NDArray[Any] | int) -> int:
-    """How many took part, of those who did or of their number."""
+    """The number of participants, given the participants themselves or their number."""
     return clients if isinstance(clients, int) else len(clients)
 
 

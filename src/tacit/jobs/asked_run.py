@@ -1,10 +1,10 @@
-"""A run with questions to devices, from its folder to its pages; simulated clients and real devices alike.
+"""A run of federated analytics, from its folder to its pages; for simulated clients and real devices alike.
 
     open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
 
-Each kind (`count`, `evaluate`, `personalize`, `type_ab`) brings what is its own as an `AskedRun`. Whatever was done
-before a process was killed is on disk and is not done again. Where real devices are asked nobody has a client's line:
-the run has what was released, and nothing exact.
+Each kind (`evaluate`, `personalize`, `type_ab`, `count`) adds its own parts as an `AskedRun`. Work done before a
+process was killed is on disk and is not repeated. With real devices there are no clients' lines: the run has only what
+was released, nothing exact.
 """
 
 import tomllib
@@ -23,7 +23,7 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
-from tacit.jobs.clients_or_devices import asked_again
+from tacit.jobs.clients_or_devices import clients_or_devices_of
 from tacit.jobs.count_steps import cost_of_release, delta_of, planned_cost, released_step
 from tacit.jobs.run_start import begin, key_for, of_this_process
 from tacit.progress import Progress
@@ -53,7 +53,7 @@ class AskedRun(ABC, Generic[Known, Released]):
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many are asked."""
+        """The number of clients or devices."""
 
     @abstractmethod
     def settings_record(self, seed: int | None) -> dict[str, Any]:
@@ -98,18 +98,18 @@ class Outcome(Generic[Known, Released]):
     report: ReportFiles
 
 
-def open_folder(asked: AskedRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
-    """A new run folder, or the one at `out`; RunError where that was begun with other settings."""
+def open_folder(analytics: AskedRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
+    """A new run folder, or the existing one at `out`; RunError where that has other settings."""
     key = key_for(seed)
-    metadata = asked.metadata(
-        **of_this_process(seed), **asked.about_clients(), asked=asked.count, delta=delta_of(asked.release)
+    metadata = analytics.metadata(
+        **of_this_process(seed), **analytics.about_clients(), asked=analytics.count, delta=delta_of(analytics.release)
     )
-    taken = budget.BudgetRequest.from_options(population, asked.count, planned_cost(asked.release))
-    return begin(out, tomli_w.dumps(asked.settings_record(seed)), metadata, key, asked=taken)
+    request = budget.BudgetRequest.from_options(population, analytics.count, planned_cost(analytics.release))
+    return begin(out, tomli_w.dumps(analytics.settings_record(seed)), metadata, key, request=request)
 
 
 def carry_out(
-    asked: AskedRun[Known, Released],
+    analytics: AskedRun[Known, Released],
     out: Path,
     *,
     population: PathLike | None,
@@ -123,28 +123,28 @@ def carry_out(
     Raises: RunError where `out` is another run or was changed; InputError where too few clients can be measured, before
     anything is released; BudgetError; what the collector does.
     """
-    with open_folder(asked, out, population, seed) as run, run.locked():
+    with open_folder(analytics, out, population, seed) as run, run.locked():
         known: Known | None = None
         released: Released | None = None
         if collector is None:
             if run.finished:
-                for place in asked.lines:
+                for place in analytics.lines:
                     run.kept(str(place))
-            known = asked.every_client(run, hardware, progress)
+            known = analytics.every_client(run, hardware, progress)
         budget.recheck(run)
-        if (cost := asked.release) is not None:
+        if (cost := analytics.release) is not None:
             asking = collector
             if asking is None:
                 assert known is not None  # of simulated clients everything is
-                asking = asked.simulated(run, known)
-            released = asked.answers(lambda task: released_step(run, cost, task, asking))
+                asking = analytics.simulated(run, known)
+            released = analytics.answers(lambda task: released_step(run, cost, task, asking))
         budget.commit(run)
-        record = {"run": str(run.path), **asked.record(promise_of(run), known, released)}
+        record = {"run": str(run.path), **analytics.record(promise_of(run), known, released)}
         stated = statement_of(run).to_record() if run.steps_done else None
-        everything = {**record, **asked.drawn(known, released), "statement": stated}
+        everything = {**record, **analytics.drawn(known, released), "statement": stated}
         records = Records.from_everything(run.kind, everything, simulated=known is not None)
         report = write_run(run.path, run.kind, records)
-        write_files(run.path / PUBLISHED, {} if released is None else asked.files(released))
+        write_files(run.path / PUBLISHED, {} if released is None else analytics.files(released))
         run.keep_files(*FOR_READERS)
         run.finish()
         run.tidy()
@@ -156,7 +156,7 @@ def carry_out(
 
 @dataclass(frozen=True, kw_only=True)
 class BegunWith:
-    """What a run was asked when it began, by its folder."""
+    """The settings with which a run began, read from its folder."""
 
     path: Path
     metadata: AskingMetadata
@@ -164,7 +164,7 @@ class BegunWith:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments of every such job that a folder has: where it is, its price, its population."""
+        """The arguments that every such job has, from the folder: its path, its cost, its population."""
         used = self.metadata.budget
         return {
             "out": self.path,
@@ -173,8 +173,8 @@ class BegunWith:
         }
 
     def whom(self) -> tuple[str | None, dict[str, Any], Collector | None]:
-        """See `clients_or_devices.asked_again`."""
-        return asked_again(self.path, self.settings)
+        """See `clients_or_devices.clients_or_devices_of`."""
+        return clients_or_devices_of(self.path, self.settings)
 
 
 def begun_with(run: Run | PathLike, kind: type[AskingMetadata]) -> BegunWith:

@@ -1,4 +1,4 @@
-"""Who is asked for counts: simulated clients of a cache, or real devices without identities."""
+"""The participants of federated analytics: simulated clients of a cache, or real devices without identities."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
-from tacit.evaluation.accuracy import first_asked
+from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector
@@ -76,12 +76,12 @@ class Simulated:
 
 @dataclass(frozen=True, kw_only=True)
 class Devices:
-    """Real devices that come when they may; nobody has their answers but they."""
+    """Real devices, which check in when they may; nobody else has their exact answers."""
 
     count: int  # how many are asked
     steps: int
     real: RealDevices
-    asked_by: str  # the class of the collector
+    collector_class: str
     vocabulary: ClassVar[dict[str, str]] = {}  # each device looks whether it has the words of the model
     more: ClassVar[str] = "ask more (clients)"
 
@@ -103,7 +103,7 @@ class Devices:
     @property
     def recorded(self) -> dict[str, Any]:
         """As the metadata of a run has them."""
-        return {"source": self.source, "deployment": self.deployment, "asked_by": self.asked_by}
+        return {"source": self.source, "deployment": self.deployment, "asked_by": self.collector_class}
 
     def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
         """As the settings of a run name them, with what devices have to know of the models.
@@ -144,14 +144,14 @@ def clients_or_devices(
     *,
     steps: int = 1,
 ) -> Simulated | Devices:
-    """clients: of the settings: how many are asked at most, or how many devices. steps: groups that they are asked in.
-    Raises: InputError, CacheError.
+    """clients: the most clients, or the number of devices. steps: into how many groups they are divided. Raises:
+    InputError, CacheError.
     """
     if collector is None:
         if data is None:
             raise InputError("whose text models are asked about is not said; give a cache, or a collector of devices.")
         cache = checked_cache(data, progress=progress)
-        numbers = first_asked(cache.clients(split_name), clients)
+        numbers = first_shuffled(cache.clients(split_name), clients)
         return Simulated(cache=cache, split_name=split_name, clients=numbers)
     real = getattr(collector, "devices", None)
     if not isinstance(real, RealDevices):
@@ -172,7 +172,7 @@ def clients_or_devices(
     if clients > (there := real.deployment.devices):
         raise InputError(f"clients={clients:,} are more than the {there:,} devices that there are; ask fewer.")
     cls = type(collector)
-    return Devices(count=clients, steps=steps, real=real, asked_by=f"{cls.__module__}:{cls.__qualname__}")
+    return Devices(count=clients, steps=steps, real=real, collector_class=f"{cls.__module__}:{cls.__qualname__}")
 
 
 def check_answered(task: CountQuestion) -> None:
@@ -188,7 +188,7 @@ def check_answered(task: CountQuestion) -> None:
 
 
 class AllReleased:
-    """The devices of a run that released all it ever will: they are asked nothing more."""
+    """The devices of a run whose releases are complete: nothing more is asked of them."""
 
     def __init__(self, run: Path, devices: RealDevices) -> None:
         self._run, self.devices = run, devices
@@ -205,9 +205,11 @@ class AllReleased:
         )
 
 
-def asked_again(run: Path, settings: Mapping[str, Any]) -> tuple[str | None, dict[str, Any], Collector | None]:
-    """Whom a run asks, by its settings: (the cache, or None; the name of the split where there is one; the collector
-    of devices that answered, or None).
+def clients_or_devices_of(
+    run: Path, settings: Mapping[str, Any]
+) -> tuple[str | None, dict[str, Any], Collector | None]:
+    """The clients or devices of a run, by its settings: (the cache, or None; the name of the split, where there is one;
+    the collector of devices that have answered, or None).
     """
     if "deployment" in settings:
         return None, {}, AllReleased(run, RealDevices.from_table(settings, where=f"the settings of '{run}'"))

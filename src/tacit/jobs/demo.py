@@ -111,15 +111,15 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     recipe = _recipe(clients, start, quick)
     sentences = PUBLIC_SENTENCES // 20 if quick else PUBLIC_SENTENCES
     plan = Pretraining(central=CentralTraining(learning_rate=LEARNING_RATE), sentences=sentences, every=sentences)
-    begin_from = pretrain(
+    public_model = pretrain(
         public, start, model=recipe.model.settings(clients.manifest.vocabulary.size), settings=plan, progress=progress
     )
     result = train(recipe, out, anyway=True, progress=progress)  # it shows what comes of it
-    twin = train(_without_noise(recipe), plain, progress=progress)
+    without_noise = train(_without_noise(recipe), plain, progress=progress)
     progress(StageBegan(MEASURING))
-    public_metrics = _tested(begin_from, clients, recipe)
+    public_metrics = _tested(public_model, clients, recipe)
     progress(StageEnded(MEASURING))
-    return DemoResult(private=result, without_noise=twin, public=public_metrics)
+    return DemoResult(private=result, without_noise=without_noise, public=public_metrics)
 
 
 def _opened(*paths: Path) -> "tuple[Cache, Cache]":
@@ -176,7 +176,7 @@ def _tested(model: "PretrainingResult", clients: "Cache", recipe: "Recipe") -> M
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.held_out import HeldOut
 
-    asked = clients.clients("test")[: recipe.evaluation.test_clients]
-    held_out = HeldOut.read(clients, asked, sentences=recipe.evaluation.sentences, words=recipe.client.words)
+    numbers = clients.clients("test")[: recipe.evaluation.test_clients]
+    held_out = HeldOut.read(clients, numbers, sentences=recipe.evaluation.sentences, words=recipe.client.words)
     trained = model.model()
     return evaluate(trained.network, trained.parameters, held_out, cores=Cores(Hardware())).metrics()

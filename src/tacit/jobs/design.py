@@ -42,7 +42,9 @@ def design_mechanism(
     entry = mechanism_named(mechanism)
     wanted = checked_objective(entry.objective if objective is None else objective)
     aim = _workload(server, workload)
-    return _designed(entry, entry.problem(participation, wanted, entry.given(parameters), progress, aim), server)
+    return _designed(
+        entry, entry.problem(participation, wanted, entry.parameters_from(parameters), progress, aim), server
+    )
 
 
 def design_robust_mechanism(
@@ -69,7 +71,7 @@ def design_robust_mechanism(
         able = ", ".join(name for name, each in MECHANISMS.items() if each.robust is not None)
         raise InputError(f"{entry.name} is designed for one participation at a time; for several, take {able}.")
     wanted = checked_objective(entry.objective if objective is None else objective)
-    given = entry.given(parameters)
+    given = entry.parameters_from(parameters)
     begin = time.perf_counter()
     strategy = entry.robust(participations, wanted, given)
     seconds = time.perf_counter() - begin

@@ -51,7 +51,7 @@ class Design(JobResult):
         """The mechanism with what was said of it: "blt, 2 buffers"."""
         return ", ".join([self.mechanism, *_said(self.parameters)])
 
-    def of(self) -> tuple[Strategy, Losses]:
+    def strategy_and_losses(self) -> tuple[Strategy, Losses]:
         """The strategy and its losses. Raises: InputError with the reason where there is none."""
         if self.strategy is None or self.losses is None:
             raise InputError(self.refused or f"{self.title} was not designed.")
@@ -60,16 +60,16 @@ class Design(JobResult):
     @property
     def loss(self) -> float:
         """What was lowered. Raises: InputError as `of`."""
-        cost = self.of()[1] if self.workload == "prefix" or self.models is None else self.models
+        cost = self.strategy_and_losses()[1] if self.workload == "prefix" or self.models is None else self.models
         return cost.of(self.objective)
 
     def save(self, path: Path) -> None:
         """Write the strategy as JSON, which `tacit account` reads."""
-        write_strategy(self.of()[0], path)
+        write_strategy(self.strategy_and_losses()[0], path)
 
     def figures(self) -> Record:
         """Everything but the values of a whole matrix, which `save` writes."""
-        strategy, cost = self.of()
+        strategy, cost = self.strategy_and_losses()
         record = strategy.to_record()
         record.pop("values", None)
         return {
@@ -115,7 +115,8 @@ class Design(JobResult):
 
     def blocks(self) -> list[Block]:
         """What people read of it."""
-        said = [MEANING, *([] if self.models is None else [OF_MODELS]), *([] if self.of()[1].exact else [BOUND])]
+        exact = self.strategy_and_losses()[1].exact
+        said = [MEANING, *([] if self.models is None else [OF_MODELS]), *([] if exact else [BOUND])]
         return [_table_of(self.figures()), *(Paragraph(each) for each in said)]
 
 
@@ -198,16 +199,16 @@ class MechanismComparison(JobResult):
 
     def table(self) -> Table:
         """The losses at equal privacy, and what each must remember."""
-        asked = self.server != PREFIX
+        of_server = self.server != PREFIX
         rows = []
         for each in self.designs:
-            costs = (each.losses, *((each.models,) if asked else ()))
+            costs = (each.losses, *((each.models,) if of_server else ()))
             losses = [f"{it:.4f}" for cost in costs if cost is not None for it in (cost.max_loss, cost.rms_loss)]
             shown = losses or [each.refused or "", *[""] * (2 * len(costs) - 1)]
-            made = [{"server": "models", "prefix": "sums"}[each.workload]] if asked else []
+            made = [{"server": "models", "prefix": "sums"}[each.workload]] if of_server else []
             memory = "" if each.memory is None else str(each.memory)
             rows.append((each.title, *shown, *made, memory, f"{each.seconds:.2f}"))
-        more = ("models' max loss", "models' rms loss", "made for") if asked else ()
+        more = ("models' max loss", "models' rms loss", "made for") if of_server else ()
         return Table(rows=tuple(rows), head=("mechanism", "max loss", "rms loss", *more, "memory (models)", "seconds"))
 
     def blocks(self) -> list[Block]:

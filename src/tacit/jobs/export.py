@@ -89,8 +89,8 @@ def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None, l
         raise InputError(f"'{source}' is an export already; name the run or the model folder that it was made from.")
     model = load_model(source)
     origin = _of_run(run, model) if (source / DATABASE).is_file() else _of_folder(model)
-    asked = Exporting(model, origin.privacy, origin.date, locale, quantize)
-    return Export(exported=write_export(asked, target, run=origin.run), locale=locale)
+    request = Exporting(model, origin.privacy, origin.date, locale, quantize)
+    return Export(exported=write_export(request, target, run=origin.run), locale=locale)
 
 
 class _Origin(NamedTuple):

@@ -51,8 +51,8 @@ class PretrainingResult(JobResult):
     @property
     def stopped_early(self) -> bool:
         """Whether training ended because held-out text no longer gained."""
-        asked: int = tomllib.loads(self.run.settings)["pretraining"]["sentences"]
-        return self.evaluations[-1].sentences < asked
+        planned: int = tomllib.loads(self.run.settings)["pretraining"]["sentences"]
+        return self.evaluations[-1].sentences < planned
 
     @property
     def held_out(self) -> Mapping[str, float]:
@@ -125,10 +125,10 @@ def pretrain(
 ) -> PretrainingResult:
     """Train a model on a cache of public text, into a run folder at `out`; `train(init=out)` begins from it.
 
-    A folder that was begun with the same is gone on with. model: the network, or a table as a recipe's [model] has it
-    (kind and settings), by default the papers'; how many words it has is the cache's to say. settings: how long, and
-    when to stop. held_out: clients of the validation part that evaluate. seed: of the initial model and of the order of
-    the text; nothing is private. declared_public: the text has clients and is public all the same, which every
+    If `out` holds a run with the same settings, that run is resumed. model: the network, or a table like a recipe's
+    [model] (kind and settings), by default the papers'; the cache determines its number of words. settings: how long,
+    and when to stop. held_out: clients of the validation part that evaluate. seed: of the initial model and of the
+    order of the text; nothing is private. declared_public: the text has clients and is public all the same, which every
     statement of a run that begins from the model repeats. Raises: InputError when there is nothing to train on, or the
     text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
     training diverges.
@@ -150,7 +150,7 @@ def pretrain(
             "clients, say --declared-public (in Python declared_public=True), which the statements repeat."
         )
     network = _with_words(model or {}, cache)
-    asked = {
+    written = {
         "data": cache.manifest.digest,
         "seed": seed,
         "held_out": held_out,
@@ -161,7 +161,7 @@ def pretrain(
     if not cache.manifest.public:
         used = replace(used, source=f"{used.source}, whose clients' text was declared public")
     metadata = PretrainingMetadata(**of_this_process(seed), data=used, parameters=parameter_count(network))
-    return _to_the_end(begin(as_path("out", out), tomli_w.dumps(asked), metadata, key_for(seed)), progress)
+    return _to_the_end(begin(as_path("out", out), tomli_w.dumps(written), metadata, key_for(seed)), progress)
 
 
 def resume_pretraining(
@@ -169,7 +169,7 @@ def resume_pretraining(
     *,
     progress: Progress = silent,
 ) -> PretrainingResult:
-    """Go on with a pre-training; a finished one is read."""
+    """Resume a pre-training; a finished one is read."""
     Hardware().apply()
     return _to_the_end(run, progress)
 
@@ -203,11 +203,11 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
-    asked, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data, progress=progress)
-    plan = from_plain(Pretraining, asked["pretraining"], where="pretraining")
-    kind = asked["model"].pop("kind")
-    network = model_of(kind, asked["model"])
-    clients = cache.clients("validation")[: asked["held_out"]]
+    settings, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data, progress=progress)
+    plan = from_plain(Pretraining, settings["pretraining"], where="pretraining")
+    kind = settings["model"].pop("kind")
+    network = model_of(kind, settings["model"])
+    clients = cache.clients("validation")[: settings["held_out"]]
     validation = HeldOut.read(cache, clients, sentences=PASSAGE, words=plan.central.words)
     cores = Cores(Hardware(workers=1))
 

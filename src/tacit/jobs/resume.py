@@ -43,10 +43,10 @@ def resume(
     progress: Progress = silent,
     **own: Any,
 ) -> Result:
-    """Carry an interrupted run to its end; the result is that of an uninterrupted one. A finished one is read.
+    """Resume an interrupted run to its end; the result is that of an uninterrupted run. A finished run is read.
 
-    own: the parts of its own that a training was begun with (docs/extending.md), given again. Raises: RunError where
-    it is no run folder or another process works on it; InputError for an argument that this kind of run has no use for.
+    own: the program's own parts with which a training began (docs/extending.md), given again. Raises: RunError where it
+    is no run folder or another process works on it; InputError for an argument that this kind of run has no use for.
     """
     found = reconciled(run if isinstance(run, Run) else Run.open(as_path("run", run)))
     resumed = loaded(KINDS[found.kind].resume)

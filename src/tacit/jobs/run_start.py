@@ -1,4 +1,4 @@
-"""What every run records when it begins, and how a run that is there already is found again."""
+"""What every run records when it begins, and how an existing run is found again."""
 
 import platform
 import time
@@ -88,18 +88,19 @@ def key_for(seed: int | None) -> bytes:
     return fresh_key() if seed is None else key_from_seed(seed)
 
 
-def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, asked: BudgetRequest | None = None) -> Run:
+def begin(out: Path, settings: str, metadata: Metadata, key: bytes, *, request: BudgetRequest | None = None) -> Run:
     """A new run folder, or the one at `out` where it has the same settings.
 
-    asked: what it takes of which population; None: it names none. Raises: RunError where `out` was begun with other
-    settings, naming the first that differs, or is another thing; BudgetError where the population's budget is spent.
+    request: what the run may spend of which population's budget, or None. Raises: RunError where `out` was begun with
+    other settings, naming the first that differs, or is another thing; BudgetError where the population's budget is
+    spent.
     """
     if not (out / "run.db").is_file():
-        return reserved(asked, out, metadata, lambda known: Run.create(out, settings, known, key))
+        return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key))
     run = Run.open(out)
     try:
         refuse_others(run, metadata.kind, settings)
-        refuse_another(run, None if asked is None else asked.population)
+        refuse_another(run, None if request is None else request.population)
         reconciled(run)
     except RunError:
         run.close()
@@ -117,5 +118,5 @@ def refuse_others(run: Run, kind: str, settings: str) -> None:
 
 def difference_of(run: Run, kind: str, settings: str) -> str | None:
     """What was another when the run began, as `name was X and is now Y`; None where nothing was. settings: TOML."""
-    begun, asked = ({"kind": of, **tomllib.loads(text)} for of, text in ((run.kind, run.settings), (kind, settings)))
-    return first_difference(begun, asked)
+    begun, now = ({"kind": of, **tomllib.loads(text)} for of, text in ((run.kind, run.settings), (kind, settings)))
+    return first_difference(begun, now)

@@ -6,7 +6,7 @@ it `  bigram=same,f=240` for words that follow it more often than they come else
 each step down divides it by 1.15; f=0 would mean that a word must never be suggested. Fields end at commas, and nothing
 escapes one; attributes that a reader does not know are passed over, so `discovered=true` stands behind f.
 
-Probabilities are asked of the model, and no text is counted: `asked_of` reads what the model itself writes.
+Probabilities are asked of the model, and no text is counted: `word_entries` reads what the model itself writes.
 """
 
 import math
@@ -106,7 +106,7 @@ def dictionary_of(model: PhoneModel, privacy: Promise, *, locale: str = LOCALE, 
     no numbers.
     """
     promise, bigrams = promised(privacy)
-    entries = asked_of(model.reader, model.vocabulary, bigrams=bigrams)
+    entries = word_entries(model.reader, model.vocabulary, bigrams=bigrams)
     left_out = len(model.vocabulary.words) - len(entries)
     if not entries:
         raise InputError("no word of the model can be written in a .combined list, which has no commas in words.")
@@ -136,7 +136,7 @@ def promised(privacy: Promise) -> tuple[str, bool]:
     return said + labelled, True
 
 
-def asked_of(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[Entry, ...]:
+def word_entries(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[Entry, ...]:
     """The words with the probabilities that the model gives them in text of its own, of those that can be written.
 
     A word's probability is its expected share of the words at PLACES places of sentences that the model writes: its

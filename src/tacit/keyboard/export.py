@@ -71,31 +71,31 @@ class Exporting:
         return graph if self.quantize is None else QUANTIZATIONS[self.quantize](graph)
 
 
-# By name: a graph of float32, from `onnx_step`, with smaller weights.
+# By name: a graph of float32, from `onnx.step`, with smaller weights.
 QUANTIZATIONS: Mapping[str, Callable[[ModelProto], ModelProto]] = MappingProxyType({"int8": int8, "int4": int4})
 
 
-def _weights(asked: Exporting) -> bytes:
+def _weights(request: Exporting) -> bytes:
     """The parameters by name, float32 whatever the quantization of the graphs."""
-    return save({name: np.ascontiguousarray(leaf) for name, leaf in leaves(asked.model.parameters).items()})
+    return save({name: np.ascontiguousarray(leaf) for name, leaf in leaves(request.model.parameters).items()})
 
 
-def _train(asked: Exporting) -> bytes | None:
+def _train(request: Exporting) -> bytes | None:
     """A step of SGD, float32 whatever the quantization; not there where the network does not say how it trains."""
-    network = asked.model.network
+    network = request.model.network
     return training_graph(network).SerializeToString() if isinstance(network, HasOnnxTraining) else None
 
 
 # The files of an export, in the order in which they are written: a new one is a line here. None: there is none.
 PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
     {
-        STEP: lambda asked: asked.step.SerializeToString(),
-        SCORE: lambda asked: asked.score.SerializeToString(),
+        STEP: lambda request: request.step.SerializeToString(),
+        SCORE: lambda request: request.score.SerializeToString(),
         TRAIN: _train,
         WEIGHTS: _weights,
-        WORDS: lambda asked: asked.model.vocabulary.to_json().encode(),
-        DICTIONARY: lambda asked: dictionary_of(
-            phone_model_of(asked.model), asked.privacy, locale=asked.locale, date=asked.date
+        WORDS: lambda request: request.model.vocabulary.to_json().encode(),
+        DICTIONARY: lambda request: dictionary_of(
+            phone_model_of(request.model), request.privacy, locale=request.locale, date=request.date
         ).encode(),
     }
 )
@@ -122,7 +122,7 @@ def check_place(out: Path) -> None:
         )
 
 
-def write_export(asked: Exporting, out: Path, *, run: str | None = None) -> Exported:
+def write_export(request: Exporting, out: Path, *, run: str | None = None) -> Exported:
     """Write the folder; an export that is there is replaced once the new one is whole.
 
     run: the seal of the run that trained the model. Raises: InputError where `out` is something else, or the network
@@ -130,9 +130,9 @@ def write_export(asked: Exporting, out: Path, *, run: str | None = None) -> Expo
     """
     check_place(out)
     with folder_beside(out) as draft:
-        contents = ((name, part(asked)) for name, part in PARTS.items())
+        contents = ((name, part(request)) for name, part in PARTS.items())
         files = {name: _written(draft / name, content) for name, content in contents if content is not None}
-        manifest = _manifest(asked, files, run)
+        manifest = _manifest(request, files, run)
         content = json.dumps(manifest.to_record(), indent=1, ensure_ascii=False) + "\n"
         write_whole(draft / MANIFEST, content.encode())
         replace_folder(out, draft)
@@ -144,17 +144,17 @@ def _written(path: Path, content: bytes) -> ExportedFile:
     return ExportedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
 
 
-def _manifest(asked: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> ExportManifest:
-    model = asked.model
+def _manifest(request: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> ExportManifest:
+    model = request.model
     return ExportManifest(
         tacit=__version__,
         model=model.digest,
         run=run,
         network=settings_of(model.network),
         parameters=parameter_count(model.network),
-        quantization=asked.quantize,
+        quantization=request.quantize,
         opset=OPSET,
         vocabulary=ExportedWords.from_vocabulary(model.vocabulary),
-        privacy=asked.privacy,
+        privacy=request.privacy,
         files=files,
     )

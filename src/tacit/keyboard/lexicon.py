@@ -23,7 +23,7 @@ Ids = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Lexicon:
-    """Words with ids, and the trie of their typed forms; `Lexicon.of` makes one."""
+    """Words with ids, and the trie of their typed forms; `from_words` makes one."""
 
     layout: KeyboardLayout
     words: tuple[str, ...]  # all that were given; words[i] has the id first_id + i
@@ -80,7 +80,7 @@ class Lexicon:
     def with_words(self, words: Sequence[str]) -> Self:
         """The same and a user's own words, whose ids follow: the caller's log probabilities have places for them.
 
-        Words that are known already keep their ids. Raises: InputError as `of` does.
+        Words that are known already keep their ids. Raises: InputError as `from_words` does.
         """
         of_type("words", words, list, tuple)
         known = set(self.words)

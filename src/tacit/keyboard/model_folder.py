@@ -111,11 +111,11 @@ def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary)
             "(--vocabulary vocabulary.json)."
         )
     if found.network != network:
-        now, asked = settings_of(found.network), settings_of(network)
+        now, wanted = settings_of(found.network), settings_of(network)
         different = [
-            f"{name}={now.get(name)} (the recipe: {asked.get(name)})"
-            for name in {**now, **asked}
-            if now.get(name) != asked.get(name)
+            f"{name}={now.get(name)} (the recipe: {wanted.get(name)})"
+            for name in {**now, **wanted}
+            if now.get(name) != wanted.get(name)
         ]
         raise InputError(f"the model in '{path}' has {', '.join(different)}; give the recipe's [model] the same size.")
     if found.public_text is None:

@@ -34,7 +34,7 @@ class OnnxReader:
     """`step.onnx` as a `suggest.Reader`; the scores are natural logarithms of probabilities."""
 
     def __init__(self, session: Any, opened: "tuple[Exported, int] | None" = None) -> None:
-        """session: of the graph that `onnx_step.step_graph` describes. opened: of which files, by how many threads."""
+        """session: of the graph that `onnx.step.step_graph` describes. opened: of which files, by how many threads."""
         self._session, self._opened = session, opened
         self.widths = {each.name: each.shape[1] for each in session.get_inputs() if each.name not in GIVEN}
         self._after = [f"{name}_after" for name in self.widths]
@@ -59,7 +59,9 @@ class OnnxReader:
     def __reduce__(self) -> Any:
         """Another process opens the same files."""
         if self._opened is None:
-            raise PicklingError("a session without its files is of one process; make the reader by OnnxReader.of.")
+            raise PicklingError(
+                "a session without its files is of one process; make the reader by OnnxReader.from_export."
+            )
         return _opened, self._opened
 
     def begin(self) -> State:
@@ -95,13 +97,13 @@ class OnnxScorer:
     """`score.onnx`: the loss and the counts of sentences, by name as the graph gives them."""
 
     def __init__(self, session: Any) -> None:
-        """session: of the graph that `onnx_step.score_graph` describes."""
+        """session: of the graph that `onnx.step.score_graph` describes."""
         self._session = session
         self._names = [each.name for each in session.get_outputs()]
 
     @classmethod
     def from_export(cls, exported: Exported, *, threads: int = 1) -> "OnnxScorer":
-        """The scorer of an exported model. Raises: as `OnnxReader.of`."""
+        """The scorer of an exported model. Raises: as `OnnxReader.from_export`."""
         return cls(session_of(exported, SCORE, threads=threads))
 
     def __call__(self, sentences: NDArray[np.integer[Any]]) -> dict[str, float | int]:
@@ -116,7 +118,7 @@ class OnnxScorer:
 
 
 def _is_step(session: Any) -> bool:
-    """Whether a graph has the inputs and outputs that `onnx_step.step_graph` describes."""
+    """Whether a graph has the inputs and outputs that `onnx.step.step_graph` describes."""
     given = {each.name: (each.type, each.shape) for each in session.get_inputs()}
     made = {each.name: (each.type, each.shape) for each in session.get_outputs()}
     rows = {name: given.pop(name, None) for name in GIVEN} | {name: made.pop(name, None) for name in ("ids",)}
@@ -129,7 +131,7 @@ def _is_step(session: Any) -> bool:
 
 
 def exported_phone_model(path: PathLike) -> PhoneModel:
-    """What `tacit export` wrote, as a phone holds it. Raises: InputError as `load_exported` and `OnnxReader.of`."""
+    """What `tacit export` wrote, as a phone holds it. Raises: InputError, as `load_exported` and `from_export`."""
     exported = load_exported(path)
     reader, vocabulary = OnnxReader.from_export(exported), exported.vocabulary()
     if reader.vocabulary != vocabulary.size:

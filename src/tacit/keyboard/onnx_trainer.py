@@ -28,7 +28,7 @@ class OnnxTrainer:
 
     @classmethod
     def from_export(cls, exported: Exported, *, threads: int = 1, keeps: bool = True) -> "OnnxTrainer":
-        """The trainer of an exported model. keeps: memory between steps. Raises: as `OnnxReader.of`."""
+        """The trainer of an exported model. keeps: memory between steps. Raises: as `OnnxReader.from_export`."""
         return cls(session_of(exported, TRAIN, threads=threads, keeps=keeps))
 
     @property

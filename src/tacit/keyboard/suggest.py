@@ -3,7 +3,7 @@
 A `TypingSession` carries the state of the network from word to word, so that each committed word is one step and
 nothing is read again. How a network steps is its `Reader`: one of its own where it has one (`HasReader`; recurrent
 networks have one in NumPy), else `Rereader`, which asks for the scores of the whole sentence again, and is the slow
-twin of the others.
+reference of the others.
 
 What a phrase needs of the words after this one is read ahead, and a word that was read ahead is not read again when it
 is committed: every step is a function of the state and the word alone, so that nothing changes by it.

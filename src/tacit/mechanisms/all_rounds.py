@@ -83,7 +83,8 @@ def noise_of_all_rounds(
 def all_rounds_replayed(
     stream: NoiseStream, state: NoiseState, keys: npt.NDArray[np.uint8], bases: Sequence[Basis]
 ) -> NoiseState:
-    """The state after rounds that were played from `state` on: what `whole_noise` gave back after them, to the bit.
+    """The state after rounds that were played from `state` on: what `noise_of_all_rounds` gave back after them, to the
+    bit.
 
     keys: (rounds, 32), those rounds' keys, the last first; bases: theirs, in their order. See `NoiseStream.again`.
     """
@@ -148,7 +149,9 @@ class DecryptorNoiseStream:
         turn: Callable[[FloatArray], FloatArray],
         back: Callable[[FloatArray], FloatArray],
     ) -> tuple[Integers, Arrays]:
-        """The next round's integers (dimension,), in the basis of `turn`, and what is carried on. See `whole_noise`."""
+        """The next round's integers (dimension,), in the basis of `turn`, and what is carried on. See
+        `noise_of_all_rounds`.
+        """
         buffers = np.array(carried["buffers"])  # a copy: what was carried stays as it is
         state = NoiseState(round=carried["round"], buffers=buffers, keys=carried["keys"])
         integers, after = noise_of_all_rounds(

@@ -2,7 +2,7 @@
 
 Gated recurrent units (Cho et al. 2014, arXiv:1406.1078) with the reset gate after the product, as cuDNN has them, so
 that a word costs one product with what was fed back. All of it follows from the cell (`recurrent`); no way of computing
-is written by hand. Its slow, obvious twin is `tests/networks/numpy_gru.py`.
+is written by hand. Its slow, obvious reference is `tests/networks/numpy_gru.py`.
 
 Gates stand in the order update, reset, candidate along the 3H axis; H units, E embedding width, V words.
 """

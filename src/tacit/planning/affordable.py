@@ -27,7 +27,8 @@ REFERENCE = 0.5  # zCDP at which report goals are compared; which one is best do
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTraining:
-    """What is to be trained: so many rounds of a network whose clipped updates carry it `step` a round, see `Outlook`.
+    """A planned training: so many rounds of a network whose clipped updates carry it `step` a round; see
+    `NoiseForecast`.
 
     step: the server's learning rate / (1 - momentum) * the clip norm. server: what it makes of the means, at its
     learning rate. InputError for values that mean nothing.

@@ -83,7 +83,7 @@ class Clients:
         return self.reachable // report_goal
 
     def separation(self, report_goal: int) -> int:
-        """The b to plan with: what was asked for, if the population can give it.
+        """The b to plan with: the requested one, if the population allows it.
 
         With a timer of P hours the rounds that finish in P hours, floor(rounds a day * P / 24): an estimate. For
         rounds evenly spaced `timed_participation` measures that or one more where a device's clock starts

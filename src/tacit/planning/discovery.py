@@ -1,4 +1,4 @@
-"""What a population can find at which local epsilon, before anybody is asked.
+"""What a population can find at which local epsilon, computed before any client reports.
 
 Clients give `contributions` answers to one question, each randomised on the device; every question has its own group
 of clients.
@@ -131,8 +131,8 @@ def findable(population: int, local_epsilon: float, plan: DiscoveryPlan) -> Find
         raise InputError(f"population={population} has fewer users than {plan.groups} groups: ask fewer.")
     numbers = SubsetNumbers(plan.domain, local_epsilon)
     reports = users * plan.contributions
-    asked = plan.anonymity
-    least = absolute_threshold(numbers.p, numbers.q, reports, asked.k, asked.delta)
+    anonymity = plan.anonymity
+    least = absolute_threshold(numbers.p, numbers.q, reports, anonymity.k, anonymity.delta)
     gap = numbers.p - numbers.q
     count = (least - reports * numbers.q) / gap
     spread = estimate_variance(numbers.p, numbers.q, reports, min(max(count, 0.0), reports))

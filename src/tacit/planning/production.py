@@ -26,9 +26,9 @@ SEARCHING = "simulating"  # the stage of the search
 class Production:
     """The plan that came out, the simulated run that it counts on, and what was tried on the way.
 
-    `scenario` has the participation of that run. `fed` is None, or the report goal above which no run ended in time.
-    `exhausted` says that no larger report goal was left to try; where neither that nor the target is met, the checks
-    ended first.
+    scenario: with the participation of that run. largest_feasible: the report goal above which no run ended in time,
+    or None. exhausted: whether no larger report goal was left to try. Where that is False and the target is not met,
+    the checks ended first.
     """
 
     reached: Reached
@@ -78,8 +78,8 @@ def production_plan(
     end, and the plan counts on its answer alone: where it promises less than the search saw, the search goes on with
     that correction, `CHECKS` times at most. Without `timer_hours`, timers of whole days are tried.
 
-    Where no report goal up to `goal.most` does it, the largest that ends in time, with just the noise for the target
-    (step 3 of the paper). Raises: ParticipationError where nothing ends in time.
+    Where no report goal up to `goal.max_goal` reaches the target: the largest that ends in time, with just the noise
+    for the target (step 3 of the paper). Raises: ParticipationError where nothing ends in time.
     """
     if not mechanisms:
         raise InputError("no mechanism to choose from; give one.")
@@ -89,16 +89,16 @@ def production_plan(
         raise InputError(f"a report goal of at most {goal.max_goal} is none; give at least 1.")
     search = _Search(scenario, mechanisms, goal, simulate, timer_hours, progress)
     first, correction = 1, _Correction()
-    fed: int | None = None
+    feasible: int | None = None
     for left in reversed(range(CHECKS)):
         found = search.least(first, largest, correction)
-        largest, fed = (
-            (largest, fed) if found.largest_feasible is None else (found.largest_feasible, found.largest_feasible)
+        largest, feasible = (
+            (largest, feasible) if found.largest_feasible is None else (found.largest_feasible, found.largest_feasible)
         )
         run = found.run
         seen = (check or simulate)(run.report_goal, run.timer_hours)
         if seen is None:  # fewer reports, by a step
-            first = largest = fed = max(1, min(run.report_goal - 1, math.floor(run.report_goal * 0.98)))
+            first = largest = feasible = max(1, min(run.report_goal - 1, math.floor(run.report_goal * 0.98)))
             search.tried[:] = [each for each in search.tried if each.report_goal <= largest]
             continue
         reached, counted_on = search.settled(seen)
@@ -108,7 +108,7 @@ def production_plan(
                 scenario=counted_on,
                 simulated=seen,
                 tried=tuple(search.tried),
-                largest_feasible=fed,
+                largest_feasible=feasible,
                 exhausted=found.exhausted,
             )
         correction, first = correction.learned(run, seen), grid_above(search.needed(seen, reached))
@@ -152,8 +152,8 @@ class _Correction:
 
 @dataclass(frozen=True)
 class _Found:
-    """The run that a search ended with. `fed`: the largest report goal that ends in time, where larger ones did not.
-    `exhausted`: no larger one was left to try.
+    """The run that a search ended with. `largest_feasible`: the largest report goal that ends in time, where larger
+    ones do not. `exhausted`: no larger one was left to try.
     """
 
     run: SimulatedRun
@@ -163,7 +163,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Search:
-    """What is asked; `tried` are the runs that were seen, in their order."""
+    """The search for a plan; `tried` are the simulated runs, in their order."""
 
     scenario: Scenario
     mechanisms: Sequence[Mechanism]

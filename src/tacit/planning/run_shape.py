@@ -67,7 +67,7 @@ class Learning:
 
 @dataclass(frozen=True, kw_only=True)
 class RunShape:
-    """How many rounds of whom, and how far they go; see above."""
+    """Rounds, participants and the server's step of a run; see above."""
 
     rounds: int
     report_goal: int

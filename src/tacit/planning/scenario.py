@@ -166,7 +166,7 @@ class AccountedPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """What is to be learnt from whom: `rounds` rounds with `clients`, at a noise that `utility` bears.
+    """A planned run: `rounds` rounds with `clients`, at a noise that `utility` bears.
 
     `clip_inflation` is the factor by which encoding for secure aggregation lengthens a clipped update, 1 without.
     `noises` parties each add the noise that is accounted, and the model bears that of all: 1 where the server adds it.

@@ -31,8 +31,8 @@ class SimulatedRun:
     """A run that was simulated with this report goal and timer.
 
     `promised` is what the timer promises in the simulated times of the rounds, `realised` what the devices did: never
-    more often nor sooner. `starved` counts the rounds that every device was asked for and too few came. `simulation`
-    has every round, where it was of all devices.
+    more often nor sooner. `underfilled` counts the rounds with too few reports although every device was asked.
+    `simulation` has every round, where it was of all devices.
     """
 
     report_goal: int
@@ -151,9 +151,9 @@ def simulated_timers(
     from tacit.population.simulation import simulate
 
     def outcome(hours: int) -> TimerOutcome | None:
-        asked = settings.changed(timer_hours=float(hours))
+        changed = settings.changed(timer_hours=float(hours))
         try:
-            run = simulate(asked, progress=progress, stage=f"timer of {hours} hours")
+            run = simulate(changed, progress=progress, stage=f"timer of {hours} hours")
         except ParticipationError:
             if hours == HOURS_PER_DAY:
                 raise
@@ -208,25 +208,25 @@ class DeviceSimulator:
         """The run of all devices, with its simulation; None where it does not end in the acceptable days."""
         from tacit.population.simulation import simulate
 
-        asked = self.settings.changed(rules=self._rules(report_goal, hours, self.acceptable_days))
+        changed = self.settings.changed(rules=self._rules(report_goal, hours, self.acceptable_days))
         stage = f"all {self.devices:,} devices, timer of {hours:g} hours"
         try:
-            run = simulate(asked, progress=self.progress, stage=stage)
+            run = simulate(changed, progress=self.progress, stage=stage)
         except ParticipationError:
             return None
         return replace(SimulatedRun.from_simulation(run, report_goal, hours), simulation=run)
 
-    def too_slow(self, timer: float | None, fed: int | None) -> ParticipationError:
+    def too_slow(self, timer: float | None, largest_feasible: int | None) -> ParticipationError:
         """Why the first run that did not end in time does not, which rounds starve, and what would fit.
 
-        timer: as asked for; None: of all timers even a day was too long. fed: the largest report goal that ends in
-        time, None where none does.
+        timer: as requested; None: of all timers even a day was too long. largest_feasible: the largest report goal that
+        ends in time, None where none does.
         """
         from tacit.population.supply import check_supply, longest_timer
 
         report_goal, hours = 1, timer or float(HOURS_PER_DAY)
-        slow_ones = [asked for asked, found in self._searched.items() if found is None]
-        if timer is not None and fed is not None and slow_ones:
+        slow_ones = [searched for searched, found in self._searched.items() if found is None]
+        if timer is not None and largest_feasible is not None and slow_ones:
             report_goal, hours = slow_ones[0]
         rules = self._rules(report_goal, hours, self.acceptable_days)
         try:
@@ -239,10 +239,10 @@ class DeviceSimulator:
         most_days = self.settings.rules.most_days
         slow = self._part(report_goal, hours, most_days)
         ways = [
-            *([] if fed is None else [f"--report-goal-max {fed} with a weaker target"]),
+            *([] if largest_feasible is None else [f"--report-goal-max {largest_feasible} with a weaker target"]),
             *([] if shorter is None else [f"--timer-hours {shorter:g}"]),
             *([] if slow is None else [f"--acceptable-days {math.ceil(slow.days / SEARCH_START)}"]),
-            *([] if fed is None else ["more devices"]),
+            *([] if largest_feasible is None else ["more devices"]),
             "fewer --rounds",
         ]
         takes = (
@@ -264,9 +264,9 @@ class DeviceSimulator:
         devices = self.devices * goal // report_goal  # rounded down: b rounds then need no more clients than there are
         key = (devices, goal, hours, days)
         if key not in self._seen:
-            asked = self.settings.changed(devices=devices, rules=self._rules(goal, hours, days))
+            changed = self.settings.changed(devices=devices, rules=self._rules(goal, hours, days))
             try:
-                self._seen[key] = SimulatedRun.from_simulation(simulate(asked), report_goal, hours)
+                self._seen[key] = SimulatedRun.from_simulation(simulate(changed), report_goal, hours)
             except ParticipationError:
                 self._seen[key] = None
         found = self._seen[key]

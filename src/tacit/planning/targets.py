@@ -23,7 +23,7 @@ MOST_ROUNDS = 1_000_000  # beyond this nobody plans, and exact tree accounting t
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What is to be reached: `zcdp` at most, with at most `most` reports a round; epsilon is told at `delta`."""
+    """A target: at most `zcdp`, with at most `max_goal` reports a round; epsilon is stated at `delta`."""
 
     zcdp: float
     delta: float
@@ -86,9 +86,9 @@ def report_goal_for(
     least, because more reports mean a shorter separation and no smaller rho m^2. So the search jumps from one lower
     bound to the next and never over an answer.
 
-    Where no report goal up to `most` (and what the population can give) does it, the answer has more noise than the
-    utility bears, just enough (arXiv:2305.18465, Section 2.5, step 3), at the report goal of least zCDP among `most`
-    and the largest ones for some separations: with reports that cost separation, more are not always better.
+    Where no report goal up to `most` (and what the population can give) reaches the target, the answer has more noise
+    than the utility bears, just enough (arXiv:2305.18465, Section 2.5, step 3), at the report goal of least zCDP among
+    `most` and the largest ones for some separations: with reports that cost separation, more are not always better.
     """
     _check_target(zcdp)
     largest = scenario.clients.reachable // (scenario.clients.min_separation or 1)

@@ -69,7 +69,7 @@ def seek(settings: LoopSettings, cursor: Moments, at: int) -> None:
 
 
 @compiled
-def next_ask(
+def next_check_in(
     settings: LoopSettings, ready: Moments, order: NDArray[np.int32], cursor: Moments, before: int
 ) -> tuple[int, int, int]:
     """(device, moment, end of its session) of the first eligible device that asks before `before`; NOBODY if none.
@@ -147,7 +147,7 @@ def fill_round(
             if not drops or drops[0] >= min(finish, until):
                 break
             seek(settings, cursor, drops[0])
-        device, at, session_ends = next_ask(settings, ready, order, cursor, min(finish, until))
+        device, at, session_ends = next_check_in(settings, ready, order, cursor, min(finish, until))
         if device == NOBODY:
             break
         while drops and drops[0] <= at:

@@ -1,4 +1,4 @@
-"""Many rounds of a simulated population: what happened, how long it took, and who came how often."""
+"""Many rounds of a simulated population: what happened, how long it took, and how often devices took part."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -83,7 +83,7 @@ class Simulation:
 
     @cached_property
     def underfilled(self) -> NDArray[np.int64]:
-        """Numbers of the rounds that every device was asked for once, and still too few came to select."""
+        """Numbers of the rounds for which every device was asked once and still too few could be selected."""
         period = round(self.rules.check_in_minutes * 60 * SECOND)
         return np.array([i for i, each in enumerate(self.happened) if each.filled - each.opened >= period], np.int64)
 
@@ -103,7 +103,7 @@ class Simulation:
         return sum(each.wasted for each in self.happened) / sum(each.selected for each in self.happened)
 
     @cached_property
-    def times_came(self) -> NDArray[np.int64]:
+    def participations_per_device(self) -> NDArray[np.int64]:
         """Entry k: how many devices took part k times."""
         return self._returns[0]
 
@@ -148,12 +148,12 @@ class Simulation:
             "wasted_visits_share": self.wasted_share,
             "used_device_hours": self.used_hours,
             "wasted_device_hours": self.wasted_hours,
-            "participations_per_device": self.times_came.tolist(),
+            "participations_per_device": self.participations_per_device.tolist(),
         }
 
     def rows(self) -> Iterator[tuple[int | float, ...]]:
         """One for each round, under COLUMNS; times in seconds since the first round opened."""
-        starved = set(self.underfilled.tolist())
+        underfilled = set(self.underfilled.tolist())
         for number, each in enumerate(self.happened):
             yield (
                 number,
@@ -166,7 +166,7 @@ class Simulation:
                 each.wasted,
                 each.eligible,
                 (each.filled - each.opened) / SECOND,
-                int(number in starved),
+                int(number in underfilled),
             )
 
 

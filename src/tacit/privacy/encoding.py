@@ -125,7 +125,7 @@ class Encoding:
             )
         return self
 
-    def at(self, clip_norm: float) -> "Encoding":
+    def with_clip_norm(self, clip_norm: float) -> "Encoding":
         """The same integers for updates of another clip norm: scale times clip norm stays, hence inflation and bits."""
         check_real("clip_norm", clip_norm)
         return replace(self, clip_norm=clip_norm, scale=self.scale * self.clip_norm / clip_norm)

@@ -117,10 +117,10 @@ class LocalGuarantee:
         worst: ShuffleBounds | None = None
         for group in sorted(set(self.groups), key=lambda group: (group.users, group.domain)):
             reports = group.users * self.contributions
-            asked = (self.item_epsilon, reports, delta, self.randomizer, group.domain)
-            if worst and is_proved(worst.epsilon_upper, *asked):
+            case = (self.item_epsilon, reports, delta, self.randomizer, group.domain)
+            if worst and is_proved(worst.epsilon_upper, *case):
                 continue
-            made = shuffle_epsilon(*asked)
+            made = shuffle_epsilon(*case)
             worst = made if worst is None or made.epsilon_upper > worst.epsilon_upper else worst
         assert worst is not None  # there is a group
         return worst
@@ -156,12 +156,12 @@ class LocalGuarantee:
     def promises(self) -> list[str]:
         """The figures as sentences, rounded up."""
         K, central = self.contributions, self.central
-        asked = "one answer" if K == 1 else f"{K} answers"
+        answers = "one answer" if K == 1 else f"{K} answers"
         smallest = min(group.users for group in self.groups)
         return [
             f"Local, for one answer: epsilon = {rounded_up(self.item_epsilon)}. Each answer is randomised on the "
             "device before it leaves. This holds against everybody, the server included.",
-            f"Local, for everything a user answered ({asked}): epsilon = {rounded_up(self.user_epsilon)}.",
+            f"Local, for everything a user answered ({answers}): epsilon = {rounded_up(self.user_epsilon)}.",
             f"Central, for one answer: epsilon = {rounded_up(central.epsilon_upper)} at delta = "
             f"{self.central_delta:g}, against those who see only shuffled or summed reports. Replace-one adjacency; "
             f"proved by: {central.theorem}. An attack shows that no less than "

@@ -17,7 +17,7 @@ BACKLOG = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where a server listens, and by what its connections are protected."""
+    """Where a server listens, and how its connections are protected."""
 
     host: str = HOST
     port: int = PORT

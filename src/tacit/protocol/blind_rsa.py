@@ -1,9 +1,9 @@
 """Blind RSA signatures, RFC 9474, in the variant RSABSSA-SHA384-PSS-Randomized: who signs does not see what.
 
-    prepare(message)             -> 32 random bytes and the message: what is signed
-    Blinded.of(key, prepared)    -> z = m r^e mod n, with m the PSS encoding of it, and r^-1, which stays
-    signer.sign(z)               -> z^d mod n
-    blinded.finalize(key, z^d)   -> z^d r^-1 = m^d mod n, a signature of RSASSA-PSS that anybody checks
+    prepare(message)                     -> 32 random bytes and the message: what is signed
+    Blinded.from_prepared(key, prepared) -> z = m r^e mod n, with m the PSS encoding of it, and r^-1, which stays
+    signer.sign(z)                       -> z^d mod n
+    blinded.finalize(key, z^d)           -> z^d r^-1 = m^d mod n, a signature of RSASSA-PSS that anybody checks
 
 z is uniform on the units whatever was blinded, so it says nothing of the signature that comes of it. The private half,
 the signer, is the server's (`server/store/blind_signer.py`).

@@ -1,4 +1,4 @@
-"""What a group is asked for words, as a document, and what a report of it may be."""
+"""The question for words as a document, and the shape of its reports."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 

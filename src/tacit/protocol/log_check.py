@@ -17,7 +17,7 @@ def logged(entry: str, *, operator: str, seen: TreeHead | None) -> Conversation[
     operator: the pinned key. Raises: TaskRefused where that is not shown; ServerError where no answer came.
     """
     leaf = leaf_of(entry)
-    proof = yield from _asked(log_proof(leaf.hex()), f"the operator's log does not have '{entry[:21]}...'")
+    proof = yield from _required(log_proof(leaf.hex()), f"the operator's log does not have '{entry[:21]}...'")
     head = proof.head.head
     if not is_signed(proof.head, operator):
         raise TaskRefused("the head of the log is not signed by the operator whose key is pinned.")
@@ -30,7 +30,7 @@ def logged(entry: str, *, operator: str, seen: TreeHead | None) -> Conversation[
             f"the operator's log has {head.size} entries, and it had {seen.size} when it was seen last: it was written "
             "anew, or this is another one. This device believes it no more."
         )
-    joined = yield from _asked(
+    joined = yield from _required(
         log_consistency(seen.size, head.size), "nothing shows that the log only grew since it was seen"
     )
     roots = bytes.fromhex(seen.root), bytes.fromhex(head.root)
@@ -57,10 +57,10 @@ def followed(pinned: str, *, seen: TreeHead | None) -> Conversation[tuple[str, T
     return said.new, (yield from logged(key_rotation_entry(digest(said)), operator=said.new, seen=seen))
 
 
-def _asked(asking: Conversation[T], why: str) -> Conversation[T]:
+def _required(request: Conversation[T], why: str) -> Conversation[T]:
     """Raises: TaskRefused with why for an answer that is a refusal; ServerError for none."""
     try:
-        return (yield from asking)
+        return (yield from request)
     except ServerError as error:
         if not error.final:
             raise

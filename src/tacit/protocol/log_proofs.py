@@ -18,7 +18,7 @@ def plan_entry(digest: str) -> str:
 
 
 def key_rotation_entry(digest: str) -> str:
-    """The line for a change of the operator's key. digest: of the `HandOver`."""
+    """The line for a change of the operator's key. digest: of the `KeyRotation`."""
     return f"hand-over {digest}"
 
 

@@ -175,7 +175,7 @@ class Content(Document):
 
 
 class RoundTask(Document):
-    """What the devices of one attempt of a round are asked: what all kinds have, and `asks`, the kind's own."""
+    """The task of the devices in one attempt at a round: what all kinds have, and `asks`, the question of its kind."""
 
     run: Name
     plan: Digest
@@ -184,7 +184,7 @@ class RoundTask(Document):
     task: Identifier
     content: Content
     asks: AnyQuestion
-    sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a SealedRound
+    sealed: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")] | None  # bytes of a OneMessageRound
     opens: Time
     deadline: Time
 

@@ -35,9 +35,9 @@ def token_of(epoch: int, prepared: bytes, signature: bytes) -> str:
     return (epoch.to_bytes(EPOCH_BYTES, "big") + prepared[:PREFIX_BYTES] + signature).hex()
 
 
-def bound_to(asked: TokenRequest) -> bytes:
+def bound_to(request: TokenRequest) -> bytes:
     """What tells a request from every other, and what a device's evidence in it is for: 32 bytes."""
-    return bytes.fromhex(digest(asked.model_copy(update={"evidence": None})))
+    return bytes.fromhex(digest(request.model_copy(update={"evidence": None})))
 
 
 def public_key(key: TokenKey) -> "PublicKey":

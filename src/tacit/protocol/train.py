@@ -78,7 +78,7 @@ class TrainDocument(QuestionDocument):
         )
 
 
-def trained_words(asked: Training) -> int:
+def trained_words(settings: Training) -> int:
     """Words of all epochs behind one report, with those that fill sentences and batches up: time and memory follow."""
-    batches = -(-asked.sentences // asked.batch_size)
-    return asked.epochs * batches * asked.batch_size * (asked.words + 1)
+    batches = -(-settings.sentences // settings.batch_size)
+    return settings.epochs * batches * settings.batch_size * (settings.words + 1)

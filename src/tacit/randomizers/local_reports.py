@@ -1,4 +1,4 @@
-"""How much a device says when it is asked, and how it is hidden: both ends of the wire reckon with it."""
+"""How much a device reports, and how the report is randomised: device and server use the same settings."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, get_args

@@ -141,7 +141,7 @@ class Recipe(Section):
         return self
 
     @model_validator(mode="after")
-    def _asks_devices_that_there_are(self) -> Self:
+    def _deployment_fits(self) -> Self:
         if self.deployment is None:
             return self
         if self.population is not None:
@@ -158,7 +158,7 @@ class Recipe(Section):
         return self
 
     @classmethod
-    def given(cls, recipe: object) -> Self:
+    def from_argument(cls, recipe: object) -> Self:
         """A recipe as it is, or else the one that `load` finds. Raises: InputError for what is neither, RecipeError."""
         if isinstance(recipe, cls):
             return recipe
@@ -206,7 +206,7 @@ class Recipe(Section):
             recipe = cls.model_validate(values)
             # at the largest of the deltas that a population may have: the least noise
             if not recipe.privacy.needs_design:
-                recipe.at(recipe.privacy.delta or LARGEST).plan().guarantee.checked()
+                recipe.with_delta(recipe.privacy.delta or LARGEST).plan().guarantee.checked()
             if recipe.population is not None:
                 recipe.population.rules(recipe.rounds.report_goal)
             recipe.model.settings(vocabulary=5)
@@ -225,7 +225,7 @@ class Recipe(Section):
         here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
         keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
         return [
-            f"{key} is {_brief(there.get(key))}, not {_brief(here.get(key))}"
+            f"{key} is {_short_text(there.get(key))}, not {_short_text(here.get(key))}"
             for key in keys
             if here.get(key) != there.get(key)
         ]
@@ -239,7 +239,9 @@ class Recipe(Section):
         return self.model_copy(update={"privacy": section})
 
     def workload(self) -> Workload:
-        """What the mechanism is designed for. Raises: RecipeError where the server's is asked for and not linear."""
+        """The workload that the mechanism is designed for. Raises: RecipeError where the recipe requests the server's
+        and the server is not linear.
+        """
         return self.server.workload() if self.privacy.workload == "server" else PREFIX
 
     @property
@@ -248,7 +250,7 @@ class Recipe(Section):
         return self.deployment is None
 
     def matrix(self) -> Matrix | None:
-        """The strategy matrix that is asked for, designed; None where the strategy is a few numbers. A run keeps it.
+        """The designed strategy matrix; None where the strategy is a few numbers. A run keeps it.
 
         Raises: InputError where the mechanism has none for this participation.
         """
@@ -259,11 +261,11 @@ class Recipe(Section):
         choice = self.privacy.choice(self.rounds.participation(), self._may_be_matrix, self.workload())
         return None if choice is None else choice.why()
 
-    def of(self, population: Path) -> Self:
+    def with_population(self, population: Path) -> Self:
         """The same experiment, entered in the budget of `population`."""
         return self.model_copy(update={"privacy": self.privacy.model_copy(update={"population": population})})
 
-    def at(self, delta: float) -> Self:
+    def with_delta(self, delta: float) -> Self:
         """The same experiment, its epsilon given at `delta`."""
         return self.model_copy(update={"privacy": self.privacy.model_copy(update={"delta": delta})})
 
@@ -344,7 +346,7 @@ def _flat(values: dict[str, Any], under: str = "") -> dict[str, Any]:
     return flat
 
 
-def _brief(value: Any) -> str:
+def _short_text(value: Any) -> str:
     if value is None:
         return "not given"
     written = json.dumps(value, ensure_ascii=False)

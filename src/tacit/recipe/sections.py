@@ -90,7 +90,9 @@ class ServerSection(Section):
         return ServerOptimizer(**self.model_dump())
 
     def linear(self) -> Workload | None:
-        """What it makes of the means, in units of the learning rate; None where it divides by what it saw."""
+        """The server's linear map of the means, in units of the learning rate; None for a method that divides by its
+        history.
+        """
         if self.method not in ("sgd", "momentum", "nesterov"):
             return None
         momentum = 0.0 if self.method == "sgd" else self.momentum
@@ -109,7 +111,7 @@ class ServerSection(Section):
 
 
 class RoundsSection(Section):
-    """How many rounds, of whom, how far apart."""
+    """The number of rounds, the reports of each, and the separation of a client's participations."""
 
     rounds: int = Field(ge=1)
     report_goal: int = Field(ge=1)  # clients of every cohort, and the constant the sum is divided by
@@ -192,7 +194,7 @@ class PrivacySection(Section):
         return NONE if self.mechanism is None else self.mechanism.name
 
     def delta_for(self, population: int) -> float:
-        """The delta at which epsilon is given: the one that is asked for, or else that of so many clients."""
+        """The delta at which epsilon is stated: the recipe's own, or else the default for so many clients."""
         return default_delta(population) if self.delta is None else self.delta
 
     def spent(self) -> float | None:
@@ -205,7 +207,7 @@ class PrivacySection(Section):
         if self.delta is None:
             raise InputError(
                 f"privacy.epsilon={self.epsilon:g} says how much noise at a delta only, and this recipe leaves delta "
-                "to the population; give privacy.delta, or `recipe.at(delta)`."
+                "to the population; give privacy.delta, or `recipe.with_delta(delta)`."
             )
         return zcdp_for_epsilon(self.epsilon, self.delta) * BELOW
 
@@ -229,8 +231,8 @@ class PrivacySection(Section):
         if self.mechanism is None:
             return self
         best = self.choice(participation, matrices, workload)
-        asked = self.mechanism if best is None else best.chosen
-        return self.model_copy(update={"mechanism": asked.settled(participation, self.objective, workload)})
+        mechanism = self.mechanism if best is None else best.chosen
+        return self.model_copy(update={"mechanism": mechanism.settled(participation, self.objective, workload)})
 
     def choice(
         self, participation: Participation, matrices: bool = True, workload: Workload = PREFIX
@@ -265,7 +267,7 @@ class PrivacySection(Section):
     def strategy(
         self, participation: Participation, matrix: Matrix | None = None, workload: Workload = PREFIX
     ) -> Strategy | None:
-        """None for mechanism "none". A wish that was not `designed` before is now; `matrix` is what was asked for.
+        """None for mechanism "none". A mechanism that needs a design is designed now; `matrix` is the designed matrix.
 
         Raises: InputError where a matrix is needed and not given.
         """
@@ -314,7 +316,7 @@ class AggregationSection(Section):
     decryptors: int | None = Field(default=None, ge=2)
 
     @model_validator(mode="after")
-    def _asks_decryptors_once(self) -> Self:
+    def _noise_of_decryptors_once(self) -> Self:
         if self.decryptors is not None and self.protocol_dropout:
             raise ValueError(
                 f"aggregation.protocol_dropout={self.protocol_dropout:g} may abort a round's protocol, which then is "

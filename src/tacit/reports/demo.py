@@ -59,14 +59,14 @@ def of_demo(
         (says[name], f"{of['top1_accuracy']:.2%}", f"{of['top3_accuracy']:.2%}", costs[name])
         for name, of in tested.items()
     )
-    asked = tested["private"]
+    private = tested["private"]
     return [
         Heading("What the model can do, and what that cost"),
         Table(rows, ("model", "top-1", "top-3", "epsilon")),
         Paragraph(
             f"{kept:.1%} of the accuracy without noise is kept: measured by training once more with other cohorts and "
-            f"no noise. All three on {asked['clients']:.0f} modules that none was trained on "
-            f"({asked['oov_rate']:.0%} of their words are not in the public vocabulary, and do not count)."
+            f"no noise. All three on {private['clients']:.0f} modules that none was trained on "
+            f"({private['oov_rate']:.0%} of their words are not in the public vocabulary, and do not count)."
         ),
         Paragraph(WHY_SO_LITTLE),
         Heading("What this epsilon means"),

@@ -194,30 +194,30 @@ def _distances(values: Numbers, low: Numbers, high: Numbers) -> list[list[float]
 # -- axes --------------------------------------------------------------------------------------------------------------
 
 
-def _scale(axis: "XAxis | YAxis", asked: Axis) -> None:
+def _scale(axis: "XAxis | YAxis", settings: Axis) -> None:
     """Limits, scale, ticks and label of one axis, after everything is drawn on it."""
     across = axis.axis_name == "x"
     axes = axis.axes
-    (axes.set_xlabel if across else axes.set_ylabel)(asked.label)
-    if asked.margin is not None:
-        (axes.set_xmargin if across else axes.set_ymargin)(asked.margin)
-    if asked.log:
+    (axes.set_xlabel if across else axes.set_ylabel)(settings.label)
+    if settings.margin is not None:
+        (axes.set_xmargin if across else axes.set_ymargin)(settings.margin)
+    if settings.log:
         _logarithmic(axis)
-    if asked.low is not None or asked.high is not None:
-        (axes.set_xlim if across else axes.set_ylim)(asked.low, asked.high)
-    if asked.log:
+    if settings.low is not None or settings.high is not None:
+        (axes.set_xlim if across else axes.set_ylim)(settings.low, settings.high)
+    if settings.log:
         _plain_ticks(axis)
-    if not asked.log:
+    if not settings.log:
         from matplotlib.ticker import MaxNLocator
 
-        axis.set_major_locator(MaxNLocator(nbins="auto", steps=ROUND, integer=asked.whole))
-    if asked.percent:
+        axis.set_major_locator(MaxNLocator(nbins="auto", steps=ROUND, integer=settings.whole))
+    if settings.percent:
         axis.set_major_formatter(_percent())
-    if asked.ticks:
+    if settings.ticks:
         from matplotlib.ticker import NullLocator
 
         axis.set_minor_locator(NullLocator())
-        axis.set_ticks([at for at, _ in asked.ticks], [text for _, text in asked.ticks])
+        axis.set_ticks([at for at, _ in settings.ticks], [text for _, text in settings.ticks])
 
 
 def _percent() -> "Formatter":

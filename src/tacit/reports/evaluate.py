@@ -65,7 +65,7 @@ def published(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _released(record: Mapping[str, Any]) -> list[Block]:
     """The promise, and what was released under it."""
-    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks: list[Block] = [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
     if record["released"] is not None:
         blocks += _tables(record["released"])
         blocks += map(FigureOf, figures(record["models"], record["histograms"]["released"], source="released"))
@@ -75,7 +75,7 @@ def _released(record: Mapping[str, Any]) -> list[Block]:
 def shown(record: Mapping[str, Any]) -> list[Block]:
     """Promise and tables of the same record, without figures, for a notebook."""
     released, simulated = record["released"], record["simulation_only"]
-    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks: list[Block] = [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
     blocks += [] if released is None else _tables(released)
     if simulated is not None:
         blocks += [
@@ -96,7 +96,7 @@ def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     )
 
 
-def _asked(record: Mapping[str, Any]) -> str:
+def _clients_and_limits(record: Mapping[str, Any]) -> str:
     return (
         f"{asked_of(record)} were asked, each with at most "
         f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "

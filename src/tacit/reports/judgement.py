@@ -172,11 +172,11 @@ def summary_lines(summary: RunSummary) -> str:
 
 def counted_how(summary: RunSummary, test: float) -> str:
     """Why `tacit evaluate` says another accuracy of the same model."""
-    asked = summary.metadata.evaluation
+    evaluation = summary.metadata.evaluation
     return (
         f"counted by word (who types more counts more) over the first {test:,.0f} clients of the test split, at most "
-        f"{asked['sentences']:,} sentences of each; `tacit evaluate` counts by client, over all of the split, and so "
-        "says another figure of the same model"
+        f"{evaluation['sentences']:,} sentences of each; `tacit evaluate` counts by client, over all of the split, and "
+        "so says another figure of the same model"
     )
 
 

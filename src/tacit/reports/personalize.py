@@ -109,7 +109,7 @@ def drawn_from(queries: Queries, *, released: Answers | None, exact: Answers | N
 def _released(record: Mapping[str, Any]) -> list[Block]:
     """The promise, and what was released under it."""
     found = record["released"]
-    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks: list[Block] = [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
     if found is not None:
         blocks += _table_1({record["drawn"]["metric"]: found["baseline_mean"]}, found["strategies"])
         blocks += _released_policies(found["policies"], _rules(record))
@@ -144,7 +144,7 @@ class Rules:
         return f"{self._strategies[rule['strategy']]}{gate}"
 
 
-def _asked(record: Mapping[str, Any]) -> str:
+def _clients_and_limits(record: Mapping[str, Any]) -> str:
     share = record["gate_share"]
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (

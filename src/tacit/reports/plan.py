@@ -70,9 +70,9 @@ def forwards_blocks(
 
 
 def target_blocks(
-    scenario: Scenario, answers: Sequence[Reached], goal: Goal, cost: ParticipationCost, asked: str
+    scenario: Scenario, answers: Sequence[Reached], goal: Goal, cost: ParticipationCost, target: str
 ) -> list[Block]:
-    """The least report goal that reaches a target, a row for each mechanism. `asked`: the target in words."""
+    """The least report goal that reaches a target, a row for each mechanism. `target`: the target in words."""
     known = tuple(name.replace("_", " ") for name in cost.of(1))
     rows = []
     for each in answers:
@@ -94,7 +94,7 @@ def target_blocks(
         )
     headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise", *known)
     return [
-        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {asked}."),
+        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {target}."),
         Table(tuple(rows), headings),
         Paragraph(f"{_legend(goal.delta)}."),
         Paragraph(
@@ -270,12 +270,12 @@ def mechanisms_figure(
 def timers_figure(timers: Sequence[Timer], delta: float, target: float | None) -> Figure:
     """What each timer promises and how long the run takes."""
     days = [hours / 24 for hours, _ in timers]
-    prices = [plan.guarantee.epsilon(delta) for _, plan in timers]
+    epsilons = [plan.guarantee.epsilon(delta) for _, plan in timers]
     rule = () if target is None else (Rule(at=target, label="the target", stroke=1, hue=RED),)
     between = [plan.guarantee.participation.rounds_between for _, plan in timers]
     lasts = [plan.days or 0.0 for _, plan in timers]
     drawn: tuple[tuple[str, Sequence[float], tuple[Rule, ...]], ...] = (
-        (f"epsilon at delta {delta:g}", prices, rule),
+        (f"epsilon at delta {delta:g}", epsilons, rule),
         ("MinS, rounds", between, ()),
         ("days of the run", lasts, ()),
     )
@@ -283,8 +283,8 @@ def timers_figure(timers: Sequence[Timer], delta: float, target: float | None) -
         name="plan",
         title=f"Timers, report goal {timers[0][1].report_goal:,}",
         alt=f"Epsilon, MinS and the days of the run over timers of {days[0]:g} to {days[-1]:g} days: epsilon "
-        f"{prices[0]:.4g} to {prices[-1]:.4g}, MinS {between[0]} to {between[-1]}, {lasts[0]:.3g} to {lasts[-1]:.3g} "
-        "days.",
+        f"{epsilons[0]:.4g} to {epsilons[-1]:.4g}, MinS {between[0]} to {between[-1]}, {lasts[0]:.3g} to "
+        f"{lasts[-1]:.3g} days.",
         panels=tuple(
             Panel(
                 marks=(Line(x=days, y=values, hue=hue % HUES), *more),

@@ -80,7 +80,7 @@ def _aggregation(promise: Mapping[str, Any]) -> str:
 
 
 def asked_of(record: Mapping[str, Any]) -> str:
-    """How many were asked, and of whom: clients of a cache, or real devices of a population."""
+    """How many clients of a cache, or real devices of a population, were asked."""
     if "population" in record:
         return f"{record['asked']:,} devices of the population {record['population']}"
     return f"{record['asked']:,} clients of the {record['split_name']} split"

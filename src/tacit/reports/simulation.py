@@ -1,4 +1,4 @@
-"""What people read of a simulated population: its days, its rounds, and who came how often."""
+"""What people read of a simulated population: its days, its rounds, and how often devices took part."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -94,7 +94,7 @@ def _over_days(run: Simulation) -> Figure:
 
 
 def _participation(run: Simulation) -> Figure:
-    came, realised = run.times_came, run.realised
+    came, realised = run.participations_per_device, run.realised
     gaps = np.flatnonzero(run.separations)
     panels = [
         Panel(

@@ -1,4 +1,4 @@
-"""A training run's folder as people ask about it: what was asked, how far it came, how good it is, what it cost.
+"""A training run's folder as reports need it: settings, progress, quality and cost.
 
 Read once, then shown as a page by `train.py`, or laid beside another by `comparison.py`. `train_record.py` has it as
 plain values.

@@ -85,7 +85,7 @@ def page(record: Mapping[str, Any]) -> Page:
             *_quality(summary),
             *_rounds(summary),
             *train_published.promised(summary),
-            *train_published.asked(summary, ("cache digest", summary.metadata.data.cache_digest)),
+            *train_published.settings_blocks(summary, ("cache digest", summary.metadata.data.cache_digest)),
         ),
         record=_record(summary, shown),
         headline=headline(summary),

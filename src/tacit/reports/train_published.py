@@ -94,7 +94,7 @@ def page(summary: RunSummary) -> Page:
             *(suggested(summary) if may_suggest(summary) else ()),
             *_released(summary),
             *promised(summary),
-            *asked(summary),
+            *settings_blocks(summary),
         ),
         record=record(summary, shown),
         headline=headline(summary),
@@ -216,7 +216,7 @@ def suggestions_record(summary: RunSummary) -> list[dict[str, Any]]:
     ]
 
 
-def asked(summary: RunSummary, *rows: tuple[str, str]) -> list[Block]:
+def settings_blocks(summary: RunSummary, *rows: tuple[str, str]) -> list[Block]:
     """The settings, and where model, words and numbers come from; `rows` besides."""
     return [
         Heading("What was asked"),

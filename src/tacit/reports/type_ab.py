@@ -70,7 +70,7 @@ def published(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _public(record: Mapping[str, Any]) -> list[Block]:
     """The promise, and what was released under it."""
-    blocks: list[Block] = [Paragraph(_asked(record)), *promise_blocks(record["promise"])]
+    blocks: list[Block] = [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
     return blocks if record["released"] is None else [*blocks, *_released(record["released"])]
 
 
@@ -88,7 +88,7 @@ def summary_lines(record: Mapping[str, Any]) -> list[Block]:
 # -- what was asked ----------------------------------------------------------------------------------------------------
 
 
-def _asked(record: Mapping[str, Any]) -> str:
+def _clients_and_limits(record: Mapping[str, Any]) -> str:
     limits = [f"at most {record[name]:,} {name}" for name in ("sentences", "words") if record[name]]
     how_much = f", of each {limits[0]}" if limits else ""
     how_much += f" of {limits[1]}" if len(limits) > 1 else ""

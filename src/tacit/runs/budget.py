@@ -144,20 +144,20 @@ class PopulationBudget:
         """
         with self._alone() as book:
             place = str(run.resolve())
-            for each in [each for each in book.counted if each.state == "entered" and each.entered.run == place]:
+            for each in [each for each in book.counted if each.state == "entered" and each.reserved.run == place]:
                 if not (run / "run.db").is_file():  # its process was killed between this and the folder
-                    book = self._append(book, Withdrawn(name=each.entered.name))
+                    book = self._append(book, Withdrawn(name=each.reserved.name))
             self._check(book, planned)
-            entered = Reserved(
+            reserved = Reserved(
                 name=secrets.token_hex(8), kind=kind, run=place, clients=clients, planned=planned, time=time.time()
             )
-            book = self._append(book, entered)
+            book = self._append(book, reserved)
             try:
-                yield entered.name, book
+                yield reserved.name, book
             except BaseException:
-                self._append(book, Withdrawn(name=entered.name))
+                self._append(book, Withdrawn(name=reserved.name))
                 raise
-            self._append(book, RunBegun(name=entered.name))
+            self._append(book, RunBegun(name=reserved.name))
 
     def check(self, planned: Cost) -> None:
         """BudgetError unless there is enough left for so much; nothing is entered."""
@@ -168,30 +168,30 @@ class PopulationBudget:
         because it was never entered here, or was withdrawn.
         """
         with self._alone() as book:
-            taken = self._taken(book, name, run)
-            if taken.state == "entered":  # its process was killed between its folder and this
+            reservation = self._reservation(book, name, run)
+            if reservation.state == "entered":  # its process was killed between its folder and this
                 self._append(book, RunBegun(name=name))
 
     def commit(self, name: str, spent: Cost, *, run: Path, seal: str) -> Book:
         """What a run took, when nothing more can be released from it; the budget after it. Settling twice is once."""
         with self._alone() as book:
-            if self._taken(book, name, run).state == "settled":
+            if self._reservation(book, name, run).state == "settled":
                 return book
             return self._append(book, Committed(name=name, spent=spent, of=seal))
 
-    def _taken(self, book: Book, name: str, run: Path) -> Reservation:
-        taken = book.runs.get(name)
-        if taken is None or taken.state == "withdrawn":
+    def _reservation(self, book: Book, name: str, run: Path) -> Reservation:
+        reservation = book.runs.get(name)
+        if reservation is None or reservation.state == "withdrawn":
             raise RunError(
                 f"'{run}' is not entered in the budget '{self.path}', so nothing more may be released from it; "
                 f"{RESTORE}, or begin a new run."
             )
-        if taken.entered.run != str(run.resolve()):
+        if reservation.reserved.run != str(run.resolve()):
             raise RunError(
-                f"'{run}' is entered in the budget '{self.path}' as '{taken.entered.run}', and a copy would be counted "
-                "once and asked for twice; move the run back there to go on with it."
+                f"'{run}' is entered in the budget '{self.path}' as '{reservation.reserved.run}', and a copy would be "
+                "counted once and asked for twice; move the run back there to go on with it."
             )
-        return taken
+        return reservation
 
     def _check(self, book: Book, planned: Cost) -> None:
         """BudgetError unless there is enough left."""

@@ -102,7 +102,7 @@ KINDS: Mapping[str, type[Line]] = {each.what: each for each in (Allowed, Reserve
 class Reservation:
     """One run of a population as it stands now."""
 
-    entered: Reserved
+    reserved: Reserved
     state: State = "entered"
     spent: Cost | None = None  # of a settled one
 
@@ -111,7 +111,7 @@ class Reservation:
         """What counts: what was spent where that is settled, nothing where it was withdrawn, else what was planned."""
         if self.state == "withdrawn":
             return Cost()
-        return self.entered.planned if self.spent is None else self.spent
+        return self.reserved.planned if self.spent is None else self.spent
 
 
 @dataclass
@@ -142,7 +142,7 @@ class Book:
             self.allowed = line
         elif isinstance(line, Reserved):
             fits = self.allowed is not None and line.name not in self.runs
-            self.runs[line.name] = Reservation(entered=line)
+            self.runs[line.name] = Reservation(reserved=line)
         else:
             before = self.runs.get(line.name)
             follows: dict[type, tuple[State, ...]] = {

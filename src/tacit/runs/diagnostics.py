@@ -132,5 +132,5 @@ def worse_than_start(losses: Mapping[int, float], vocabulary: int) -> Worse | No
     rounds, start, nothing = max(losses), losses[0], float(np.log(vocabulary))
     if losses[rounds] <= start * (1 + MARGIN):
         return None
-    drowned = losses[rounds] > max(start, nothing) * (1 + MARGIN)
-    return Worse(rounds=rounds, loss=losses[rounds], start=start, knows_nothing=nothing, diverged=drowned)
+    diverged = losses[rounds] > max(start, nothing) * (1 + MARGIN)
+    return Worse(rounds=rounds, loss=losses[rounds], start=start, knows_nothing=nothing, diverged=diverged)

@@ -47,7 +47,7 @@ class RunBegunEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """A step that was done: its row of the ledger, by whom, and when."""
+    """A committed step: its rows of the ledger, its participants, and its time."""
 
     entry: ClassVar[str] = "step"
     step: StepEntry
@@ -119,14 +119,14 @@ class _TimesNote:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _AskedClients:
+class _SuggestedWords:
     prompt: str
     words: tuple[tuple[str, float], ...]  # with their probabilities
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Suggestions:
-    value: tuple[_AskedClients, ...]
+    value: tuple[_SuggestedWords, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

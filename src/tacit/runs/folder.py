@@ -66,9 +66,9 @@ class Run:
     ) -> Self:
         """A new run folder; all of it exists when this returns, or none of it under its name.
 
-        settings: TOML of what was asked. metadata: what the run records of itself, whose class is the kind of run.
-        noise_key: empty where nothing is drawn from it (devices randomise, or text is public).
-        strategy: the JSON of a strategy that the settings do not say in numbers.
+        settings: in TOML. metadata: what the run records of itself; its class is the kind of run. noise_key: empty
+        where nothing is drawn from it (devices randomise, or text is public). strategy: the JSON of a strategy that the
+        settings do not say in numbers.
 
         Raises: RunError when `path` is there already.
         """
@@ -222,7 +222,9 @@ class Run:
 
     @property
     def settings(self) -> str:
-        """What was asked, as TOML. Raises: RunError where the file is gone or was changed, naming the first line."""
+        """The settings of the run, as TOML. Raises: RunError where the file is gone or was changed, naming the first
+        line.
+        """
         path = self.path / SETTINGS
         try:
             text = path.read_bytes().decode()

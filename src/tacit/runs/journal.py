@@ -269,11 +269,11 @@ def _connected(path: Path, writable: bool) -> sqlite3.Connection:
 
     Any thread may close it: whichever collects garbage closes what nobody closed.
     """
-    asked: str | Path = path
+    database: str | Path = path
     if not writable:
         alone = not path.with_name(f"{path.name}-wal").exists()
-        asked = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
-    return sqlite3.connect(asked, uri=not writable, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        database = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
+    return sqlite3.connect(database, uri=not writable, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
 
 
 def _make_durable(database: sqlite3.Connection) -> None:

@@ -70,9 +70,11 @@ def _of_step(run: Run, step: StepEntry, participants: int) -> str | None:
             return complaint
         if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
             return complaint
-    asked = isinstance(run.metadata, AskingMetadata) or (isinstance(run.metadata, DiscoveryMetadata) and _deployed(run))
+    of_devices = isinstance(run.metadata, AskingMetadata) or (
+        isinstance(run.metadata, DiscoveryMetadata) and _deployed(run)
+    )
     users = sum(_whole(each, "users") for each in step.releases)
-    if asked and not sums and (users > participants if _deployed(run) else users != participants):
+    if of_devices and not sums and (users > participants if _deployed(run) else users != participants):
         return f"has reports of {users:,} devices and {participants:,} participations"
     if isinstance(run.metadata, TrainingMetadata) and not sums:
         return "released nothing"

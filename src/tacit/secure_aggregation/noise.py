@@ -51,7 +51,7 @@ def residues(noise: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint32]
 def contribution(words: NDArray[np.uint32], *, bits: int, margin: int) -> NDArray[np.uint32]:
     """What a contributor puts into a round of one message: noise + margin, for its words (dimension,) modulo 2^bits.
 
-    margin: the round's, which `SealedRound.check` holds against its own before noise is drawn; noise is within
+    margin: the round's, which `OneMessageRound.check` holds against its own before noise is drawn; noise is within
     -margin..margin. Raises: InputError where it is not: then it takes no part in the round, which is over without it.
     """
     found = (words + np.uint32(margin & ((1 << bits) - 1))) & np.uint32((1 << bits) - 1)

@@ -54,8 +54,8 @@ def coordinate(settings: CoordinatorSettings) -> None:
     """Until the run is finished. Raises: what its job does; StoreError; LeaseLost."""
     job = job_of(settings.job, where=f"what is served at '{settings.out}'")
     store, blobs, key = Store.open(settings.store), BlobStore.open(settings.blobs), OperatorKey.in_file(settings.key)
-    times, asked = round_times(job.deployment), decryptors(job.deployment, key)
-    collector = job.collector(store, blobs, key, times=times, decryptors=asked)
+    times, transports = round_times(job.deployment), decryptors(job.deployment, key)
+    collector = job.collector(store, blobs, key, times=times, decryptors=transports)
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with job.begun(settings.out, collector, _told) as run:
         plan = plan_of(run, "tokens" if settings.enrolment else "none")

@@ -37,9 +37,9 @@ class ServedWords(AskedOnce):
     delta: float | None
 
     def __post_init__(self) -> None:
-        asked, reports = self.settings, self.settings.reports
-        reports.check_effort(asked.prefixes * asked.alphabet.size + 1)
-        reports.check_no_sum_wraps(max(*asked.users_of_layers, asked.counting_users))
+        settings, reports = self.settings, self.settings.reports
+        reports.check_effort(settings.prefixes * settings.alphabet.size + 1)
+        reports.check_no_sum_wraps(max(*settings.users_of_layers, settings.counting_users))
 
     @classmethod
     def from_toml(cls, text: str, *, where: str) -> Self:

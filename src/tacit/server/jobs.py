@@ -58,5 +58,5 @@ def _read(file: PathLike) -> ServedJob:
     try:
         text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
     except (OSError, UnicodeDecodeError):
-        return ServedTraining(Recipe.given(path))  # whose complaint it is
+        return ServedTraining(Recipe.from_argument(path))  # whose complaint it is
     return job_of(text, where=str(path))

@@ -125,15 +125,14 @@ def serve(
 ) -> ServeResult:
     """Serve devices until every run is done, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
-    recipes: of training, or files of other kinds of runs (`served_jobs.py`); none makes workers alone, for the rounds
-    of coordinators elsewhere that share store, blobs and key.
-    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, gone on with where it is
-    there; `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin. data: a
-    cache in place of the recipes' own. admin_token: of those who may pause and resume runs by HTTP; without it nobody
-    may. enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and
-    nobody else; left out, all may. serving: told once, when devices can come. Raises: InputError for what contradicts
-    itself or cannot be used; StoreError for a store or blobs that cannot, and with the words of a coordinator that
-    refuses its recipe.
+    recipes: of training, or files of other kinds of runs (`jobs.py`). Without any, only workers start, for the rounds
+    of coordinators elsewhere that share store, blobs and key. out: a folder for what is not given otherwise:
+    `runs/NAME`, the run folder of each recipe, resumed where it exists; `store.db`; `blobs`; `operator.key`, made where
+    there is none, and `operator.pub`, which devices pin. data: a cache that replaces the recipes' own. admin_token:
+    whoever has it may pause and resume runs by HTTP; without it nobody may. enrolment_codes: a file with a secret code
+    for each device, a line each: whoever has one may take part, and nobody else; left out, all may. serving: told once,
+    when devices can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or
+    blobs that cannot, and with the words of a coordinator that refuses its recipe.
     """
     of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)
@@ -144,8 +143,8 @@ def serve(
     codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
-    asked = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
-    if not asked and None in (store, blobs, operator_key):
+    jobs = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
+    if not jobs and None in (store, blobs, operator_key):
         raise InputError(
             "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
             "elsewhere, whose rounds workers here are to answer for."
@@ -156,14 +155,14 @@ def serve(
         key=folder / "operator.key" if operator_key is None else as_path("operator_key", operator_key).absolute(),
         enrolment=enrolment_codes is not None,
     )
-    runs = {name: folder / "runs" / name for name in asked}
+    runs = {name: folder / "runs" / name for name in jobs}
     ended = threading.Event() if stop is None else stop
     with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
         public = shared.checked(upgrade_store, codes, runs.values())
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
-        for name, job in asked.items():
+        for name, job in jobs.items():
             # one owner of its lease for all that are started here, one after another: each ends before the next begins
             told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
             roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))

@@ -53,7 +53,7 @@ class ServedJob(ABC):
 
     @abstractmethod
     def begun(self, out: Path, collector: ServedRounds, progress: Progress) -> Run:
-        """The open run folder, new or gone on with; no device is asked yet. Raises: as the job."""
+        """The open run folder, new or resumed, before any device is asked. Raises: as the job."""
 
     @abstractmethod
     def run(self, out: Path, collector: ServedRounds, progress: Progress) -> None:
@@ -80,13 +80,15 @@ class ServedJob(ABC):
         **how: Any,
     ) -> ServedRounds:
         """Asks its devices. how: as `ServedRounds`."""
-        asked = getattr(self, "devices", None)
-        return ServedRounds(store, blobs, key, document=self.document, devices=asked, decryptors=decryptors, **how)
+        devices = getattr(self, "devices", None)
+        return ServedRounds(store, blobs, key, document=self.document, devices=devices, decryptors=decryptors, **how)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskedOnce(ServedJob):
-    """A run that asks each device once: a group is whoever comes first, and each device sees to it by itself."""
+    """A run that asks each device once: the first devices to check in form a group, and each device ensures by itself
+    that it answers once.
+    """
 
     devices: RealDevices
 

@@ -134,7 +134,7 @@ def document(question: TrainQuestion) -> tuple[TrainDocument, bytes]:
     if question.separation is None:
         raise TrainingError("real devices have no identities; the recipe's [deployment] says what each keeps.")
     least = max(question.goal, question.min_reports)
-    asked = TrainDocument(
+    task = TrainDocument(
         kind="train",
         parameters=len(question.model),
         client=Training(**dataclasses.asdict(question.client)),
@@ -143,7 +143,7 @@ def document(question: TrainQuestion) -> tuple[TrainDocument, bytes]:
         loss_bound=question.loss_bound,
         encoded=None if question.secure is None else _encoded(question.secure, least),
     )
-    return asked, model_body(np.asarray(question.model))
+    return task, model_body(np.asarray(question.model))
 
 
 def _encoded(secure: RoundEncoding, least: int) -> EncodedSum:
@@ -165,10 +165,10 @@ def check_servable(recipe: Recipe) -> None:
             f"run.seed={recipe.run.seed} of the recipe {recipe.name!r} goes to every device with its plan, and whoever "
             "has it computes the noise and takes it away; drop [run] seed, so that noise is drawn in secret."
         )
-    asked, limits = recipe.privacy.mechanism, recipe.rounds.participation()
-    if asked is not None and asked.mechanism.matrix is not None:
-        bands = getattr(asked.parameters, "bands", limits.rounds) or limits.min_separation
-        check_affordable(asked.mechanism.matrix, limits.rounds, min(bands, limits.rounds), limits)
+    chosen, limits = recipe.privacy.mechanism, recipe.rounds.participation()
+    if chosen is not None and chosen.mechanism.matrix is not None:
+        bands = getattr(chosen.parameters, "bands", limits.rounds) or limits.min_separation
+        check_affordable(chosen.mechanism.matrix, limits.rounds, min(bands, limits.rounds), limits)
 
 
 def _most(kept: DeviceSeparation, rounds: int) -> int | None:

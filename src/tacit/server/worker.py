@@ -68,7 +68,7 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         snapshot=Snapshot(store),
         sums=PartialSums(store, blobs, name, evicted=end_this_process),
         admin_token=settings.admin_token,
-        hand_over=kept(settings.key),
+        key_rotation=kept(settings.key),
         issuer=Issuer(store, key, settings.key) if settings.enrolment else None,
     )
     config = uvicorn.Config(

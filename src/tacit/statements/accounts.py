@@ -107,24 +107,26 @@ def accounts_of(run: Run, delta: float | None = None) -> Accounts:
 
 def _check_sequences(planned: Composition, realised: Composition) -> None:
     """UnknownRelease unless just those sequences were released that were planned."""
-    asked, found = ([each.what for each in composition.sequences] for composition in (planned, realised))
-    if asked != found:
+    expected, found = ([each.what for each in composition.sequences] for composition in (planned, realised))
+    if expected != found:
         raise UnknownRelease(
-            f"the ledger holds {found} and the run was asked to release {asked}; "
+            f"the ledger holds {found} and the run was asked to release {expected}; "
             "account it with the version that wrote it."
         )
 
 
 def planned_in_all(run: Run) -> Composition:
-    """What the run was asked to promise, before its first round: the model updates first, then what goes with them."""
+    """The planned promise of the run, before its first round: of the model updates first, then of what is released
+    beside them.
+    """
     training = trained(run)
     participation = Participation(**training.participation)
-    asked = {MODEL_UPDATE: training.guarantee, **training.also_released}
+    sequences = {MODEL_UPDATE: training.guarantee, **training.also_released}
     matrix = _kept_matrix(run)
     return Composition(
         tuple(
             ReleasedSequence(what=what, guarantee=_guarantee(participation, values, matrix))
-            for what, values in asked.items()
+            for what, values in sequences.items()
         )
     )
 
@@ -143,13 +145,13 @@ def _kept_matrix(run: Run) -> Banded | Dense | None:
     return strategy if isinstance(strategy, Banded | Dense) else None
 
 
-def _guarantee(participation: Participation, asked: Mapping[str, Any], matrix: Banded | Dense | None) -> Guarantee:
+def _guarantee(participation: Participation, values: Mapping[str, Any], matrix: Banded | Dense | None) -> Guarantee:
     return Guarantee(
         participation=participation,
-        strategy=strategy_of(asked["strategy"], matrix),
-        clip_norm=asked["clip_norm"],
-        noise_multiplier=asked["noise_multiplier"],
-        clip_inflation=asked.get("clip_inflation", 1.0),  # of runs begun before there was any: summed in the clear
+        strategy=strategy_of(values["strategy"], matrix),
+        clip_norm=values["clip_norm"],
+        noise_multiplier=values["noise_multiplier"],
+        clip_inflation=values.get("clip_inflation", 1.0),  # of runs begun before there was any: summed in the clear
     )
 
 

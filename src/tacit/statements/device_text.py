@@ -138,7 +138,7 @@ def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
     """Who opens sums, and who could open more."""
     count, corrupt = used.decryptors, used.corrupt_decryptors
     then = ", before it adds noise" if noised else ""
-    quorum = (count + corrupt) // 2 + 1  # SealedRound.quorum
+    quorum = (count + corrupt) // 2 + 1  # OneMessageRound.quorum
     return (
         f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "
         f"{count:,} decryptors together can recover; they give the sum of the keys of one set of devices a round, and "
@@ -151,7 +151,7 @@ def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
 
 
 def logged(kept: Mapping[str, Any] | None) -> str:
-    """Where everybody can see what was asked of devices; kept: the note of a served run, None of another."""
+    """Where everybody can see the plan that devices had; kept: the note of a served run, None of another."""
     if kept is None:
         return ". What devices were asked is in no transparency log"
     plan, proof = kept["signed_plan"]["plan"], kept["proof"]
@@ -199,7 +199,7 @@ def _listed(rules: list[str]) -> str:
     return " and ".join([", ".join(rules[:-1]), rules[-1]] if len(rules) > 1 else rules)
 
 
-def who_came(participations: int, limits: str, kept: DeviceSeparation) -> str:
+def participations_of_log(participations: int, limits: str, kept: DeviceSeparation) -> str:
     """What is realised where nobody can measure it; limits: those that follow, in words."""
     rules = []
     if kept.rounds is not None:

@@ -97,21 +97,21 @@ def labels(facts: DiscoveryFacts) -> tuple[Label, ...]:
 def facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
     """Of a run that finds words. Raises: InputError for another kind, AccountingError before a first layer."""
     metadata = run.of_kind(DiscoveryMetadata, "only `tacit discover` finds words; give the folder of one")
-    asked = tomllib.loads(run.settings)
-    anonymity = asked.get("anonymity")
+    settings = tomllib.loads(run.settings)
+    anonymity = settings.get("anonymity")
     return DiscoveryFacts(
         releases=ledger_of(run).local_reports,
         seal=run.seal,
         budget=budget_of(run),
         central_delta=metadata.delta if delta is None else delta,
         population=metadata.population,
-        resampled=asked["resample_users"],
+        resampled=settings["resample_users"],
         key_source=metadata.key_source,
-        sampler=asked["reports"]["sampler"],
+        sampler=settings["reports"]["sampler"],
         anonymity=None if anonymity is None else Anonymity(k=anonymity["k"], delta=anonymity["delta"]),
         vocabulary_kind=metadata.vocabulary_kind,
         vocabulary_description=metadata.vocabulary_description,
-        aggregation=_voted(run, metadata, asked.get("secure_sum")),
+        aggregation=_voted(run, metadata, settings.get("secure_sum")),
         looked_at=(
             ("the figures under 'simulation' in result.json, counted in the clients' own text",)
             if metadata.deployment is None
@@ -122,12 +122,12 @@ def facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
     )
 
 
-def _voted(run: Run, asked: DiscoveryMetadata, secure: Mapping[str, Any] | None) -> str:
+def _voted(run: Run, metadata: DiscoveryMetadata, secure: Mapping[str, Any] | None) -> str:
     """Who adds up the reports of a group."""
-    if asked.deployment is None or asked.asked_by is None:
+    if metadata.deployment is None or metadata.asked_by is None:
         return summed_how(secure)
     logged = device_text.logged(run.notes.get(device_text.LOGGED))
-    return device_text.voted(asked.asked_by, asked.deployment) + logged
+    return device_text.voted(metadata.asked_by, metadata.deployment) + logged
 
 
 def setting(facts: DiscoveryFacts) -> str:
@@ -152,7 +152,7 @@ def accesses(facts: DiscoveryFacts) -> str:
 
 
 def _who(facts: DiscoveryFacts) -> str:
-    """Whose words, and who sees to it that nobody is asked twice."""
+    """Whose words they are, and what ensures that nobody is asked twice."""
     if facts.on_devices:
         return (
             f"The guarantee applies to the words typed on {facts.users:,} devices of a population of about "

@@ -19,7 +19,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import SecureSumUsed
 from tacit.statements import device_text
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, trained
-from tacit.statements.device_text import who_came
+from tacit.statements.device_text import participations_of_log
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import (
@@ -261,10 +261,10 @@ def _summed_by(run: Run) -> str:
         how = device_text.aggregation(own, None if secure is None else _encoded(secure), deployed)
         return how + device_text.logged(run.notes.get(device_text.LOGGED))
     if own is not None:
-        asked = "" if secure is None else f", {_encoded(secure)},"
+        encoding = "" if secure is None else f", {_encoded(secure)},"
         return (
             f"by a collector that is no part of this software ({own}); that each device is in a round's sum once, with "
-            f"an update no longer than the clip norm{asked} is its promise"
+            f"an update no longer than the clip norm{encoding} is its promise"
         )
     if secure is None:
         return IN_THE_CLEAR
@@ -331,13 +331,13 @@ def _first_text(run: Run) -> tuple[str, ...]:
 
 
 def _looked_at(run: Run) -> tuple[str, ...]:
-    asked = trained(run).evaluation
+    evaluation = trained(run).evaluation
     if trained(run).deployment is not None:
-        return device_text.looked_at(asked["clients"], asked["every"], asked["test_clients"])
+        return device_text.looked_at(evaluation["clients"], evaluation["every"], evaluation["test_clients"])
     return (
-        f"the text of up to {asked['clients']:,} validation clients every {asked['every']:,} rounds and of "
-        f"up to {asked['test_clients']:,} test clients at the end (accuracies without noise, which the run's folder "
-        "keeps and the report leaves out; none of these clients is trained on)",
+        f"the text of up to {evaluation['clients']:,} validation clients every {evaluation['every']:,} rounds and of "
+        f"up to {evaluation['test_clients']:,} test clients at the end (accuracies without noise, which the run's "
+        "folder keeps and the report leaves out; none of these clients is trained on)",
         "of each round the mean training loss of its cohort, the share of clipped updates, the number of dropped "
         "clients and its time, without noise, which the run's folder keeps and the report leaves out",
         "the log of who took part when, for the realised MinS and MaxP (zero-out neighbours have the same log, and the "
@@ -448,7 +448,7 @@ def assumptions(facts: TrainingFacts) -> str:
     )
     lines = [
         f"- Planned: {_limits(guarantee.participation)}.",
-        *_who_came(facts),
+        *_participations(facts),
         f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
         f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number "
         f"{'came' if facts.realised else 'comes'}.",
@@ -459,12 +459,12 @@ def assumptions(facts: TrainingFacts) -> str:
     return "\n".join(lines)
 
 
-def _who_came(facts: TrainingFacts) -> list[str]:
+def _participations(facts: TrainingFacts) -> list[str]:
     """Who took part and what enforces it; of a planned run, who is to, and what a simulation saw."""
     if facts.realised and facts.separation is not None and facts.participations is not None:
         limits = _limits(facts.realised.participation)
         return [
-            f"- {who_came(facts.participations, limits, facts.separation)}",
+            f"- {participations_of_log(facts.participations, limits, facts.separation)}",
             f"- Participation is enforced so: {facts.cohort_rule}.",
         ]
     if facts.realised:

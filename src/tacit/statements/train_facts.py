@@ -152,14 +152,14 @@ class TrainingFacts:
         if self.extrapolation:
             _check_extrapolation(self.extrapolation, self.planned, self.report_goal)
         check_seal(self.seal)
-        self._check_who_came()
+        self._check_participations()
         if self.budget and self.realised_in_all:
             self.budget.check_covers(zcdp=self.realised_in_all.zcdp)
         _check_sides(self.also_released, self.realised)
         check_decryptors(self.decryptors, self.planned, beside=len(self.also_released))
         self._check_simulation()
 
-    def _check_who_came(self) -> None:
+    def _check_participations(self) -> None:
         limits = self.planned.participation
         check_limits(limits)
         if self.separation is not None:
@@ -170,14 +170,14 @@ class TrainingFacts:
             kept = None if self.simulated is None else limits  # of a plan that was simulated; others may break it
             check_cohort(self.report_goal, self.population, limits.rounds, kept)
             return
-        came = self.realised.participation
+        participation = self.realised.participation
         check_cohort(self.report_goal, self.population, limits.rounds, None)  # who came, the log says
         if self.separation is None:
-            check_came(came, self.participations, self.population)
+            check_came(participation, self.participations, self.population)
         else:
-            check_kept(came, self.participations, self.separation)
-        if came.rounds > limits.rounds:
-            raise InputError(f"{came.rounds} rounds were released of {limits.rounds} planned; {ASK}.")
+            check_kept(participation, self.participations, self.separation)
+        if participation.rounds > limits.rounds:
+            raise InputError(f"{participation.rounds} rounds were released of {limits.rounds} planned; {ASK}.")
 
     def _check_simulation(self) -> None:
         if self.simulated is None:
@@ -269,7 +269,7 @@ def all_of(kind: type[F], record: Mapping[str, Any], *, may_lack: tuple[str, ...
 
 
 def _sums_record(planned: Guarantee, realised: Guarantee | None) -> Record:
-    """One sequence: the mechanism once, then who was to come, and who came."""
+    """One sequence: the mechanism once, then the planned and the realised participation."""
     mechanism = {
         "strategy": planned.strategy.to_record() if planned.strategy else None,
         "clip_norm": json_ready(planned.clip_norm),  # infinite without a bound

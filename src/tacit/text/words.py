@@ -10,7 +10,7 @@ One rule for everybody (training, vocabularies, evaluation), so that a count and
   inner points (`3.14`, `10:30`). A web address is one word, and so is a placeholder such as `<url>` that took
   the place of one; both are never in a vocabulary. Everything else (punctuation, emoji) only separates words.
 
-`tests/text/slow_words.py` is the slow, obvious twin, one character at a time.
+`tests/text/slow_words.py` is the slow, obvious reference, one character at a time.
 """
 
 import re

@@ -175,7 +175,7 @@ def _by_gradient(loss: Loss, learning_rate: float, theta: Model, batch: Array) -
 def precision_of(work: ClientWork, platform: str = "cpu") -> Precision:
     """What this machine's devices of a platform (JAX's name) compute in; a run's record should say it.
 
-    An accelerator multiplies in what is asked; a processor needs units for it, and a loss that knows a step of its own.
+    An accelerator multiplies in the requested precision; a processor needs units for it, and a loss with its own step.
     """
     if platform != "cpu":
         return work.settings.precision

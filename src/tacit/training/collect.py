@@ -30,7 +30,7 @@ from tacit.training.secure_updates import Residues, RoundEncoding
 
 @dataclass(frozen=True, kw_only=True)
 class TrainQuestion:
-    """What the devices of a round are asked: an update of the model, clipped; see `federation.collector.Question`."""
+    """The question of a round of training: a clipped update of the model; see `federation.collector.Question`."""
 
     kind: ClassVar[str] = "train"
     round: int
@@ -217,25 +217,25 @@ def from_cohorts(
 ) -> tuple[Answered, Any]:
     """What the round's cohort answers, and the cohorts' state after it.
 
-    Where clients play a protocol, it may be aborted: nothing was released then, and another cohort is asked, up to
-    ATTEMPTS in a round, but not where decryptors gave their noise, which is for one cohort. Whoever trained took part,
-    and may not come again before its time: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
+    Where clients play a protocol, it may abort: then nothing was released, and another cohort is asked, up to ATTEMPTS
+    in a round; but not where decryptors gave their noise, which is for one cohort. A client that trained took part and
+    must keep its separation: the log has the clients of abandoned cohorts too, as dropped ones. Raises:
     ParticipationError when too few clients are free; TrainingError, with the cause, when no sum was opened.
     """
     played = question.secure is not None and question.secure.played is not None
     attempts = ATTEMPTS if played and not question.noise else 1
-    asked: list[NDArray[np.int64]] = []
+    invited: list[NDArray[np.int64]] = []
     cause: RoundAborted | None = None
     for attempt in range(attempts):
         with phase("cohort"):
             clients, state = _drawn(cohorts, state, question, attempt, cause)
-        asked.append(clients)
+        invited.append(clients)
         try:
             found = ask(clients, question, seed_of_attempt(seed, attempt))
         except RoundAborted as aborted:
             cause = aborted
             continue
-        return found._replace(clients=_once(asked)), state
+        return found._replace(clients=_once(invited)), state
     tried = "" if attempts == 1 else f"So it went with {attempts} cohorts, the last of which is told of here. "
     raise TrainingError(
         f"round {question.round}: {cause} {tried}Nothing was released. {WAY_OUT_PLAYED if played else WAY_OUT} The run "

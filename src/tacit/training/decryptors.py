@@ -85,7 +85,9 @@ def noise_words(
 def state_replayed(
     strategy: Strategy, encoding: Encoding, state: NoiseState, keys: NDArray[np.uint8], *, key: bytes
 ) -> NoiseState:
-    """What a decryptor carries after rounds that it gave noise in from `state` on, to the bit; see `whole_again`."""
+    """What a decryptor carries after rounds that it gave noise in from `state` on, to the bit; see
+    `all_rounds_replayed`.
+    """
     first = int(state.round)
     bases = [Basis(*basis(encoding, round_signs(key, round))) for round in range(first, first + len(keys))]
     return all_rounds_replayed(carrying_stream(strategy), state, keys, bases)

@@ -1,4 +1,4 @@
-"""Whoever watches a training for a model that gets worse, and ends it where that was asked for."""
+"""Watches a training for a model that gets worse, and ends it where the caller requested that."""
 
 from tacit.progress import Evaluated, Event, Progress, Warned
 from tacit.runs import Run

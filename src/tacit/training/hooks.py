@@ -1,7 +1,7 @@
-"""What a program may put in the place of a part of training, and by which names a run remembers it.
+"""The parts of training that a program may replace, and the names by which a run records them.
 
-A run that was begun with a hook is resumed with the same one: the folder keeps its name (and, of a dataclass, its
-values), and another is refused. That a function of the same name still computes the same is the program's to see to.
+A run that began with a hook is resumed with the same one: the folder keeps its name (and, of a dataclass, its values),
+and another is refused. That a function of the same name still computes the same is the program's to see to.
 """
 
 import dataclasses

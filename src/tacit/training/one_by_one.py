@@ -1,7 +1,8 @@
 """Devices asked one by one: what each of them computes by itself (`device_part.report_of`), and the plain sum.
 
-`OneByOne` is the slow reference of `SimulatedCollector`: the same clients, the same reports within rounding (a compiler
-orders the additions of one client otherwise than those of many, and a sum of shards otherwise than a sum of clients).
+`DevicesOneByOne` is the slow reference of `SimulatedCollector`: the same clients, the same reports within rounding (a
+compiler orders the additions of one client otherwise than those of many, and a sum of shards otherwise than a sum of
+clients).
 """
 
 from collections.abc import Sequence
@@ -32,9 +33,9 @@ class DevicesOneByOne:
 
     def collect(self, state: Any, question: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         """See Collector. Raises: as `from_cohorts`."""
-        return from_cohorts(self._cohorts, state, question, self._asked, seed=seed)
+        return from_cohorts(self._cohorts, state, question, self._trained, seed=seed)
 
-    def _asked(self, clients: NDArray[np.int64], question: TrainQuestion, seed: bytes) -> Answered:
+    def _trained(self, clients: NDArray[np.int64], question: TrainQuestion, seed: bytes) -> Answered:
         work = self._learner.work(question.client)
         reports = [report_of(work, question, int(client), seed=seed) for client in clients]
         finite = np.array([report.usable for report in reports])

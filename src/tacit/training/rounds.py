@@ -231,7 +231,7 @@ def _round_encoding(
     if encoding is None or plan.secure is None:
         return None
     return RoundEncoding(
-        encoding=encoding.at(updates.clip_norm),
+        encoding=encoding.with_clip_norm(updates.clip_norm),
         signs=round_signs(key, round),
         clip_estimate=None if clip is None else float(clip.estimate),
         loss_bound=None if plan.loss is None else plan.loss.bound,

@@ -105,9 +105,11 @@ class Accelerator:
             ) from error
 
     def chunk_size(self, work: ClientWork, parameters: int, clients: int, *, encoded: bool = False) -> int:
-        """Clients side by side: what was asked for, else what fits, in chunks as equal as they can be."""
-        asked = self._hardware.chunk or self._largest(work, parameters, encoded=encoded)
-        return -(-clients // -(-clients // asked))
+        """Clients side by side: as many as the hardware settings request, else as many as fit, in chunks of nearly
+        equal size.
+        """
+        chunk = self._hardware.chunk or self._largest(work, parameters, encoded=encoded)
+        return -(-clients // -(-clients // chunk))
 
     def _largest(self, work: ClientWork, parameters: int, *, encoded: bool) -> int:
         memory = self._memory()

@@ -59,7 +59,7 @@ def parties(
     public, private = [each.public for each in identities], draw(32)
     usual = dict(dimension=20, bits=BITS, most_reports=clients, fewest=2, nonce=draw(32)) | settings
     made = RoundSettings.from_cohort(public, server_key=secrets.public_key(private), **usual)
-    server = MaskedServer(made, public, private, spool=spool)
+    server = MaskedServer(made, public, private, storage=spool)
     sent = zip(identities, vectors(clients), strict=True)
     return server, [
         MaskedClient(server.invitation, identity, vector, policy=EASY, draw=draw) for identity, vector in sent

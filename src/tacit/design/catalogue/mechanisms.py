@@ -53,5 +53,5 @@ def chosen(
     """
     name = name_in(values, error=error, where=where)
     mechanism = mechanism_named(name)
-    parameters = mechanism.given(without_name(values), error=error, where=where)
+    parameters = mechanism.parameters_from(without_name(values), error=error, where=where)
     return ChosenMechanism(mechanism=mechanism, parameters=parameters, path=name if ":" in name else None)

@@ -50,7 +50,7 @@ def personalize_clients(
     """Every strategy on every client, side by side with the global model.
 
     A client is one worker's, all strategies of it, so an outcome depends on the client alone, to the bit. `progress`
-    gets each in the order of the clients, in the caller's thread, so that a run can be kept and gone on with.
+    gets each outcome in the order of the clients, in the caller's thread, so that a run can be saved and resumed.
     Memory: per worker the model twice and the scores of one batch (batch size x words x V floats at most).
 
     Raises: InputError when model and cache have vocabularies of different sizes, the model is not finite, or there is

@@ -64,7 +64,8 @@ class Keyboard:
         if self.decoder.lexicon.words != self.model.vocabulary.words + self.more_words.words:
             raise InputError(
                 f"the decoder's lexicon is not the vocabulary of {self.model.name}; make it with "
-                "Lexicon.of(model.vocabulary.words, layout), and more words with Lexicon.with_words(more_words.words)."
+                "Lexicon.from_words(model.vocabulary.words, layout), and more words with "
+                "Lexicon.with_words(more_words.words)."
             )
 
 
@@ -115,9 +116,9 @@ class OnBoth:
 
 
 class _Standing(NamedTuple):
-    """A wrong word that nobody has noticed yet."""
+    """A wrong word that the typist has not noticed yet."""
 
-    meant: IntendedWords
+    intended: IntendedWords
     correction: Correction
     strip: frozenset[str]
     modified: bool  # before the space
@@ -174,21 +175,21 @@ class _Hands:
             self._look()
             if word.lower() in strip:
                 return self._pick("picked", word, form, strip)
-        meant = self._meant(random, slots, word, form)
-        meant = self._with_forgotten_spaces(meant, place, at, sentence, forms)
-        taps = self.decoder.taps(meant.points)
-        if len(meant.words) == 1:
-            written = self._letters(meant, taps, rest, brings is None, strip)
+        intended = self._intended(random, slots, word, form)
+        intended = self._with_forgotten_spaces(intended, place, at, sentence, forms)
+        taps = self.decoder.taps(intended.points)
+        if len(intended.words) == 1:
+            written = self._letters(intended, taps, rest, brings is None, strip)
             if written:
                 return written
         else:
-            self._press(len(meant.points))
-        self._space(meant, taps, strip, standing)
-        return len(meant.words)
+            self._press(len(intended.points))
+        self._space(intended, taps, strip, standing)
+        return len(intended.words)
 
     # -- what is meant
 
-    def _meant(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> IntendedWords:
+    def _intended(self, random: np.random.Generator, slots: tuple[float, ...], word: str, form: str) -> IntendedWords:
         """How a word is typed this time: its spelling, its lapses, its taps."""
         person, belief = self.person, form
         variants = misspellings(form, person.language) if slots[MISSPELLS] < person.misspelling else ()
@@ -200,40 +201,40 @@ class _Hands:
         return IntendedWords((word,), (form,), (belief,), points, looks, slots)
 
     def _with_forgotten_spaces(
-        self, meant: IntendedWords, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
+        self, intended: IntendedWords, place: int, at: int, sentence: Sequence[str | None], forms: Sequence[str | None]
     ) -> IntendedWords:
         """The next words too, as long as the space before them is forgotten and all of it fits."""
-        last = meant
+        last = intended
         while last.slots[FORGETS_SPACE] < self.person.forgotten_space:
-            following = at + len(meant.words)
+            following = at + len(intended.words)
             form = forms[following] if following < len(forms) else None
-            if form is None or sum(map(len, meant.forms)) + len(form) > LONGEST_TYPED:
+            if form is None or sum(map(len, intended.forms)) + len(form) > LONGEST_TYPED:
                 break
             random = generator(self.key, place, following)
             slots = tuple(random.random(SLOTS).tolist())
-            last = self._meant(random, slots, str(sentence[following]), form)
-            if len(meant.points) + len(last.points) > LONGEST:  # so many letters typed twice
+            last = self._intended(random, slots, str(sentence[following]), form)
+            if len(intended.points) + len(last.points) > LONGEST:  # so many letters typed twice
                 break
-            meant = meant.then(last)
-        return meant
+            intended = intended.then(last)
+        return intended
 
     # -- letters, picks, phrases
 
     def _letters(
-        self, meant: IntendedWords, taps: Taps, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]
+        self, intended: IntendedWords, taps: Taps, rest: Sequence[str | None], may_compose: bool, strip: frozenset[str]
     ) -> int:
         """Tap after tap, until something that is shown makes the others needless; how many words that writes, or 0."""
-        word = meant.words[0]
-        for tapped, looks in enumerate(meant.looks, 1):
+        word = intended.words[0]
+        for tapped, looks in enumerate(intended.looks, 1):
             self._press(1)
-            brings = self._composed(taps.letters[:tapped], rest, meant.slots[READS]) if may_compose else None
+            brings = self._composed(taps.letters[:tapped], rest, intended.slots[READS]) if may_compose else None
             if brings:
                 return self._take_phrase(rest[:brings], strip)
             may_compose = may_compose and brings is None
             if looks:
                 self._look()
                 if word.lower() in {each.word.lower() for each in self._completions(taps.first(tapped))}:
-                    return self._pick("completed", word, meant.forms[0], strip)
+                    return self._pick("completed", word, intended.forms[0], strip)
         return 0
 
     def _completions(self, taps: Taps) -> tuple[WordCandidate, ...]:
@@ -243,7 +244,7 @@ class _Hands:
         return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
 
     def _expected(self) -> Context:
-        """What comes next by whatever searches, made once a word."""
+        """The next words as the searching model predicts them, computed once a word."""
         if self.context is None:
             self.context = self.decoder.context((self.search or self.model).with_own_words)
         return self.context
@@ -281,11 +282,11 @@ class _Hands:
 
     # -- the space, and repairs
 
-    def _space(self, meant: IntendedWords, taps: Taps, strip: frozenset[str], standing: list[_Standing]) -> None:
+    def _space(self, intended: IntendedWords, taps: Taps, strip: frozenset[str], standing: list[_Standing]) -> None:
         """The word is finished: what stands there then, and what is done about it at once."""
         modified = False
-        if meant.slots[CATCHES] < self.person.catch:
-            letters, pressed = taps.letters, "".join(meant.beliefs)
+        if intended.slots[CATCHES] < self.person.catch:
+            letters, pressed = taps.letters, "".join(intended.beliefs)
             if letters != pressed:
                 modified, taps = True, self.decoder.taps(self.person.touch.means[self.layout.key_ids(pressed)])
                 self._look()
@@ -294,38 +295,38 @@ class _Hands:
         rescorer = self.model if self.search and self.keyboard.ranks else None
         correction = at_space(self.decoder, taps, self._expected(), rescorer=rescorer)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
-        text = meant.standing(correction)
-        if text != meant.text and text != meant.belief:
-            if meant.slots[NOTICES] < self.person.notice:
-                modified, text = True, self._repair(meant, correction, spaces=1)
+        text = intended.standing(correction)
+        if text != intended.text and text != intended.belief:
+            if intended.slots[NOTICES] < self.person.notice:
+                modified, text = True, self._repair(intended, correction, spaces=1)
             else:
                 self._commit(text)
-                standing.append(_Standing(meant, correction, strip, modified))
+                standing.append(_Standing(intended, correction, strip, modified))
                 return
         self._commit(text)
-        self._count(meant.words, meant.forms, text, strip, modified=modified)
+        self._count(intended.words, intended.forms, text, strip, modified=modified)
 
     def _read_again(self, wrong: _Standing) -> None:
         """The sentence stands there: a wrong word is repaired, or stays."""
-        meant, text, modified = wrong.meant, wrong.meant.standing(wrong.correction), wrong.modified
-        if meant.slots[REREADS] < self.person.reread:
+        intended, text, modified = wrong.intended, wrong.intended.standing(wrong.correction), wrong.modified
+        if intended.slots[REREADS] < self.person.reread:
             self.sums["seconds"] += self.person.reach
-            modified, text = True, self._repair(meant, wrong.correction, spaces=0)
-        self._count(meant.words, meant.forms, text, wrong.strip, modified=modified)
+            modified, text = True, self._repair(intended, wrong.correction, spaces=0)
+        self._count(intended.words, intended.forms, text, wrong.strip, modified=modified)
 
-    def _repair(self, meant: IntendedWords, correction: Correction, *, spaces: int) -> str:
+    def _repair(self, intended: IntendedWords, correction: Correction, *, spaces: int) -> str:
         """What stands there after it: picked where it is shown, else typed with care, and right as the typist knows it.
 
         The first key press is a backspace that takes the space away, or a tap on the word; both show the candidates.
         """
         self._look()
         self._press(1)
-        if meant.offered(correction):
+        if intended.offered(correction):
             self._press(1)
-            return meant.text
-        self._retype(correction.text.lower(), " ".join(meant.beliefs))
+            return intended.text
+        self._retype(correction.text.lower(), " ".join(intended.beliefs))
         self._press(spaces)
-        return meant.belief
+        return intended.belief
 
     def _retype(self, text: str, letters: str) -> None:
         """Backspaces up to the first wrong letter, and the letters from there."""

@@ -40,35 +40,36 @@ class BudgetRequest:
         return cls(population=as_path("population", population), clients=clients, planned=planned)
 
 
-def check_left(asked: BudgetRequest | None) -> None:
-    """BudgetError where a run's population has not so much left, before anything else is said of the run."""
-    if asked is not None:
-        PopulationBudget.open(asked.population).check(asked.planned)
+def check_left(request: BudgetRequest | None) -> None:
+    """BudgetError where the population's budget has less left than the run needs, before anything else is checked."""
+    if request is not None:
+        PopulationBudget.open(request.population).check(request.planned)
 
 
-def reserved(asked: BudgetRequest | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
+def reserved(request: BudgetRequest | None, out: Path, metadata: Metadata, create: Callable[[Metadata], Run]) -> Run:
     """A new run folder, entered in the budget of its population first, where it names one.
 
     create: makes the folder, with the metadata that it is given. Raises: BudgetError, RunError before anything is
     written.
     """
-    if asked is None:
+    if request is None:
         return create(metadata)
-    budget = PopulationBudget.open(asked.population)
-    with budget.reserving(kind=metadata.kind, run=out, clients=asked.clients, planned=asked.planned) as (name, book):
+    budget = PopulationBudget.open(request.population)
+    with budget.reserving(kind=metadata.kind, run=out, clients=request.clients, planned=request.planned) as (
+        name,
+        book,
+    ):
         state = to_plain(PopulationSpent.from_book(budget.name, book, settled=False))
-        used = BudgetUsed(path=str(asked.population.resolve()), entry=name, state=state)
+        used = BudgetUsed(path=str(request.population.resolve()), entry=name, state=state)
         return create(replace(metadata, budget=used))
 
 
 def refuse_another(run: Run, population: Path | None) -> None:
-    """RunError where a run that is there already was begun with another population than is asked for now."""
+    """RunError where an existing run began with another population than the one given now."""
     used = run.metadata.budget
-    begun, asked = (None if used is None else used.path, None if population is None else str(population.resolve()))
-    if begun != asked:
-        raise RunError(
-            f"'{run.path}' was begun with {_named(begun)}, not {_named(asked)}; give that, or another --out."
-        )
+    begun, now = (None if used is None else used.path, None if population is None else str(population.resolve()))
+    if begun != now:
+        raise RunError(f"'{run.path}' was begun with {_named(begun)}, not {_named(now)}; give that, or another --out.")
 
 
 def recheck(run: Run) -> None:
@@ -79,8 +80,8 @@ def recheck(run: Run) -> None:
 
 
 def commit(run: Run) -> None:
-    """Tell the budget what the run took, by its ledger and log, when nothing more can be released from it, and note in
-    the run what is gone. Hold the run's lock.
+    """When nothing more can be released from the run: commit what it spent, by its ledger and log, to the budget, and
+    note the budget's state in the run. Hold the run's lock.
     """
     used = run.metadata.budget
     if used is None:
@@ -92,7 +93,7 @@ def commit(run: Run) -> None:
 
 
 def spent_by(run: Run) -> Cost:
-    """What a run has taken from each client so far, by what happened."""
+    """The realised cost of a run to each client so far."""
     if not run.steps_done:
         return Cost()
     if isinstance(run.metadata, TrainingMetadata):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 COLUMNS = ("round", "finished")
 
 
-def delta_asked(delta: float | None, clients: int | None) -> float:
+def delta_or_default(delta: float | None, clients: int | None) -> float:
     """The delta at which epsilon is given: the one that is asked for, that of a run with so many training clients, or
     the papers'. Raises: InputError where both are given, or there is no client.
     """
@@ -69,7 +69,7 @@ def account(
         raise InputError(
             f"{len(given)} of noise_multiplier, zcdp and epsilon given; give exactly one, the others follow."
         )
-    at = delta_asked(delta, clients)
+    at = delta_or_default(delta, clients)
     shared: dict[str, Any] = {
         "participation": participation,
         "strategy": strategy,

@@ -19,7 +19,7 @@ from tacit.statements.population import PopulationSpent
 
 @dataclass(frozen=True, kw_only=True)
 class PopulationAccount:
-    """A population's budget as it stands: what is allowed and gone, and the runs that took it, in their order.
+    """A population's budget as it stands: what is allowed, what is spent, and the runs that spent it, in their order.
 
     `spent` counts a run that is not settled as it was planned; withdrawn ones (begun by nobody) are left out.
     """
@@ -53,7 +53,7 @@ class PopulationAccount:
             found.append(
                 "BUDGET EXCEEDED: more was taken than is allowed, because clients came more often than planned."
             )
-        fewest = min((each.entered.clients for each in self.runs), default=1)
+        fewest = min((each.reserved.clients for each in self.runs), default=1)
         if self.allowed["delta"] is not None and (warning := publishing_warning(self.allowed["delta"], fewest)):
             found.append(f"{DELTA_TOO_LARGE}: {warning}")
         return tuple(found)
@@ -67,7 +67,7 @@ class PopulationAccount:
             **self.allowed,
             "spent": {"zcdp": self.zcdp, "epsilon": self.epsilon, "local_epsilon": self.local_epsilon},
             "runs": [
-                {**to_plain(each.entered), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
+                {**to_plain(each.reserved), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
             ],
             "warnings": list(self.warnings),
         }

@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class RunAccount(JobResult):
-    """What a run promises at `delta`: as planned (None where only a price was asked for, or local reports were), as
-    realised (None where nothing is released yet), and what was spent after each step (of local reports nothing adds up,
-    and there is no such curve).
+    """What a run promises at `delta`: planned (None where the cost is a setting, or for local reports), realised (None
+    before the first release), and spent after each step (empty for local reports, whose costs do not add up).
 
     `clients` are those to whom it is promised; `figures` are the same as plain values.
     """
@@ -93,7 +92,7 @@ class RunAccount(JobResult):
 
 
 def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccount:
-    """What a run of any kind promises by what happened: who took part from its log, the mechanism from its ledger.
+    """What a run of any kind promises as realised: participations from its log, the mechanism from its ledger.
 
     delta: left out, the one that the run was begun with. A run that is under way may be read. Raises: InputError for a
     kind of run that promises nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).

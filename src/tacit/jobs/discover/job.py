@@ -21,7 +21,7 @@ from tacit.data.manifest import MANIFEST
 from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
 from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
-from tacit.discovery.rounds import discover as ask_all
+from tacit.discovery.rounds import discover as discover_rounds
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.federation.collector import Collector
@@ -57,7 +57,7 @@ class _People:
     clients: int  # of real devices about so many
     typed: TypedWords | None
     devices: RealDevices | None
-    asked_by: str | None  # the class of the devices' collector
+    collector_class: str | None  # the class of the devices' collector
     data: str | None  # what names the clients from any folder; None where they stand in memory
 
 
@@ -75,11 +75,11 @@ def discover(
     """Ask the training clients of `data` for words that `vocabulary` lacks, and leave a run folder at `out`.
 
     data: a source, the line of text that names one, or a cache with a larger vocabulary; None of real devices, whom a
-    collector of `tacit serve` asks. A run that is there and was begun with the same arguments goes on; nobody is asked
-    twice. delta: where the central epsilon is read, which is all that it changes; left out, that of so many clients
-    (`privacy.delta`). collector: how clients are asked; `OneByOne` has each make its reports, as a device does, and
-    gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
-    whatever is named here. population: in whose budget the run is entered first.
+    collector of `tacit serve` asks. If `out` holds a run with the same arguments, that run is resumed; nobody is asked
+    twice. delta: where the central epsilon is stated, and nothing else; by default that of so many clients
+    (`privacy.delta`). collector: how clients are asked; `UsersOneByOne` has each make its reports, as a device does,
+    and gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
+    whatever is named here. population: its budget pays for the run, before anybody is asked.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing; what the collector raises.
@@ -102,7 +102,9 @@ def begun(
     delta: float | None = None,
     progress: Progress = silent,
 ) -> Run:
-    """The run folder of `discover` with the same arguments, before a device is asked, or as it stands; raises as it."""
+    """The run folder of `discover` with the same arguments: new, before any device is asked, or resumed. Raises: as
+    `discover`.
+    """
     known, place = _known(vocabulary), as_path("out", out)
     people = _people(None, known, place, settings, delta, None, collector, progress)
     return _begun(people, vocabulary, known, place, settings, delta, None)
@@ -242,7 +244,7 @@ def _to_the_end(
         asking = collector
         journal = RunJournal(run, of_devices=True)
     budget.recheck(run)
-    found = ask_all(
+    found = discover_rounds(
         settings, asking, journal, population=people.clients, known=frozenset(known.words), progress=progress
     )
     budget.commit(run)
@@ -259,13 +261,13 @@ def _simulated(
     """Clients whose text is at hand, asked as devices would be."""
     assignment = metadata_of(run).assignment
     assert typed is not None and assignment is not None  # `_people` and `_begun` saw to it
-    asked: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "typed": typed,
         "assignment": assignment,
         "resampled": settings.resample_users,
         "seed": settings.seed,
     }
-    return kind(**asked) if settings.secure_sum is None else SecurelySummed(**asked, secure=settings.secure_sum)
+    return kind(**arguments) if settings.secure_sum is None else SecurelySummed(**arguments, secure=settings.secure_sum)
 
 
 def _write(folder: Path, result: DiscoveryResult) -> ReportFiles:
@@ -310,10 +312,10 @@ def _people(
     if data is None and devices is not None and kind is not None:
         check_served(settings)
         by = f"{kind.__module__}.{kind.__qualname__}"
-        people = _People(clients=devices.deployment.devices, typed=None, devices=devices, asked_by=by, data=None)
+        people = _People(clients=devices.deployment.devices, typed=None, devices=devices, collector_class=by, data=None)
     elif data is not None and devices is None:
         typed = typed_by(data, known, split="train", progress=progress)
-        people = _People(clients=typed.clients, typed=typed, devices=None, asked_by=None, data=_place_of(data))
+        people = _People(clients=typed.clients, typed=typed, devices=None, collector_class=None, data=_place_of(data))
     else:
         raise InputError(
             "clients of a source or a cache are asked by a kind of SimulatedCollector, and real devices, for whom data "
@@ -344,12 +346,12 @@ def _begun(
         vocabulary_kind=known.provenance.kind,
         vocabulary_description=known.provenance.description,
         deployment=None if people.devices is None else people.devices.used(settings.groups),
-        asked_by=people.asked_by,
+        asked_by=people.collector_class,
     )
     text = None if people.typed is None else people.typed.sha256
-    asked = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
-    taken = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
-    return run_start.begin(out, asked, metadata, b"", asked=taken)
+    written = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
+    request = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
+    return run_start.begin(out, written, metadata, b"", request=request)
 
 
 def settings_toml(
@@ -377,8 +379,8 @@ def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary, de
         return
     with Run.open(out) as run:
         population = tomllib.loads(run.settings).get("population_sha256")
-        asked = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
-        run_start.refuse_others(run, DiscoveryMetadata.kind, asked)
+        written = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
+        run_start.refuse_others(run, DiscoveryMetadata.kind, written)
 
 
 def _place_of(data: str | Cache | Source | PathLike) -> str | None:

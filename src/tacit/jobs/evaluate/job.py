@@ -36,8 +36,8 @@ class EvaluationResult(JobResult):
 
     @property
     def exact(self) -> Mapping[str, Any]:
-        """By model and against the first, without noise: nothing is promised for it. Raises: InputError where real
-        devices were asked, of whom nobody has it.
+        """By model and against the first, without noise: nothing is promised for it. Raises: InputError for a run with
+        real devices, whose exact results nobody has.
         """
         return known_exactly(self.found)
 
@@ -88,12 +88,12 @@ def evaluate(
     one model over the first.
 
     models: finished runs, model folders, or what `load_model` gave; all with the vocabulary of `data`. release: the
-    price at which histograms leave the simulation; they are kept in a run folder `out` with their row of the
-    ledger. A run that is there already and was begun with the same is gone on with. population: in whose budget the
-    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
-    the clients of `data` (`tacit.evaluation.counts.collect`), of which nothing is known but what is released. hardware:
-    changes the speed, never the result. progress: gets events in this thread. Raises: InputError before anything is
-    written; RunError where `out` is another run or was changed; what the collector does.
+    privacy cost at which histograms leave the simulation; they are written to the run folder `out`, with their row of
+    the ledger. If `out` holds a run with the same settings, that run is resumed. population: its budget pays for the
+    release, before anything is released. seed: fixes the noise, which then is not private. collector: asks real devices
+    instead of the clients of `data` (`tacit.evaluation.counts.collect`); only what is released is known of them.
+    hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError before
+    anything is written; RunError where `out` is another run or was changed; what the collector does.
     """
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import EvaluationSettings
@@ -129,14 +129,14 @@ def resume_evaluation(
     from tacit.jobs.asked_run import begun_with
 
     begun = begun_with(run, EvaluationMetadata)
-    (data, split, collector), asked = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.whom(), begun.settings
     return evaluate(
-        [each["path"] for each in asked["models"]],
+        [each["path"] for each in settings["models"]],
         data,
         settings=EvaluationSettings(
-            **split, clients=asked["clients"], sentences=asked["sentences"], words=asked["words"]
+            **split, clients=settings["clients"], sentences=settings["sentences"], words=settings["words"]
         ),
-        seed=asked.get("seed"),
+        seed=settings.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,

@@ -1,6 +1,6 @@
 """Each model's counts of each client, kept group by group in a run folder, and what is released of them.
 
-Where real devices are asked, nobody has a client's counts: the run has what was released, and nothing exact.
+With real devices nobody has a client's counts: the run has only what was released, nothing exact.
 """
 
 from collections.abc import Mapping, Sequence
@@ -66,13 +66,13 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
-    """What is asked, opened: models of one vocabulary, and who is asked."""
+    """An opened evaluation: models of one vocabulary, and the clients or devices."""
 
     metadata = EvaluationMetadata
     models: tuple[TrainedModel, ...]
     settings: EvaluationSettings
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
 
     @property
     def lines(self) -> tuple[Path, ...]:
@@ -82,18 +82,18 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     @property
     def count(self) -> int:
         """See AskedRun."""
-        return self.whom.count
+        return self.participants.count
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of the models."""
-        return self.whom.named(self.models)
+        return self.participants.named(self.models)
 
     @property
     def task(self) -> CountQuestion:
-        """What is asked in the one step. Needs a price."""
+        """The question of the one step. Needs a release."""
         assert self.release is not None  # the caller's to know
-        asks = ModelsQuestion(
+        query = ModelsQuestion(
             models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
             sentences=self.settings.sentences,
             words=self.settings.words,
@@ -101,9 +101,9 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         return CountQuestion(
             step=0,
             steps=1,
-            devices=self.whom.count,
-            histograms=asks.histograms,
-            asks=asks,
+            devices=self.participants.count,
+            histograms=query.histograms,
+            asks=query,
             local_epsilon=self.release.local_epsilon,
         )
 
@@ -111,7 +111,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": [model_asked(model) for model in self.models],
-            **self.whom.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
+            **self.participants.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
             "clients": self.settings.clients,
             "sentences": self.settings.sentences,
             "words": self.settings.words,
@@ -121,7 +121,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     def about_clients(self) -> dict[str, Any]:
         """See AskedRun."""
-        return self.whom.recorded
+        return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
         """See AskedRun."""
@@ -129,8 +129,8 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     def simulated(self, run: Run, known: Known) -> Collector:
         """See AskedRun."""
-        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
-        queries, clients = known.queries, self.whom.clients
+        assert self.release is not None and isinstance(self.participants, Simulated)  # or nobody would be asked
+        queries, clients = known.queries, self.participants.clients
         return simulated(run, self.release, lambda task: queries, lambda task: clients)
 
     def answers(self, ask: Ask) -> Mapping[str, Histogram]:
@@ -143,10 +143,10 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         """See AskedRun."""
         return {
             "models": list(self.names),
-            **self.whom.about(self.settings.split_name),
+            **self.participants.about(self.settings.split_name),
             "sentences": self.settings.sentences,
             "words": self.settings.words,
-            "asked": self.whom.count,
+            "asked": self.participants.count,
             "promise": promise,
             "released": None if released is None else _released(self.names, released),
             "simulation_only": None if known is None else known.exact,
@@ -181,12 +181,12 @@ def evaluated(
     if out is None and (cost is not None or population is not None or collector is not None):
         raise InputError("a release is kept in a run folder with its ledger row, or not made; name one with --out.")
     hardware.apply(processor_only=True)
-    asked = open_evaluation(models, data, settings, cost, collector, progress)
+    evaluation = open_evaluation(models, data, settings, cost, collector, progress)
     if out is None:
-        known = Known.from_counts(_count_clients(asked, hardware, progress))
-        return asked.record({"kind": "nothing"}, known, None), None
+        known = Known.from_counts(_count_clients(evaluation, hardware, progress))
+        return evaluation.record({"kind": "nothing"}, known, None), None
     found = carry_out(
-        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+        evaluation, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
     )
     return found.record, found.report
 
@@ -198,7 +198,7 @@ def begun(
     out: Path,
     collector: Collector,
 ) -> Run:
-    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.evaluate`."""
+    """The open run folder of real devices, new or resumed, before any device is asked. Raises: as `tacit.evaluate`."""
     return open_folder(open_evaluation(models, None, settings, cost, collector, silent), out, None, None)
 
 
@@ -211,42 +211,48 @@ def open_evaluation(
     progress: Progress,
 ) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
+    participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
-    shared_vocabulary({**digests, **whom.vocabulary})
-    if whom.count < 2:
-        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    release = None if cost is None else cost.asking(whom.members)
-    asked = Evaluation(models=tuple(loaded), settings=settings, release=release, whom=whom)
+    shared_vocabulary({**digests, **participants.vocabulary})
+    if participants.count < 2:
+        raise InputError(f"{participants.count} {participants} say nothing about many; {participants.more}.")
+    release = None if cost is None else cost.asking(participants.members)
+    evaluation = Evaluation(models=tuple(loaded), settings=settings, release=release, participants=participants)
     if collector is not None:
-        check_answered(asked.task)
-    return asked
+        check_answered(evaluation.task)
+    return evaluation
 
 
-def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *, kept: Lines | None = None) -> Counted:
+def _count_clients(
+    evaluation: Evaluation, hardware: Hardware, progress: Progress, *, kept: Lines | None = None
+) -> Counted:
     """Each model's counts of each client, a group at a time.
 
     kept: where finished groups are added and none is counted that is there already; hold the run's lock.
     """
-    assert isinstance(asked.whom, Simulated)  # real devices count by themselves
-    cache, clients = asked.whom.cache, asked.whom.clients
+    assert isinstance(evaluation.participants, Simulated)  # real devices count by themselves
+    cache, clients = evaluation.participants.cache, evaluation.participants.clients
     cores, found = Cores(hardware), dict[int, list[Counts]]()
     if kept is not None:
         kept.drop_torn_line()
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
-    networks = dict.fromkeys(model.network for model in asked.models)
+    networks = dict.fromkeys(model.network for model in evaluation.models)
     missing = len(found) < len(clients)
-    opening = compiling("evaluation", asked.settings.sentences, asked.settings.words, *networks) if missing else ""
+    opening = (
+        compiling("evaluation", evaluation.settings.sentences, evaluation.settings.words, *networks) if missing else ""
+    )
     progress(StageBegan("clients", len(clients), len(found), opening=opening))
     for start in range(0, len(clients), AT_ONCE):
         group = [int(client) for client in clients[start : start + AT_ONCE] if int(client) not in found]
         if not group:
             continue
-        held_out = HeldOut.read(cache, np.array(group), sentences=asked.settings.sentences, words=asked.settings.words)
-        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in asked.models]
+        held_out = HeldOut.read(
+            cache, np.array(group), sentences=evaluation.settings.sentences, words=evaluation.settings.words
+        )
+        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in evaluation.models]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
         if kept is not None:
@@ -255,7 +261,7 @@ def _count_clients(asked: Evaluation, hardware: Hardware, progress: Progress, *,
             )
         progress(Advanced("clients", len(found)))
     progress(StageEnded("clients"))
-    return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(asked.names)}
+    return {name: [found[int(client)][at] for client in clients] for at, name in enumerate(evaluation.names)}
 
 
 def _exact(counted: Counted) -> dict[str, Any]:

@@ -87,13 +87,13 @@ def personalize(
 ) -> PersonalizationResult:
     """Fine-tune a model on each client's own text, count who gains and loses, and release that at a price.
 
-    model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. A run that is at
-    `out` already and was begun with the same is gone on with, client by client. population: in whose budget the
-    release is entered first. seed: fixes the noise, which then is not private. collector: asks real devices in place of
-    the clients of `data`, which is None then (`tacit.evaluation.counts.collect`); nothing is known of them but what is
-    released. hardware: changes the speed, never the result. progress: gets events in this thread. Raises: InputError
-    before anything is written, or where too few clients could be evaluated; RunError where `out` is another run or was
-    changed; what the collector does.
+    model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. If `out` holds a
+    run with the same settings, that run is resumed after its last client. population: its budget pays for the release,
+    before anything is released. seed: fixes the noise, which then is not private. collector: asks real devices instead
+    (`tacit.evaluation.counts.collect`), with `data` None; only what is released is known of them. hardware: changes the
+    speed, never the result. progress: gets events in this thread. Raises: InputError before anything is written, or
+    where too few clients could be evaluated; RunError where `out` is another run or was changed; what the collector
+    does.
     """
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import PersonalizationSettings
@@ -122,11 +122,11 @@ def settings_of(run: Run) -> "PersonalizationSettings":
     return settings_from(tomllib.loads(run.settings))
 
 
-def settings_from(asked: Mapping[str, Any]) -> "PersonalizationSettings":
+def settings_from(record: Mapping[str, Any]) -> "PersonalizationSettings":
     """The same from what settings.toml says."""
     from tacit.evaluation.settings import PersonalizationSettings
 
-    return PersonalizationSettings.from_plain({name: asked[name] for name in asked if name not in NOT_SETTINGS})
+    return PersonalizationSettings.from_plain({name: record[name] for name in record if name not in NOT_SETTINGS})
 
 
 def resume_personalization(
@@ -139,12 +139,12 @@ def resume_personalization(
     from tacit.jobs.asked_run import begun_with
 
     begun = begun_with(run, PersonalizationMetadata)
-    (data, split, collector), asked = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.whom(), begun.settings
     return personalize(
-        asked["model"]["path"],
+        settings["model"]["path"],
         data,
-        settings=replace(settings_from(asked), **split),
-        seed=asked.get("seed"),
+        settings=replace(settings_from(settings), **split),
+        seed=settings.get("seed"),
         collector=collector,
         hardware=hardware,
         progress=progress,

@@ -29,7 +29,7 @@ EXACT = (
 class FoundExactly:
     """What a simulation knows of its clients."""
 
-    asked: NDArray[np.int64]
+    clients: NDArray[np.int64]
     deltas: Deltas  # of the asked clients that could be measured, in the order of asking
     fresh: Deltas  # of these, the clients that no policy was designed on; all without a gate
     skipped: Mapping[str, int]
@@ -94,9 +94,9 @@ def _baseline_exact(found: FoundExactly) -> dict[str, Any]:
 def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> dict[str, Any]:
     """Mean change of each accuracy and how many users, in each slice; no mean of fewer than two."""
     tables: dict[str, Any] = {}
-    asked, deltas = settings.queries, found.deltas
-    for which in asked.slices:
-        labels, mine = asked.labels(which), asked.slice_of(which, deltas)
+    queries, deltas = settings.queries, found.deltas
+    for which in queries.slices:
+        labels, mine = queries.labels(which), queries.slice_of(which, deltas)
         members = [mine == number for number in range(len(labels))]
         tables[which] = {
             "slices": list(labels),
@@ -117,7 +117,7 @@ def _by_slice_exact(found: FoundExactly, settings: PersonalizationSettings) -> d
     return tables
 
 
-def _by_slice(answers: Answers, settings: PersonalizationSettings, asked: int) -> dict[str, Any]:
+def _by_slice(answers: Answers, settings: PersonalizationSettings, clients: int) -> dict[str, Any]:
     """Mean change by the first metric and about how many of the asked users are in each slice."""
     found: dict[str, Any] = {}
     metric = answers.queries.metric
@@ -127,7 +127,7 @@ def _by_slice(answers: Answers, settings: PersonalizationSettings, asked: int) -
         for strategy in settings.strategies:
             histogram = answers.change(metric, str(strategy), which)
             parts = [histogram.slice(number) for number in range(len(labels))]
-            share = asked / histogram.asked  # of a local release each question was put to some of the devices
+            share = clients / histogram.asked  # of a local release each question was put to some of the devices
             rows[str(strategy)] = [{"users": share * part.reporting, metric: mean_from(part)} for part in parts]
         found[which] = {"slices": list(labels), "strategies": rows}
     return found
@@ -135,11 +135,11 @@ def _by_slice(answers: Answers, settings: PersonalizationSettings, asked: int) -
 
 def _histograms(answers: Answers, settings: PersonalizationSettings) -> dict[str, Any]:
     """The joint counts of slice and change, with the noise of each."""
-    asked = answers.queries
+    queries = answers.queries
     return {
         f"{metric}, {which}, {strategy}": answers.change(metric, str(strategy), which).as_row()
-        for metric in asked.metrics
-        for which in asked.slices or ("everybody",)
+        for metric in queries.metrics
+        for which in queries.slices or ("everybody",)
         for strategy in settings.strategies
     }
 
@@ -158,8 +158,8 @@ def _policies_exact(
     ]
 
 
-def released_record(answers: Answers, settings: PersonalizationSettings, asked: int) -> dict[str, Any]:
-    """What the released histograms say of `asked` clients."""
+def released_record(answers: Answers, settings: PersonalizationSettings, clients: int) -> dict[str, Any]:
+    """What the released histograms say. clients: how many were asked."""
     return {
         "baseline_mean": mean_from(answers.baseline),
         "baseline_quantiles": {q: quantile_from(answers.baseline, q) for q in QUANTILES},
@@ -169,7 +169,7 @@ def released_record(answers: Answers, settings: PersonalizationSettings, asked: 
             }
             for strategy in settings.strategies
         },
-        "by_slice": _by_slice(answers, settings, asked),
+        "by_slice": _by_slice(answers, settings, clients),
         "policies": [{**each.as_row(), **_read(answers.policy(each.name))} for each in answers.policies],
         "joint_counts": _histograms(answers, settings),
     }

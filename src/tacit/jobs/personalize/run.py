@@ -1,6 +1,6 @@
 """Every queried client's outcome, kept line by line in a run folder, and what is released and reported of them.
 
-Where real devices are asked, nobody has a client's outcome: the run has what was released, and nothing exact.
+With real devices nobody has a client's outcome: the run has only what was released, nothing exact.
 """
 
 from collections.abc import Mapping
@@ -57,13 +57,13 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Personalization(AskedRun[Known, Answers]):
-    """What is asked, opened: a model, and who is asked."""
+    """An opened personalization: a model, and the clients or devices."""
 
     metadata = PersonalizationMetadata
     model: TrainedModel
     settings: PersonalizationSettings
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
 
     @property
     def lines(self) -> tuple[Path, ...]:
@@ -73,24 +73,24 @@ class Personalization(AskedRun[Known, Answers]):
     @property
     def count(self) -> int:
         """See AskedRun."""
-        return self.whom.count
+        return self.participants.count
 
     @property
     def groups(self) -> list[NDArray[np.int64]]:
-        """Places of those that are asked together: with a gate the first half designs it, the other judges it."""
-        places = np.arange(self.whom.count)
+        """Places of the clients in each step: with a gate, the first half designs it and the other half judges it."""
+        places = np.arange(self.participants.count)
         return np.array_split(places, 2) if self.settings.queries.gated else [places]
 
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
-        """What the group of a step is asked: to design policies (None), or to judge these."""
+        """The question of a step: to design policies (None), or to judge these."""
         network = NetworkWithParameters(self.model.network, self.model.parameters)
-        asks = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
+        query = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
             steps=len(self.groups),
             devices=len(self.groups[step]),
-            histograms=asks.histograms,
-            asks=asks,
+            histograms=query.histograms,
+            asks=query,
             local_epsilon=None if self.release is None else self.release.local_epsilon,
         )
 
@@ -99,7 +99,7 @@ class Personalization(AskedRun[Known, Answers]):
         plain = self.settings.to_plain()
         return {
             "model": model_asked(self.model),
-            **self.whom.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
+            **self.participants.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
             **plain,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
@@ -107,18 +107,18 @@ class Personalization(AskedRun[Known, Answers]):
 
     def about_clients(self) -> dict[str, Any]:
         """See AskedRun."""
-        return self.whom.recorded
+        return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
         """See AskedRun. Raises: InputError where too few clients of a group could be evaluated."""
-        assert isinstance(self.whom, Simulated)  # real devices keep their lines
-        _every_client(self, self.whom, run, hardware, progress)
-        return _known(self, self.whom, run)
+        assert isinstance(self.participants, Simulated)  # real devices keep their lines
+        _every_client(self, self.participants, run, hardware, progress)
+        return _known(self, self.participants, run)
 
     def simulated(self, run: Run, known: Known) -> Collector:
         """See AskedRun."""
         assert self.release is not None  # or nobody would be asked
-        clients, groups = known.found.asked, self.groups
+        clients, groups = known.found.clients, self.groups
         return simulated(
             run,
             self.release,
@@ -140,16 +140,16 @@ class Personalization(AskedRun[Known, Answers]):
         """See AskedRun."""
         settings = self.settings
         return {
-            "model": self.whom.named([self.model])[0],
-            **self.whom.about(settings.split_name),
+            "model": self.participants.named([self.model])[0],
+            **self.participants.about(settings.split_name),
             "split": str(settings.split),
             "gate_share": settings.split.gate,
-            "asked": self.whom.count,
+            "asked": self.participants.count,
             "strategies": [asdict(each) for each in settings.strategies],
             "harm_weight": settings.harm_weight,
             "promise": promise,
             "simulation_only": None if known is None else exact_record(known.found, released, settings),
-            "released": None if released is None else released_record(released, settings, self.whom.count),
+            "released": None if released is None else released_record(released, settings, self.participants.count),
         }
 
     def drawn(self, known: Known | None, released: Answers | None) -> dict[str, Any]:
@@ -173,9 +173,15 @@ def personalized(
 ) -> tuple[Found, dict[str, Any], ReportFiles]:
     """See `tacit.personalize`: what was found, the record of the report, and where it was written."""
     hardware.apply(processor_only=True)
-    asked = open_personalization(model, data, settings, cost, collector, progress)
+    personalization = open_personalization(model, data, settings, cost, collector, progress)
     found = carry_out(
-        asked, out, population=population, seed=seed, collector=collector, hardware=hardware, progress=progress
+        personalization,
+        out,
+        population=population,
+        seed=seed,
+        collector=collector,
+        hardware=hardware,
+        progress=progress,
     )
     exact = None if found.known is None else found.known.found
     return Found(exact=exact, released=found.released), found.record, found.report
@@ -188,7 +194,7 @@ def begun(
     out: Path,
     collector: Collector,
 ) -> Run:
-    """The open run folder of real devices, new or gone on with; nobody is asked yet. Raises: as `tacit.personalize`."""
+    """The open run folder of real devices, new or resumed; nobody is asked yet. Raises: as `tacit.personalize`."""
     return open_folder(open_personalization(model, None, settings, cost, collector, silent), out, None, None)
 
 
@@ -204,26 +210,30 @@ def open_personalization(
     a split without clients, or too few for a gate.
     """
     steps = len(settings.queries.sizes)
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress, steps=steps)
+    participants = clients_or_devices(
+        data, settings.split_name, settings.clients, cost, collector, progress, steps=steps
+    )
     loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
-    shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **whom.vocabulary})
+    shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **participants.vocabulary})
     for how in settings.strategies:
         how.step(loaded.network)  # refuses here
     least = 2 * FEWEST if settings.queries.gated else FEWEST
-    if whom.count < least:
+    if participants.count < least:
         raise InputError(
-            f"{whom.count} {whom} were asked for, and {least} are the fewest that say anything; ask more"
-            f"{', or import more clients' if collector is None else ' (clients)'}."
+            f"{participants.count} {participants} were asked for, and {least} are the fewest that say anything; ask "
+            f"more{', or import more clients' if collector is None else ' (clients)'}."
         )
-    release = None if cost is None else cost.asking(whom.members)
-    asked = Personalization(model=loaded, settings=settings, release=release, whom=whom)
+    release = None if cost is None else cost.asking(participants.members)
+    personalization = Personalization(model=loaded, settings=settings, release=release, participants=participants)
     if collector is not None:
-        for step in range(len(asked.groups)):
-            check_answered(asked.task(step, None))  # judging asks for fewer
-    return asked
+        for step in range(len(personalization.groups)):
+            check_answered(personalization.task(step, None))  # judging asks for fewer
+    return personalization
 
 
-def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: Hardware, progress: Progress) -> None:
+def _every_client(
+    personalization: Personalization, participants: Simulated, run: Run, hardware: Hardware, progress: Progress
+) -> None:
     """Every asked client that has no line in the run folder yet.
 
     Hold the run's lock. What is written is the same whoever was interrupted when.
@@ -231,9 +241,13 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
     lines = Lines(run.path / OUTCOMES)
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
-    missing = [int(client) for client in whom.clients if int(client) not in done]
-    opening = compiling("personalization", asked.model.network, asked.settings.strategies) if missing else ""
-    progress(StageBegan("clients", whom.count, len(done), opening=opening))
+    missing = [int(client) for client in participants.clients if int(client) not in done]
+    opening = (
+        compiling("personalization", personalization.model.network, personalization.settings.strategies)
+        if missing
+        else ""
+    )
+    progress(StageBegan("clients", participants.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
         lines.append([row_of(each)])
@@ -242,28 +256,28 @@ def _every_client(asked: Personalization, whom: Simulated, run: Run, hardware: H
 
     if missing:
         personalize_clients(
-            asked.model.network,
-            asked.model.parameters,
-            whom.cache,
+            personalization.model.network,
+            personalization.model.parameters,
+            participants.cache,
             missing,
-            asked.settings.strategies,
-            asked.settings.split,
+            personalization.settings.strategies,
+            personalization.settings.split,
             cores=Cores(hardware),
             progress=keep,
         )
     progress(StageEnded("clients"))
 
 
-def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
+def _known(personalization: Personalization, participants: Simulated, run: Run) -> Known:
     """Of the run's lines. Raises: InputError where too few clients of a group could be evaluated."""
-    clients = whom.clients
+    clients = participants.clients
     rows = {row["client"]: row for row in Lines(run.path / OUTCOMES).rows()}
     reports = [rows[int(client)] for client in clients]
     skipped: dict[str, int] = {}
     for row in reports:
         if "skipped" in row:
             skipped[row["skipped"]] = skipped.get(row["skipped"], 0) + 1
-    groups = asked.groups
+    groups = personalization.groups
     for group in groups:
         if sum("skipped" not in reports[at] for at in group) < FEWEST:
             reasons = "; ".join(f"{count}: {reason}" for reason, count in sorted(skipped.items()))
@@ -276,12 +290,12 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
     if unmeasured := sum(part.unmeasured for part in parts):
         skipped["no test word is in the vocabulary"] = unmeasured
     found = FoundExactly(
-        asked=clients,
+        clients=clients,
         deltas=_measured(reports),
         fresh=parts[-1],
         skipped=dict(sorted(skipped.items())),
         undated=sum(row["undated"] for row in reports if "skipped" not in row),
-        answers=asked.answers(lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
+        answers=personalization.answers(lambda task: exactly(_queries(task, parts[task.step], silent[task.step]))),
     )
     return Known(parts=tuple(parts), silent=tuple(silent), found=found)
 
@@ -289,10 +303,10 @@ def _known(asked: Personalization, whom: Simulated, run: Run) -> Known:
 def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
     assert isinstance(task.asks, StrategiesQuestion)  # of every task here
-    asked, policies = task.asks.settings.queries, task.asks.policies
+    queries, policies = task.asks.settings.queries, task.asks.policies
     if policies is None:
-        return [*asked.about_strategies(part, silent), *asked.about_rules(part, silent)]
-    return [*asked.about_strategies(part, silent), *asked.about_policies(policies, part, silent)]
+        return [*queries.about_strategies(part, silent), *queries.about_rules(part, silent)]
+    return [*queries.about_strategies(part, silent), *queries.about_policies(policies, part, silent)]
 
 
 def _measured(reports: list[dict[str, Any]]) -> Deltas:

@@ -215,7 +215,7 @@ class TargetResult(DrawnResult):
     goal: Goal
     answers: tuple[Reached, ...]
     cost: ParticipationCost
-    asked_epsilon: float | None = None  # None: a zCDP was asked for
+    target_epsilon: float | None = None  # None: a zCDP was asked for
 
     def to_record(self) -> dict[str, Any]:
         """The answers as plain values for JSON."""
@@ -237,12 +237,12 @@ class TargetResult(DrawnResult):
     def blocks(self) -> list[Block]:
         """The table as people read it."""
         goal = self.goal
-        asked = (
+        target = (
             f"zCDP {goal.zcdp:.6g}"
-            if self.asked_epsilon is None
-            else f"epsilon {self.asked_epsilon:g} at {goal.delta:g}"
+            if self.target_epsilon is None
+            else f"epsilon {self.target_epsilon:g} at {goal.delta:g}"
         )
-        return read.target_blocks(self.scenario, self.answers, goal, self.cost, asked)
+        return read.target_blocks(self.scenario, self.answers, goal, self.cost, target)
 
     def figure(self) -> Figure:
         """The report goal that each mechanism takes."""
@@ -256,18 +256,18 @@ def backwards(
     mechanisms: Sequence[str] = (),
     *,
     cost: ParticipationCost = NO_COST,
-    asked_epsilon: float | None = None,
+    target_epsilon: float | None = None,
     progress: Progress = silent,
 ) -> TargetResult:
     """Which report goal and noise reach the goal at this utility: the least, for each mechanism.
 
-    asked_epsilon: the target as it was asked for, to be told again.
+    target_epsilon: the target as it was asked for, to be told again.
     """
     answers = tuple(
         report_goal_for(scenario, each, goal.zcdp, most=goal.max_goal, progress=progress)
         for each in chosen(mechanisms or SEARCHED)
     )
-    return TargetResult(scenario=scenario, goal=goal, answers=answers, cost=cost, asked_epsilon=asked_epsilon)
+    return TargetResult(scenario=scenario, goal=goal, answers=answers, cost=cost, target_epsilon=target_epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

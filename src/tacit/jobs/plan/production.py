@@ -236,10 +236,10 @@ def _encoding(base: Recipe) -> Encoding | None:
         return None
     cache = base.data.cache
     words = CacheManifest.load(cache).vocabulary.size if cache.exists() else DEFAULT_SIZE
-    asked = base.aggregation
+    aggregation = base.aggregation
     parameters = parameter_count(base.model.settings(words))
     return encoding_within(
-        parameters, base.privacy.clip_norm, report_goal=1, inflation=asked.inflation, sigmas=asked.sigmas
+        parameters, base.privacy.clip_norm, report_goal=1, inflation=aggregation.inflation, sigmas=aggregation.sigmas
     )
 
 
@@ -253,7 +253,7 @@ def _for_report_goal(encoding: Encoding, base: Recipe, production: Production, n
 
 def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, progress: Progress) -> DeviceSimulator:
     """Raises: InputError for settings that make no simulation, or that say otherwise than the scenario."""
-    asked = SimulationSettings.read(
+    simulation = SimulationSettings.read(
         settings.simulation,
         {
             ("population", "devices"): scenario.clients.devices,
@@ -263,7 +263,7 @@ def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, pro
             ("seed",): settings.seed,
         },
     )
-    return DeviceSimulator(settings=asked, acceptable_days=settings.acceptable_days, progress=progress)
+    return DeviceSimulator(settings=simulation, acceptable_days=settings.acceptable_days, progress=progress)
 
 
 def _planned(scenario: Scenario, goal: Goal, settings: ProductionSettings, simulator: DeviceSimulator) -> Production:

@@ -64,13 +64,13 @@ def simulate(
     from tacit.population.settings import SimulationSettings
     from tacit.population.simulation import simulate as run_simulation
 
-    asked = (
+    chosen = (
         settings if isinstance(settings, SimulationSettings) else SimulationSettings.read(as_path("settings", settings))
     )
     folder = None if out is None else as_path("out", out)
     if folder is not None:
         check_folder("out", folder)  # before the work
-    run = run_simulation(asked, progress=progress)
+    run = run_simulation(chosen, progress=progress)
     progress(StageBegan("counting who came"))
     record = run.to_record()
     files: tuple[str, ...] = ()

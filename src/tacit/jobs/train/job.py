@@ -144,26 +144,25 @@ def train(
 ) -> TrainingResult:
     """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
 
-    A run that is there already and was begun with the same is gone on with: a call that was killed is repeated, and
-    gives the same bits as one that was not. data, init, population, seed, model: in place of the recipe's cache,
-    first model, population in whose budget the run is entered, seed and network. hardware, cluster: change the
-    speed, never the result. collector, sampler, algorithm, optimizer: parts of one's own (docs/extending.md), which
-    a run remembers by name. until: stop after so many rounds. anyway: train a recipe that
-    the noise is estimated to leave nothing of, too. stop_if_diverged: stop after a round whose model does worse than
-    one that knows nothing. progress: gets events in this thread; an exception
-    that it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
-    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained
-    by another process; TrainingError where the model diverges.
+    If `out` holds a run with the same settings, that run is resumed; its result is the same to the bit as without the
+    interruption. data, init, population, seed, model: replace the recipe's cache, first model, population (whose budget
+    pays for the run), seed and network. hardware, cluster: change the speed, never the result. collector, sampler,
+    algorithm, optimizer: your own parts (docs/extending.md), which the run records by name. until: stop after so many
+    rounds. anyway: train even where the noise is estimated to leave nothing of the model. stop_if_diverged: stop after
+    a round whose model does worse than one that knows nothing. progress: gets events in this thread; an exception that
+    it raises stops training after the last committed round. Raises: RecipeError, InputError, CacheError,
+    ParticipationError, BudgetError: before anything is written; RunError where `out` is another run, or is trained by
+    another process; TrainingError where the model diverges.
     """
     from tacit.jobs.train.run import begin
     from tacit.training.hooks import Hooks
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
-    asked = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
-    run = begin(asked, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
+    run = begin(changed, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
     return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress)
 
 
@@ -239,21 +238,21 @@ def _changed(
     from tacit.recipe.model_section import section_for
 
     of_type("seed", seed, Integral, NoneType)
-    asked = Recipe.given(recipe)
+    changed = Recipe.from_argument(recipe)
     if seed is not None and seed < 0:
         raise RecipeError(f"--seed {seed} must be 0 or more.")
     if data is not None:
-        asked = asked.model_copy(update={"data": asked.data.model_copy(update={"cache": as_path("data", data)})})
+        changed = changed.model_copy(update={"data": changed.data.model_copy(update={"cache": as_path("data", data)})})
     if model is not None:
-        section = section_for(model).model_copy(update={"init": asked.model.init})
-        asked = asked.model_copy(update={"model": section})
+        section = section_for(model).model_copy(update={"init": changed.model.init})
+        changed = changed.model_copy(update={"model": section})
     if init is not None:
-        asked = asked.model_copy(update={"model": asked.model.model_copy(update={"init": as_path("init", init)})})
+        changed = changed.model_copy(update={"model": changed.model.model_copy(update={"init": as_path("init", init)})})
     if population is not None:
-        asked = asked.of(as_path("population", population))
+        changed = changed.with_population(as_path("population", population))
     if seed is not None:
-        asked = asked.model_copy(update={"run": asked.run.model_copy(update={"seed": seed})})
-    return asked
+        changed = changed.model_copy(update={"run": changed.run.model_copy(update={"seed": seed})})
+    return changed
 
 
 def _refuse_a_silent_cluster(cluster: str | None, hooks: "Hooks") -> None:

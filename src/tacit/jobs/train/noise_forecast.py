@@ -41,7 +41,7 @@ class NoiseForecastResult(DrawnResult):
     clients: int
     delta: float
     public: bool
-    stands_in: bool = False  # for a larger cohort: its own epsilon is nobody's
+    extrapolated: bool = False  # for a larger cohort: its own epsilon is nobody's
     unknown: str = ""
 
     @property
@@ -83,7 +83,7 @@ class NoiseForecastResult(DrawnResult):
         if found is None or found.judgement == "works":
             return ()
         times = found.times_too_much
-        if self.stands_in:
+        if self.extrapolated:
             return (f"{times:.2g} times less noise: a larger privacy.extrapolate_to, or a larger epsilon there",)
         working = rounded_up(epsilon(found.working_zcdp, self.delta))
         ways = [
@@ -105,7 +105,7 @@ class NoiseForecastResult(DrawnResult):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What nobody may overlook of the price itself: a delta that allows to publish a client's data outright."""
-        promised = self.noise_forecast is not None and self.noise_forecast.noise and not self.stands_in
+        promised = self.noise_forecast is not None and self.noise_forecast.noise and not self.extrapolated
         warning = publishing_warning(self.delta, self.clients) if promised else None
         return () if warning is None else (f"{DELTA_TOO_LARGE}: {warning}",)
 
@@ -211,15 +211,15 @@ def noise_forecast(
     from tacit.recipe import Recipe
     from tacit.text.vocabulary import Vocabulary
 
-    asked = Recipe.given(recipe)
-    cache = open_cache(asked.data.cache if data is None else as_path("data", data))
-    matrix, clients = asked.matrix(), asked.clients(len(cache.clients("train")))
-    asked = asked.designed().at(asked.privacy.delta_for(clients))
-    begins = asked.model.init if init is None else as_path("init", init)
-    network = asked.model.settings(cache.manifest.vocabulary.size)
+    loaded = Recipe.from_argument(recipe)
+    cache = open_cache(loaded.data.cache if data is None else as_path("data", data))
+    matrix, clients = loaded.matrix(), loaded.clients(len(cache.clients("train")))
+    loaded = loaded.designed().with_delta(loaded.privacy.delta_for(clients))
+    begins = loaded.model.init if init is None else as_path("init", init)
+    network = loaded.model.settings(cache.manifest.vocabulary.size)
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
-    return forecast_for_record(asked, asked.plan(matrix), network, clients=clients, public=begins is not None)
+    return forecast_for_record(loaded, loaded.plan(matrix), network, clients=clients, public=begins is not None)
 
 
 def forecast_for_record(
@@ -260,7 +260,7 @@ def forecast_for_record(
         clients=clients,
         delta=delta,
         public=public,
-        stands_in=recipe.privacy.extrapolate_to is not None,
+        extrapolated=recipe.privacy.extrapolate_to is not None,
         unknown=unknown,
     )
 

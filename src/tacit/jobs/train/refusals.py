@@ -16,8 +16,8 @@ from tacit.training.client import ClientWork, precision_of
 from tacit.training.hooks import Hooks
 
 
-def check_asked(recipe: Recipe, hooks: Hooks, *, run: Path | None = None) -> None:
-    """Refuse to train by a simulation what real devices are to train. run: one that is gone on with."""
+def check_not_deployed(recipe: Recipe, hooks: Hooks, *, run: Path | None = None) -> None:
+    """Refuse to simulate a recipe for real devices. run: the run to be resumed, if there is one."""
     if recipe.deployment is None or hooks.collector is not None:
         return
     what = f"the recipe {recipe.name!r}" if run is None else f"the run '{run}'"
@@ -52,7 +52,7 @@ def check_decryptors(plan: RoundPlan, hooks: Hooks) -> None:
 
 
 def begun_at(recipe: Recipe, out: Path, hooks: Hooks) -> Run:
-    """The run at `out`. Raises: RunError that says in what it differs from what is asked."""
+    """The run at `out`. Raises: RunError that names how its recipe differs from the given one."""
     run = Run.open(out)
     try:
         training = run.of_kind(TrainingMetadata, "choose another --out")

@@ -38,9 +38,11 @@ class HeldOutClients(NamedTuple):
 
     def read(self, split: str) -> HeldOut:
         """The text of a split."""
-        asked = self.recipe.evaluation
-        clients = self.cache.clients(split)[: {"validation": asked.clients, "test": asked.test_clients}[split]]
-        return HeldOut.read(self.cache, clients, sentences=asked.sentences, words=self.recipe.client.words)
+        evaluation = self.recipe.evaluation
+        clients = self.cache.clients(split)[
+            : {"validation": evaluation.clients, "test": evaluation.test_clients}[split]
+        ]
+        return HeldOut.read(self.cache, clients, sentences=evaluation.sentences, words=self.recipe.client.words)
 
     def evaluated(self, split: str, model: Array) -> Evaluation:
         """How a flat model does on the clients of a split."""

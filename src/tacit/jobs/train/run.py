@@ -18,8 +18,8 @@ from tacit.jobs.train.learner import first_model, learner_of
 from tacit.jobs.train.noise_forecast import forecast_for_record, tell
 from tacit.jobs.train.refusals import (
     begun_at,
-    check_asked,
     check_decryptors,
+    check_not_deployed,
     check_splits,
     same_clients,
     same_precision,
@@ -52,18 +52,18 @@ NO_HOOKS = Hooks()
 def begin(
     recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent, anyway: bool = False
 ) -> Run:
-    """A new run folder for a recipe, before its first round; or the one at `out` that was begun with the same.
+    """A new run folder for a recipe, before its first round; or the one at `out`, where that has the same recipe.
 
     What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Raises:
     RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the
     mechanism is known: nothing is left on disk then.
     """
-    check_asked(recipe, hooks)
+    check_not_deployed(recipe, hooks)
     if (out / "run.db").is_file():
         return begun_at(recipe, out, hooks)
     check_place(out)
     progress(StageBegan(DESIGN))
-    asked, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
+    as_given, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
     progress(StageEnded(DESIGN))
     cache = checked_cache(recipe.data.cache, progress=progress)
     vocabulary = Vocabulary.from_json(cache.vocabulary_json)
@@ -72,7 +72,7 @@ def begin(
     clients = recipe.clients(len(cache.clients("train")))
     check_splits(cache, clients)
     delta = recipe.privacy.delta_for(clients)
-    recipe = recipe.at(delta)
+    recipe = recipe.with_delta(delta)
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
     check_decryptors(plan, hooks)
@@ -83,14 +83,14 @@ def begin(
     first = first_model(recipe, vocabulary)
     told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     population = recipe.privacy.population
-    taken = (
+    request = (
         None if population is None else BudgetRequest.from_options(population, clients, Cost(zcdp=plan.guarantee.zcdp))
     )
-    check_left(taken)
+    check_left(request)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
-        asked=asked.to_toml(),
+        asked=as_given.to_toml(),
         recipe=recipe.to_toml(),
         data=cache_used(cache),
         vocabulary={"kind": vocabulary.provenance.kind, "description": vocabulary.provenance.description},
@@ -113,7 +113,7 @@ def begin(
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return reserved(taken, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+    return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
 
 
 def _deployed(recipe: Recipe) -> DeploymentUsed | None:
@@ -133,7 +133,7 @@ def _as_it_began(
 
     Raises: as `carry_on`.
     """
-    check_asked(recipe, hooks, run=run.path)
+    check_not_deployed(recipe, hooks, run=run.path)
     hooks.required(trained(run).hooks, str(run.path))
     cache = same_cache(run, trained(run).data, progress=progress)
     learner = learner_of(run, recipe, cache, hooks)

@@ -61,24 +61,24 @@ def tune(
 ) -> TuningResult:
     """Try server learning rates and clipping quantiles small, and write the recipe for production into `out`.
 
-    A tuning that is there is gone on with; other rates or quantiles add trials to it, and what only reads them
-    (`choose_by`, `large_report_goal`, `public`) may change. population: in
-    place of the recipe's, in whose budget each trial is entered. hardware: changes the speed, never the result. Raises:
-    InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written; RunError where
-    `out` is something else, or its trials are other experiments, naming the keys.
+    If `out` holds a tuning, it is resumed: other rates or quantiles add trials, and the settings that only read trials
+    (`choose_by`, `large_report_goal`, `public`) may change. population: replaces the recipe's; its budget pays for each
+    trial. hardware: changes the speed, never the result. Raises: InputError, RecipeError, AccountingError,
+    ParticipationError, CacheError before anything is written; RunError where `out` is something else, or its trials are
+    other experiments, naming the keys.
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)
-    wanted = Recipe.given(recipe)
+    wanted = Recipe.from_argument(recipe)
     if wanted.deployment is not None:
         raise InputError(
             f"the recipe {wanted.name!r} is for real devices ([deployment]), and every trial would ask them again; "
             "drop the section to tune on the training clients of a cache, and give it back for the run."
         )
     if population is not None:
-        wanted = wanted.of(as_path("population", population))
+        wanted = wanted.with_population(as_path("population", population))
     if wanted.privacy.epsilon is not None and wanted.privacy.delta is None:  # how much noise is that population's
-        wanted = wanted.at(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
+        wanted = wanted.with_delta(wanted.privacy.delta_for(len(open_cache(wanted.data.cache).clients("train"))))
     names = trial_names(wanted, settings)
     if wanted.privacy.needs_design:
         progress(StageBegan(DESIGN))
@@ -92,9 +92,9 @@ def tune(
     with _begun(folder, base, names, progress) as run, run.locked():
         for name, value in ((RECIPE, wanted.to_toml()), (ASKED, to_plain(settings)), ("finished", False)):
             run.note(name, value)
-        asked = _carried_out(folder, base, names, hardware, progress)
+        carried_out = _carried_out(folder, base, names, hardware, progress)
         earlier = [outcome_of(folder, name) for name in existing_trials(folder) if name not in names]
-        trials = tuple(sorted([*asked, *earlier], key=lambda each: each.name))
+        trials = tuple(sorted([*carried_out, *earlier], key=lambda each: each.name))
         run.note(TRIALS, {str(each.name): _seal(each.path) for each in trials})
         choice = choose([each.trial(settings.choose_by) for each in trials if each.ended], settings.choose_by)
         result = write_tuning(
@@ -124,11 +124,11 @@ def resume_tuning(
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TuningMetadata, "`tacit resume {run}` goes on with it")
     where = f"what was asked of '{found.path}'"
-    asked = found.notes
-    if not isinstance(asked.get(RECIPE), str):
+    notes = found.notes
+    if not isinstance(notes.get(RECIPE), str):
         raise RunError(f"{where} is not in its journal; {RESTORE}.")
-    recipe = Recipe.from_toml(asked[RECIPE], where=where)
-    settings = from_plain(TuningSettings, asked.get(ASKED), error=RunError, where=where)
+    recipe = Recipe.from_toml(notes[RECIPE], where=where)
+    settings = from_plain(TuningSettings, notes.get(ASKED), error=RunError, where=where)
     return tune(recipe, found.path, settings, hardware=hardware, progress=progress)
 
 

@@ -69,15 +69,15 @@ class TuningCost:
                 f"is not its clients' text: {self.public}. That is the word of whoever ran this, nothing checks it."
             )
         if not math.isfinite(self.zcdp):
-            price = f"The {self.trials} trials added no noise, so no figure bounds what they tell"
+            cost = f"The {self.trials} trials added no noise, so no figure bounds what they tell"
         else:
-            price = (
+            cost = (
                 f"The {self.trials} trials cost zCDP {rounded_up(self.zcdp)} together (epsilon "
                 f"{rounded_up(self.epsilon)} at delta {self.delta:g}) to clients that trained in all of them"
             )
         seed = ", had their seed not been fixed: whoever knows it can take the noise away" if self.fixed_seed else ""
         return (
-            f"{price}{seed}. The production run's privacy statement does not include that, as arXiv:2305.18465 does "
+            f"{cost}{seed}. The production run's privacy statement does not include that, as arXiv:2305.18465 does "
             f'not ("{PAPER}", Section 3); where production trains the same clients, its zCDP and this one add. The '
             "validation clients, whose accuracies were compared without noise, have no guarantee."
         )

@@ -70,12 +70,12 @@ def type_ab(
 
     a, b: a finished run, a pre-training, a model folder, an exported folder, "trigram:CACHE", or what `load_model`
     gave; a model may be compared with itself. data: a source or the line of text that names one, or a cache, as far as
-    its vocabulary spells the words. A run that is at `out` already and was begun with the same is gone on with, user by
-    user. release: the price at which histograms of users' changes leave the simulation. population: in whose budget the
-    release is entered first. seed: of users and their slips, the same ones on A and on B. noise_seed: fixes the noise
-    of the release, which then is not private. hardware: changes the speed, never the result. progress: gets events in
-    this thread. Raises: InputError, SourceError, CacheError before anything is written; RunError where `out` is another
-    run or was changed.
+    its vocabulary spells the words. If `out` holds a run with the same settings, that run is resumed after its last
+    user. release: the privacy cost at which histograms of users' changes leave the simulation. population: its budget
+    pays for the release, before anything is released. seed: of users and their slips, the same ones on A and on B.
+    noise_seed: fixes the noise of the release, which then is not private. hardware: changes the speed, never the
+    result. progress: gets events in this thread. Raises: InputError, SourceError, CacheError before anything is
+    written; RunError where `out` is another run or was changed.
     """
     from tacit.data import Cache, Source
     from tacit.evaluation.release_cost import ReleaseCost
@@ -125,16 +125,16 @@ def resume_typing(
         raise InputError(
             f"'{begun.path}' was begun with text that stood in memory; go on with tacit.type_ab and the same arguments."
         )
-    asked = begun.settings
-    own = {name: value for name, value in asked.items() if name not in NOT_SETTINGS}
-    a, b = (each["path"] for each in asked["models"])
+    settings = begun.settings
+    own = {name: value for name, value in settings.items() if name not in NOT_SETTINGS}
+    a, b = (each["path"] for each in settings["models"])
     return type_ab(
         a,
         b,
         data,
         settings=TypingSettings.from_plain(own),
-        seed=asked["seed"],
-        noise_seed=asked.get("noise_seed"),
+        seed=settings["seed"],
+        noise_seed=settings.get("noise_seed"),
         hardware=hardware,
         progress=progress,
         **begun.given,

@@ -22,7 +22,7 @@ from tacit.files import PathLike
 from tacit.jobs.asked_run import Ask, AskedRun, carry_out
 from tacit.jobs.count_steps import Lines, simulated
 from tacit.jobs.type_ab.record import Typed, about, exact_record, released_record
-from tacit.jobs.type_ab.setup import TypingTest, asked_of
+from tacit.jobs.type_ab.setup import TypingTest, model_record
 from tacit.jobs.type_ab.workers import Typing, typing_workers
 from tacit.progress import DECODER, Advanced, Progress, StageBegan, StageEnded
 from tacit.reports.page import ReportFiles
@@ -73,11 +73,11 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
         test = self.test
         plain = test.settings.to_plain()
         return {
-            "models": [asked_of(test.a.model), asked_of(test.b.model)],
+            "models": [model_record(test.a.model), model_record(test.b.model)],
             **plain,
             "data": {"split": plain["share"]["split"]},
             "typed_sha256": test.typed.sha256,
-            **({} if test.search is None else {"searched_with": asked_of(test.search)}),
+            **({} if test.search is None else {"searched_with": model_record(test.search)}),
             **({} if test.more is None else {"more_words_sha256": test.more.sha256}),
             **({} if self.release is None else {"release": self.release.to_plain()}),
             "seed": self.seed,

@@ -60,7 +60,7 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
     _refuse_untypable(typed, settings)
     search = _search(data, settings, models, progress)
     if settings.search is not None and search is not None:
-        settings = replace(settings, search=asked_of(search)["path"])  # found from any folder
+        settings = replace(settings, search=model_record(search)["path"])  # found from any folder
     settings = settings if more is None else replace(settings, more_words=more.path)
     return TypingTest(
         a=_keyboard(models[0], search, settings),
@@ -86,7 +86,7 @@ def sentences_of(data: Data, settings: TypingSettings, progress: Progress) -> Ty
     return read_typed_sentences(source, sentences, settings.share, progress=progress)  # type: ignore[arg-type]
 
 
-def asked_of(model: PhoneModel) -> dict[str, str]:
+def model_record(model: PhoneModel) -> dict[str, str]:
     """A model as the settings of a run name it: one that was counted with the digest of its cache, which is not to be
     published as that of trained weights is.
     """

@@ -33,12 +33,12 @@ def typing_workers(test: TypingTest, seed: int, hardware: Hardware) -> Iterator[
         if any(isinstance(reader, Rereader) for reader in readers_of(test)):
             yield _by_threads(work, hardware)
         elif workers == 1 or not all(type(reader).__module__.startswith("tacit.") for reader in readers_of(test)):
-            yield lambda whom: map(
-                work, map(_told, whom)
+            yield lambda users: map(
+                work, map(_told, users)
             )  # a caller's own reader is perhaps one that no other process can import
         else:
             with Processes(workers, work) as processes:
-                yield lambda whom: processes.stream(map(_told, whom))
+                yield lambda users: processes.stream(map(_told, users))
 
 
 def _by_threads(work: OnBoth, hardware: Hardware) -> Typing:
@@ -47,7 +47,7 @@ def _by_threads(work: OnBoth, hardware: Hardware) -> Typing:
 
     hardware.apply(processor_only=True)
     cores = Cores(hardware)
-    return lambda whom: cores.stream(lambda device, who: work(_told(who)), list(whom))
+    return lambda users: cores.stream(lambda device, who: work(_told(who)), list(users))
 
 
 def _told(who: Who) -> tuple[Typist, Any, str]:

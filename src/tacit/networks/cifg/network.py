@@ -1,7 +1,7 @@
 """The network of papers 1 and 5 (Hard et al. 2018): a one-layer CIFG-LSTM that predicts the next word.
 
 Word embeddings (96), one CIFG layer (670 units, forget gate f = 1 - i) whose output is projected back to 96, and that
-projection is both fed back and multiplied with the output embedding. The slow, obvious twin is
+projection is both fed back and multiplied with the output embedding. The slow, obvious reference is
 `tests/networks/numpy_model.py`.
 """
 

@@ -1,4 +1,4 @@
-"""The CIFG in the hands of one device, without padding and on one core; see `on_device`, whose `Padded` is its twin."""
+"""The CIFG on one device, without padding and on one core; see `on_device`, whose `Padded` is its reference."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

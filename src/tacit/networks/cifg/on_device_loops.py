@@ -5,7 +5,7 @@ computed: sentences are laid out by place, and only those that still go on take 
 visited in blocks that fit the second-level cache, and a gradient is taken from its block where it was made: none of a
 table is kept, and of an input embedding only rows that occur are touched. Products are BLAS's, where it is fast.
 
-The derivatives are those of `loss`; tests hold them against it and against the NumPy twin of both. float32; the order
+The derivatives are those of `loss`; tests compare them with it and with the NumPy reference of both. float32; the order
 of additions depends on nothing but the text. All that is compiled is in this one file, because the kept machine code of
 a function is renewed when its own file changes, not when that of a function it calls does.
 

@@ -1,4 +1,4 @@
-"""Graphs with smaller weights: the tables and matrices of `onnx_step` in 8 or 4 bits, all else as it was.
+"""Graphs with smaller weights: the tables and matrices of `step.step_graph` in 8 or 4 bits, all else as it was.
 
 A matrix is quantized where it is multiplied with (`MatMul`, `Gemm`) or read by rows (`Gather`); a tied table, which is
 both, is written once. A weight is an integer times a scale, symmetric about zero:
@@ -36,12 +36,12 @@ ACCURACY_LEVEL = 4
 
 
 def int8(model: ModelProto) -> ModelProto:
-    """A graph of `onnx_step` with weights of 8 bits. Raises: InputError where one is no number, or too large."""
+    """A graph of `step.py` with weights of 8 bits. Raises: InputError where one is no number, or too large."""
     return _rewritten(model, _Int8)
 
 
 def int4(model: ModelProto) -> ModelProto:
-    """A graph of `onnx_step` with weights of 4 bits. Raises: as `int8`."""
+    """A graph of `step.py` with weights of 4 bits. Raises: as `int8`."""
     return _rewritten(model, _Int4)
 
 

@@ -1,7 +1,7 @@
 """A network as two graphs: one word of a sentence (`step.onnx`), and what whole sentences score (`score.onnx`).
 
 Both are built from the network's `OnnxCell`, which says in ONNX's operators what it does with one word. Their slow
-twins are the network itself in JAX: `suggest.Rereader` for the step, `language_model.count` and `NextWordLoss` for
+references are the network itself in JAX: `suggest.Rereader` for the step, `language_model.count` and `NextWordLoss` for
 sentences.
 
 N sentences at once, V words in the vocabulary, L predicted words of each sentence.

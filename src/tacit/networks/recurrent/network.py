@@ -62,7 +62,7 @@ class Recurrent(ABC):
         """One word in ONNX's operators; see `onnx.step.HasOnnxCell`."""
         from tacit.networks.recurrent.onnx import RecurrentOnnx
 
-        return RecurrentOnnx.of(self, parameters)
+        return RecurrentOnnx.from_network(self, parameters)
 
     def onnx_training(self) -> "RecurrentOnnxTraining":
         """A step of SGD in ONNX's operators; see `onnx.training.HasOnnxTraining`."""

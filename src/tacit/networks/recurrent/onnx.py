@@ -159,7 +159,7 @@ class RecurrentOnnx:
     weights: Mapping[str, NDArray[np.float32]]
 
     @classmethod
-    def of(cls, cell: Cell, parameters: Any) -> "RecurrentOnnx":
+    def from_network(cls, cell: Cell, parameters: Any) -> "RecurrentOnnx":
         """With the parameters of a network."""
         from tacit.networks.language_model import leaves
 

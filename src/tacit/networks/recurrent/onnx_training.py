@@ -1,7 +1,7 @@
 """One step of SGD of any cell in ONNX's operators: forward, backward and update, each node an ordinary operation.
 
 The cell's own lines are written into the graph, and derived from their end to their beginning (reverse accumulation).
-The twin is the generic `language_model.sgd_step`, whose derivatives are JAX's.
+The reference is the generic `language_model.sgd_step`, whose derivatives are JAX's.
 
 What needs no state is computed outside of the two loops over words, forwards and backwards: a word's part of a product,
 the derivatives of sigmoid and tanh, and the gradient of every parameter. Of the padding only what stands before the

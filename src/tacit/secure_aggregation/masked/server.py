@@ -78,11 +78,11 @@ class MaskedServer:
     """One round. `advance` after each of its five steps; then `total` is the sum and `included` whose it is."""
 
     def __init__(
-        self, settings: RoundSettings, identities: Sequence[bytes], private: bytes, *, spool: BinaryIO | None = None
+        self, settings: RoundSettings, identities: Sequence[bytes], private: bytes, *, storage: BinaryIO | None = None
     ) -> None:
         """`private`: the X25519 key whose public half is in the settings, fresh for this round.
 
-        `spool`: an empty file, open for reading and writing, that nobody else reads and that is gone after the round
+        `storage`: an empty file, open for reading and writing, that nobody else reads and that is gone after the round
         (`tempfile.TemporaryFile(buffering=0)`): it takes 167 bytes for each client and each that it chooses, which are
         in memory without it.
 
@@ -103,7 +103,7 @@ class MaskedServer:
         self._heard: dict[int, bytes] = {}  # the same as they came, until they are passed on
         # A row for each client, a column for each that it chose: boxes that it made for them, shares that they told.
         self._key_boxes, self._self_boxes, self._told = CellStore.side_by_side(
-            spool, settings.clients, self._plan.degree, (BOX_LENGTH, BOX_LENGTH, SHARE_BYTES)
+            storage, settings.clients, self._plan.degree, (BOX_LENGTH, BOX_LENGTH, SHARE_BYTES)
         )
         self._sharers: set[int] = set()
         self._added: set[int] = set()

@@ -26,9 +26,9 @@ def one_message_report(
     """The one message of a client: its vector (dimension,) uint32 up to `largest`, for this round alone.
 
     A contributor's vector is its noise + margin, up to 2 margin (`noise.contribution`). Whoever calls it has checked
-    the settings (`SealedRound.check`). draw: where 32 random bytes come from, of which all of its randomness follows;
-    another than the operating system's only in simulations that say so.
-    Raises: InputError for a vector that this round does not sum.
+    the settings (`OneMessageRound.check`). draw: where 32 random bytes come from, of which all of its randomness
+    follows; another than the operating system's only in simulations that say so. Raises: InputError for a vector that
+    this round does not sum.
     """
     private = seeded(draw(KEY_BYTES))
     settings.slots.check(vector, noise=identity.public in settings.contributors)

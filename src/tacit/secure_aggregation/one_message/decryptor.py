@@ -68,8 +68,8 @@ class Decryptor:
     ) -> None:
         """least_reports: the smallest report goal it accepts; clients: the identities that a set may hold, any if None.
 
-        always: those that must contribute noise to every round. Raises: InputError for a folder that `make_keeper` has
-        not made, or in which a key is damaged.
+        always: those that must contribute noise to every round. Raises: InputError for a folder that `make_decryptor`
+        has not made, or in which a key is damaged.
         """
         self._folder, self._least, self._known, self._always = folder, least_reports, clients, always
         self._identity, self._box = Identity(_key(folder / IDENTITY)), _key(folder / BOX)

@@ -15,7 +15,7 @@ Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))
 
 @dataclass(frozen=True)
 class Opening(ProtocolMessage):
-    """Server to decryptor: a round begins. settings: the bytes of a SealedRound."""
+    """Server to decryptor: a round begins. settings: the bytes of a OneMessageRound."""
 
     kind: ClassVar[int] = 34
     settings: Bytes

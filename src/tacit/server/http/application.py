@@ -130,9 +130,9 @@ class Worker:
 
     async def key_rotation(self, _: Request) -> Response:
         """To which key the operator changed, for devices that pinned the one before."""
-        if self._services.hand_over is None:
+        if self._services.key_rotation is None:
             raise Refused("not-found", "the operator has the key that it always had.")
-        return Response(self._services.hand_over, media_type=JSON)
+        return Response(self._services.key_rotation, media_type=JSON)
 
     # -- operators -----------------------------------------------------------------------------------------------------
 

@@ -87,17 +87,17 @@ class ServedConnection(HttpToolsProtocol):
     def _body_stream(self, cycle: RequestResponseCycle, into: memoryview) -> BodyStream:
         """Of a body of which nothing was received through ASGI. What has come is at its place at once."""
         del cycle.scope["extensions"]  # which know the cycle: without a ring its memory goes at once
-        pour = BodyStream(self.transport, self, into, len(cycle.body))
-        into[: pour.count], cycle.body = cycle.body, bytearray()
+        stream = BodyStream(self.transport, self, into, len(cycle.body))
+        into[: stream.count], cycle.body = cycle.body, bytearray()
         if not cycle.more_body or cycle.disconnected:
-            pour.stop()
-            return pour
+            stream.stop()
+            return stream
         if cycle.waiting_for_100_continue:
             cycle.waiting_for_100_continue = False
             self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        pour.begin(self._streamed)
+        stream.begin(self._streamed)
         self.flow.resume_reading()
-        return pour
+        return stream
 
     def _streamed(self) -> None:
         """The body of the request that was parsed last is whole: what comes is another's, and waits for the answer."""

@@ -84,7 +84,7 @@ class PaceSteering:
     """
 
     def __init__(self, now: float, guess: float, *, others: SharedRates = NOBODY) -> None:
-        """guess: devices that there are besides those whom the others have sent away."""
+        """guess: devices besides those that other workers have sent away."""
         self.sent = 0  # answers, ever
         self.others, self.most = others, math.inf  # most: devices for which T is set
         self.devices = guess + others.away
@@ -110,8 +110,8 @@ class PaceSteering:
         return SharedRates(mine, left)
 
     def _left(self, now: float, seen: float) -> float:
-        """What is left of the guess. It melts as those come of whom it spoke, and shrinks to what it is worth: where
-        `seen` devices came and more were expected by now, in their ratio.
+        """What is left of the guess. It decays as the guessed devices check in, and shrinks in the ratio of the `seen`
+        devices to those expected by now.
         """
         age = (now - self._began) / self._first
         expected = self._guess * (1 - unseen(age))

@@ -179,12 +179,12 @@ async def large_body(request: Request, length: int, limits: Limits) -> memoryvie
 
     Where the server can pour it, it comes into its place without a turn of this coroutine for each piece.
     """
-    pour = (request.scope.get("extensions") or {}).get(STREAM)
-    if pour is None:
+    receive_into = (request.scope.get("extensions") or {}).get(STREAM)
+    if receive_into is None:
         return memoryview(await read_body(request.receive, length, limits))
     body = np.empty(length, np.uint8).data  # huge pages, where the system has them
     loop = asyncio.get_running_loop()
-    last, coming = loop.time() + limits.grace_s + length / limits.slowest, pour(body)
+    last, coming = loop.time() + limits.grace_s + length / limits.slowest, receive_into(body)
     try:
         while not coming.ended.done():
             until = min(last, coming.latest + limits.idle_s)

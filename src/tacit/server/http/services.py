@@ -50,7 +50,7 @@ class Services:
     snapshot: Snapshot
     sums: PartialSums
     admin_token: str | None = None  # None: nobody administers by HTTP
-    hand_over: str | None = None  # a SignedHandOver, JSON; None: the operator has the key that it always had
+    key_rotation: str | None = None  # a SignedKeyRotation, JSON; None: the operator has the key that it always had
     issuer: Issuer | None = None  # None: devices need no tokens
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)

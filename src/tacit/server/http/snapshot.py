@@ -1,4 +1,4 @@
-"""What a worker knows between two looks into the store: the open rounds, and who is asked to take part in them.
+"""What a worker knows between two looks into the store: the open rounds, and which devices may take part in them.
 
 Whether a check-in may be given a task is known from here; for one that is not, no database is asked.
 """

@@ -98,8 +98,8 @@ class OneMessageOpening:
                     log.warning("a sealed report is left out: %s", error)
                     round_states.discount(self._store, lease, self._task, each.assignment)
                     continue
-                for spool, deposit in zip(self._deposits, deposits, strict=True):
-                    spool.add(deposit.to_bytes())
+                for messages, deposit in zip(self._deposits, deposits, strict=True):
+                    messages.add(deposit.to_bytes())
                 self._added.add(each.assignment)
         except StoreError as error:
             raise NotYet(str(error)) from error
@@ -121,20 +121,22 @@ class OneMessageOpening:
         """
         server = self._server
         head = [server.opening().to_bytes(), server.propose().to_bytes()]
-        self._ask(lambda index: head, lambda: server.signed)
+        self._ask_decryptors(lambda index: head, lambda: server.signed)
         head.append(server.agreement().to_bytes())
-        self._ask(lambda index: _one_after_other(head, self._deposits[index]), lambda: server.summed)
+        self._ask_decryptors(lambda index: _one_after_other(head, self._deposits[index]), lambda: server.summed)
         return server.opened()
 
-    def _ask(self, messages: Callable[[int], Iterable[bytes]], answered: Callable[[], Collection[int]]) -> None:
+    def _ask_decryptors(
+        self, messages: Callable[[int], Iterable[bytes]], answered: Callable[[], Collection[int]]
+    ) -> None:
         """Until a quorum has answered. Raises: NotYet; RoundAborted where too many refuse."""
-        asked = [
+        missing = [
             index for index in range(len(self._decryptors)) if index not in answered() and index not in self._refusals
         ]
-        with ThreadPoolExecutor(max(1, len(asked))) as threads:
-            found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), asked))
+        with ThreadPoolExecutor(max(1, len(missing))) as threads:
+            found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), missing))
         away = []
-        for index, answers in zip(asked, found, strict=True):
+        for index, answers in zip(missing, found, strict=True):
             if isinstance(answers, DecryptorAway):
                 away.append(f"{self._decryptors[index].name}: {answers}")
             else:

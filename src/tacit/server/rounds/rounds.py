@@ -1,8 +1,8 @@
 """Rounds of real devices, for any question: a round is opened in the store, waited for, closed, its sum given.
 
 Everything that matters is in the store: a process that is killed at any point, and started again, goes on with the
-attempt that it finds, and a sum that was bound is given again to the bit. An attempt that came to nothing is made again
-with other devices; what it is about (what they begin with, and are asked) stays.
+attempt that it finds, and a sum that was bound is given again to the bit. An attempt that failed is repeated with other
+devices, with the same content and the same question.
 """
 
 import logging
@@ -63,9 +63,9 @@ class ServedRun(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """A round as whoever wants its sum puts it."""
+    """A round whose sum is wanted: its task, and the conditions on its sum."""
 
-    asked: RoundTask  # but for what is an attempt's own
+    task: RoundTask  # but for what is an attempt's own
     content: bytes  # what it begins with
     goal: int  # reports: no sum of more
     min_reports: int  # no sum of fewer is bound: a round that does not reach it is given up
@@ -81,7 +81,7 @@ class Summed(NamedTuple):
 
 
 class ServedRounds:
-    """Real devices as a `Collector`, whatever they are asked: rounds of one run, one after another."""
+    """Real devices as a `Collector` for any question: rounds of one run, one after another."""
 
     broadcasts = True  # what is asked leaves this machine: the ledger row first
 
@@ -98,8 +98,8 @@ class ServedRounds:
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
         """key: signs the tasks. document: a question as devices get it, and the content that its round begins with.
-        devices: whom it asks, of a run that asks each once. decryptors: of sealed sums, in the order of the plan. wait:
-        for so many seconds, between two looks into the store.
+        devices: of a run that asks each device once. decryptors: of sealed sums, in the order of the plan. wait: for so
+        many seconds, between two looks into the store.
         """
         self._document, self._devices = document, devices
         self._decryptors = decryptors
@@ -109,7 +109,9 @@ class ServedRounds:
 
     @property
     def devices(self) -> RealDevices:
-        """Whom it asks. Raises: RunError where devices are asked more than once, and a recipe says who they are."""
+        """The devices of a run that asks each once. Raises: RunError for a training, whose recipe describes its
+        devices.
+        """
         if self._devices is None:
             raise RunError("this collector asks the devices of a recipe; it trains, and does nothing else.")
         return self._devices
@@ -122,16 +124,16 @@ class ServedRounds:
         """See Collector. seed: not used, for devices draw from their operating systems. Raises: what `sum_of` does;
         InputError, TrainingError for what no real device can be asked.
         """
-        asked, content = self._document(question)
+        document, content = self._document(question)
         wanted = Wanted(
-            asked=self.asked(question.round, content, asked),
+            task=self._task(question.round, content, document),
             content=content,
             goal=question.goal,
             min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
             check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
         )
-        values, total, came = self.sum_of(wanted)
-        return _answered(question, values, total, came), state
+        values, total, participants = self.sum_of(wanted)
+        return _answered(question, values, total, participants), state
 
     def serve(self, plan: Plan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
@@ -151,16 +153,16 @@ class ServedRounds:
         its sum is of another task; StoreError where store or blobs cannot be used; TrainingError where no attempt gave
         a sum.
         """
-        attempt = self._found(wanted.asked)
+        attempt = self._found(wanted.task)
         for _ in range(self._times.attempts):
             if attempt is None:
                 attempt = self._opened(wanted)
             if self._played(attempt, wanted) == round_states.CLOSED:
                 return self._total(attempt.task)
             attempt, self._rests_until = None, self._store.now() + self._times.pause
-        causes = [each.why or "" for each in self._attempts(wanted.asked.round)]
+        causes = [each.why or "" for each in self._attempts(wanted.task.round)]
         raise TrainingError(
-            f"round {wanted.asked.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
+            f"round {wanted.task.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
             f"The last one: {causes[-1]} See whether devices come, and whether their reports can be used; then run the "
             "same command again."
         )
@@ -189,8 +191,8 @@ class ServedRounds:
     def _attempts(self, round: int) -> list[Attempt]:
         return [each for each in round_states.attempts(self._store, self._lease.run) if each.round == round]
 
-    def asked(self, round: int, content: bytes, asks: QuestionDocument) -> RoundTask:
-        """What devices are asked in a round, but for what is an attempt's own. content: what it begins with."""
+    def _task(self, round: int, content: bytes, question: QuestionDocument) -> RoundTask:
+        """The task of a round without the fields that each attempt sets. content: what the round begins with."""
         plan, name = self._now_serving.plan, sha256(content)
         return RoundTask(
             run=plan.run,
@@ -199,30 +201,30 @@ class ServedRounds:
             attempt=0,
             task="0" * 32,
             content=Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}"),
-            asks=asks,
+            asks=question,
             sealed=None,
             opens=0.0,
             deadline=1.0,
         )
 
-    def _found(self, asked: RoundTask) -> Attempt | None:
+    def _found(self, task: RoundTask) -> Attempt | None:
         """The attempt at the round that is not over, or was closed. Raises: RunError."""
         found = None
         for each in round_states.attempts(self._store, self._lease.run):
             if each.state == round_states.ABANDONED or (
-                each.state == round_states.RELEASED and each.round < asked.round
+                each.state == round_states.RELEASED and each.round < task.round
             ):
                 continue
-            if each.round < asked.round:
+            if each.round < task.round:
                 self._settle(each)
-            elif each.round > asked.round or each.state == round_states.RELEASED:
+            elif each.round > task.round or each.state == round_states.RELEASED:
                 raise RunError(
                     f"the store says that round {each.round} of the run '{each.run}' is {each.state}, and the run "
-                    f"folder has only the {asked.round} rounds before round {asked.round}: it was restored from an "
+                    f"folder has only the {task.round} rounds before round {task.round}: it was restored from an "
                     "older copy. Restore the latest one; rounds released twice, of other devices the second time, "
                     "would be counted once."
                 )
-            elif _matter(each) == asked.model_dump(exclude=OWN_TO_AN_ATTEMPT):
+            elif _matter(each) == task.model_dump(exclude=OWN_TO_AN_ATTEMPT):
                 found = each
             elif not round_states.abandon(
                 self._store, self._lease, each.task, "the run folder asks for something else."
@@ -243,10 +245,10 @@ class ServedRounds:
 
     def _opened(self, wanted: Wanted) -> Attempt:
         """A new attempt, after the pause."""
-        asked = wanted.asked
+        task = wanted.task
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
-        before = self._attempts(asked.round)
+        before = self._attempts(task.round)
         sealed = self._sealed(name := secrets.token_hex(16), wanted)
         now = self._store.now()
         closes = now + self._times.selecting
@@ -257,14 +259,14 @@ class ServedRounds:
             "opens": now,
             "deadline": closes + self._times.reporting,
         }
-        signed = self._key.task(asked.model_copy(update=own))
-        self._blobs.put(model_name(asked.content.sha256), wanted.content)
+        signed = self._key.task(task.model_copy(update=own))
+        self._blobs.put(model_name(task.content.sha256), wanted.content)
         new = NewRound(
             task=signed.task.task,
-            round=asked.round,
+            round=task.round,
             attempt=signed.task.attempt,
             signed_task=signed.model_dump_json(),
-            model_digest=asked.content.sha256,
+            model_digest=task.content.sha256,
             goal=wanted.goal,
             least=wanted.min_reports,
             most=math.ceil(wanted.goal * self._times.over_selection),
@@ -348,26 +350,26 @@ class ServedRounds:
 
         Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
         """
-        plan, asked = self._now_serving.plan, wanted.asked
+        plan, task = self._now_serving.plan, wanted.task
         if plan.aggregation.kind != "sealed":
             return None
         private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
-        settings = new_round(plan, asked, private=private, seed=secrets.token_bytes(32), **sizes)
+        settings = new_round(plan, task, private=private, seed=secrets.token_bytes(32), **sizes)
         patience, since = self._times.selecting, self._store.now()
         while True:
             try:
                 check_decryptors(self._decryptors, settings)
                 return settings
             except RoundAborted as error:
-                raise TrainingError(f"round {asked.round} is not opened: {error}") from None
+                raise TrainingError(f"round {task.round} is not opened: {error}") from None
             except NotYet as error:
                 if not since <= self._store.now() < since + patience:
                     raise TrainingError(
-                        f"round {asked.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
+                        f"round {task.round} is not opened: in {patience / 60:g} minutes {error} Nothing was asked of "
                         "devices. See that the decryptors run, and can be reached from here; then run the same command "
                         "again."
                     ) from None
-                log.warning("round %d of '%s' is not opened yet: %s", asked.round, plan.run, error)
+                log.warning("round %d of '%s' is not opened yet: %s", task.round, plan.run, error)
                 self._wait(max(self._times.pause, self._times.poll))
 
     @contextmanager
@@ -434,13 +436,13 @@ class ServedRounds:
         body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
         signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
-        came = sum(each.assigned for each in self._attempts(found.round))
-        return Summed(read_sum(body, signed), total, max(came, total.reports))
+        participants = sum(each.assigned for each in self._attempts(found.round))
+        return Summed(read_sum(body, signed), total, max(participants, total.reports))
 
 
-def _answered(question: Question, values: Any, total: Total, came: int) -> Answered:
+def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:
     """What a bound sum says. came: devices that were given the task; those with no report are dropped."""
-    return question.answered(Counted(values, total.reports, total.short_updates, total.losses), came)
+    return question.answered(Counted(values, total.reports, total.short_updates, total.losses), participants)
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:

@@ -64,7 +64,7 @@ class StoredAssignment(NamedTuple):
         return hmac.compare_digest(self.secret_hash, hash_of(secret))
 
 
-class Came(NamedTuple):
+class ArrivedReport(NamedTuple):
     """A report that came."""
 
     assignment: str
@@ -200,37 +200,37 @@ def find_all(store: Store, names: Sequence[str]) -> list[StoredAssignment | None
 
 def receive(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """What becomes of one report, as `receive_all` says it."""
-    (answer,) = receive_all(store, [Came(assignment, body_digest)], task=task, worker=worker)
+    (answer,) = receive_all(store, [ArrivedReport(assignment, body_digest)], task=task, worker=worker)
     return answer
 
 
-def receive_all(store: Store, came: Sequence[Came], *, task: str, worker: str) -> list[ReportAnswer]:
+def receive_all(store: Store, arrived: Sequence[ArrivedReport], *, task: str, worker: str) -> list[ReportAnswer]:
     """Which of these reports this worker is to add to its sum, as if they came one after another; one transaction.
 
     Each once, by whichever worker comes first. A report is in the sum when the worker has added it, and durable when it
     is flushed. Of the round's last NEARLY_FULL reports a worker that holds none takes none where others hold some: they
     would be alone in it when the round is full, and lost. Raises: StoreError, and nothing was received.
     """
-    return _taken(store, came, task, rounds.c.received, {"state": RECEIVED, "worker": worker})
+    return _taken(store, arrived, task, rounds.c.received, {"state": RECEIVED, "worker": worker})
 
 
 def count(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """The same for a sealed report, whose blob is written: it is durable with this."""
-    came, values = [Came(assignment, body_digest)], {"state": COUNTED, "worker": worker}
-    (answer,) = _taken(store, came, task, rounds.c.counted, values, durable=True)
+    arrived, values = [ArrivedReport(assignment, body_digest)], {"state": COUNTED, "worker": worker}
+    (answer,) = _taken(store, arrived, task, rounds.c.counted, values, durable=True)
     return answer
 
 
 def receive_nothing(store: Store, assignment: str, *, task: str, worker: str, body_digest: str) -> ReportAnswer:
     """The same for a report that is not usable: it takes no place in the sum, and its device is a lost one."""
-    came, values = [Came(assignment, body_digest)], {"state": LOST, "worker": worker}
-    (answer,) = _taken(store, came, task, rounds.c.lost, values)
+    arrived, values = [ArrivedReport(assignment, body_digest)], {"state": LOST, "worker": worker}
+    (answer,) = _taken(store, arrived, task, rounds.c.lost, values)
     return answer
 
 
 def _taken(
     store: Store,
-    came: Sequence[Came],
+    arrived: Sequence[ArrivedReport],
     task: str,
     where: Column[int],
     values: Mapping[str, str],
@@ -243,18 +243,18 @@ def _taken(
     all_of_them = where is rounds.c.lost
     here = and_(rounds.c.task == task, rounds.c.state.in_(TAKING))
     room = true() if all_of_them else rounds.c.received + rounds.c.counted < rounds.c.goal
-    more = update(rounds).where(here, room).values({where: where + len(came)})
-    names = sorted({each.assignment for each in came})
+    more = update(rounds).where(here, room).values({where: where + len(arrived)})
+    names = sorted({each.assignment for each in arrived})
     with store.writing(durable=durable) as connection:
         row = connection.execute(more.returning(rounds.c.goal, rounds.c.received, rounds.c.counted)).one_or_none()
-        left = len(came)
+        left = len(arrived)
         if row is None or not all_of_them:
-            left = 0 if row is None else row.goal - (row.received + row.counted - len(came))
+            left = 0 if row is None else row.goal - (row.received + row.counted - len(arrived))
         elsewhere = where is rounds.c.received and 0 < left < NEARLY_FULL and _others_hold(connection, task, values)
         mine = select(assignments.c.id, assignments.c.body_digest).where(assignments.c.id.in_(names), _of(task))
         bodies: dict[str, str | None] = {name: body for name, body in connection.execute(mine)}
         answers, new = list[ReportAnswer](), list[dict[str, str]]()
-        for each in came:
+        for each in arrived:
             before = bodies.get(each.assignment)
             if before is not None:
                 same = hmac.compare_digest(before, each.body_digest)
@@ -271,8 +271,8 @@ def _taken(
         if new:
             set_one = update(assignments).where(assignments.c.id == bindparam("which"))
             connection.execute(set_one.values(**values, body_digest=bindparam("body")), new)
-        if row is not None and len(new) < len(came):
-            fewer = {where: where - (len(came) - len(new))}
+        if row is not None and len(new) < len(arrived):
+            fewer = {where: where - (len(arrived) - len(new))}
             connection.execute(update(rounds).where(rounds.c.task == task).values(fewer))
     return answers
 

@@ -24,15 +24,15 @@ class Batching(Generic[Q, A]):
         self._answers: asyncio.Task[Sequence[A]] | None = None  # to them
 
     async def answer(self, question: Q) -> A:
-        """The answer to it. Raises: what `ask` raises, to all whose questions were asked with it."""
+        """The answer to one question. Raises: what `ask` raises, for every question of the same batch."""
         if self._answers is None or len(self._questions) >= self._most:
             self._questions = []
-            self._answers = asyncio.create_task(self._asked(self._questions))
+            self._answers = asyncio.create_task(self._batch(self._questions))
         place, answers = len(self._questions), self._answers
         self._questions.append(question)
         return (await asyncio.shield(answers))[place]  # whoever leaves takes nobody's answer away
 
-    async def _asked(self, questions: list[Q]) -> Sequence[A]:
+    async def _batch(self, questions: list[Q]) -> Sequence[A]:
         async with self._one_at_a_time:
             if self._questions is questions:
                 self._answers = None  # whoever comes now is asked about next time

@@ -1,6 +1,6 @@
 """The store of a server: a database that workers and coordinators share, opened, checked and used in transactions.
 
-SQLite (a file, nothing to install) or PostgreSQL. What is asked of it stands in `states.py` and `assignments.py`.
+SQLite (a file, nothing to install) or PostgreSQL. Its queries are in `round_states.py` and `assignments.py`.
 """
 
 import os

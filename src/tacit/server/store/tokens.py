@@ -60,32 +60,32 @@ class Issuer:
         """Of this epoch; made, and entered into the log, by the first that asks. Raises: StoreError; InputError."""
         return self._now()[1]
 
-    def sign(self, asked: TokenRequest) -> BlindSignatures | None:
+    def sign(self, request: TokenRequest) -> BlindSignatures | None:
         """One batch for an enrolled device and this epoch, the same again for the same request; None: it may not.
 
         Raises: InputError for another epoch or number, what is no blinded message, or no device; StoreError.
         """
         signer, current = self._now()
-        if asked.epoch != current.key.epoch or len(asked.blinded) != current.key.batch:
+        if request.epoch != current.key.epoch or len(request.blinded) != current.key.batch:
             raise InputError(
                 f"this is epoch {current.key.epoch}, whose batches have {current.key.batch} tokens; ask for its key."
             )
-        for each in asked.blinded:  # before the batch is bound to them
+        for each in request.blinded:  # before the batch is bound to them
             signer.number_of(bytes.fromhex(each))
-        code = hashlib.sha256(asked.code.encode()).hexdigest()
-        body = bound_to(asked)
-        self._devices.check(None if asked.evidence is None else bytes.fromhex(asked.evidence), body)
-        mine = batches.c.hash == code, batches.c.epoch == asked.epoch
+        code = hashlib.sha256(request.code.encode()).hexdigest()
+        body = bound_to(request)
+        self._devices.check(None if request.evidence is None else bytes.fromhex(request.evidence), body)
+        mine = batches.c.hash == code, batches.c.epoch == request.epoch
         with self._store.writing() as connection:
             if connection.execute(select(enrolments).where(enrolments.c.hash == code)).first() is None:
                 return None
             before = connection.execute(select(batches.c.digest).where(*mine)).scalar()
             if before is None:
-                connection.execute(insert(batches).values(hash=code, epoch=asked.epoch, digest=body.hex()))
+                connection.execute(insert(batches).values(hash=code, epoch=request.epoch, digest=body.hex()))
         if before not in (None, body.hex()):
             return None
-        signed = tuple(signer.sign(bytes.fromhex(each)).hex() for each in asked.blinded)
-        return BlindSignatures(epoch=asked.epoch, signatures=signed)
+        signed = tuple(signer.sign(bytes.fromhex(each)).hex() for each in request.blinded)
+        return BlindSignatures(epoch=request.epoch, signatures=signed)
 
     def redeemable(self, token: str) -> tuple[str, int] | None:
         """(hash, epoch) of a token that this epoch's key signed; None for any other, and it may be redeemed already."""

@@ -20,7 +20,7 @@ from tacit.protocol.bodies import ReportBody, sha256
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.served_bodies import sum_body
 from tacit.server.store import assignments, round_states
-from tacit.server.store.assignments import FEWEST, NEARLY_FULL, Came, Flushed, OpenRound, ReportAnswer
+from tacit.server.store.assignments import FEWEST, NEARLY_FULL, ArrivedReport, Flushed, OpenRound, ReportAnswer
 from tacit.server.store.blobs import BlobStore, partial_name
 from tacit.server.store.store import Store
 
@@ -35,7 +35,7 @@ class Coming:
     """A report that waits for the store's word."""
 
     report: ReportBody
-    came: Came
+    arrived: ArrivedReport
     answer: ReportAnswer | None = None
 
 
@@ -100,7 +100,7 @@ class PartialSums:
             return assignments.receive_nothing(
                 self._store, assignment, task=task.task, worker=self._worker, body_digest=body_digest
             )
-        sum, mine = self._sum(task), Coming(report, Came(assignment, body_digest))
+        sum, mine = self._sum(task), Coming(report, ArrivedReport(assignment, body_digest))
         sum.coming.append(mine)
         with sum.lock:  # nothing is written or given up between the store's word and the addition
             if mine.answer is None:
@@ -115,14 +115,16 @@ class PartialSums:
         """
         now = [sum.coming.popleft() for _ in range(len(sum.coming))]
         try:
-            answers = assignments.receive_all(self._store, [each.came for each in now], task=task, worker=self._worker)
+            answers = assignments.receive_all(
+                self._store, [each.arrived for each in now], task=task, worker=self._worker
+            )
         except StoreError:
             sum.coming.extend(each for each in now if each is not mine)
             raise
         for each, answer in zip(now, answers, strict=True):
             each.answer = answer
             if answer is ReportAnswer.RECEIVED:
-                sum.add(each.report, each.came.assignment)
+                sum.add(each.report, each.arrived.assignment)
 
     def write_what_is_due(self, rounds: Iterable[OpenRound], now: float) -> None:
         """Write the sums that are to be written now, and forget those of rounds that are over.
