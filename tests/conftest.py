@@ -145,6 +145,13 @@ def printed(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def two_devices() -> None:
+    """JAX has its two devices before a test trains with one: a process keeps those that it began with."""
+    if jax := sys.modules.get("jax"):
+        jax.local_devices()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def few_manuals(request: pytest.FixtureRequest) -> Iterator[None]:
     """Of what this Python and its packages ship, public text is the first FEW files of each root alone."""
     with pytest.MonkeyPatch.context() as patch:

@@ -18,6 +18,7 @@ print(machine_code()["kept"], noise())
 """
 
 
+@pytest.mark.long  # in a process that compiles all anew
 def test_where_nothing_can_be_kept_loops_run_all_the_same() -> None:
     told = subprocess.check_output([sys.executable, "-c", NOWHERE], text=True)
     assert told.startswith("nowhere: let NUMBA_CACHE_DIR name a folder")

@@ -24,16 +24,17 @@ SESSIONS = [
 ]
 
 
-# Their Python takes many seconds; that of a page with commands `make long` runs between them anyway (test_pages.py).
+# Their Python takes long; that of a page with commands `make long` runs between them anyway (test_pages.py).
 SLOW = {
     *("keyboard.md", "secure-aggregation.md", "your-own-data.md"),
     *("on-device-training.md", "planning.md", "production.md", "tuning.md"),
+    *("budgets.md", "device.md", "populations.md", "speed.md", "typing.md", "word-discovery.md"),
 }
-SLOWER = {"extending.md"}
+SLOWER = {"extending.md", "integrations.md", "your-own-model.md"}  # without commands
 CODE = [
     pytest.param(page, marks=[pytest.mark.long] if page.name in SLOWER else [], id=page.name)
     for page in PAGES
-    if page.name not in SLOW
+    if blocks(page, "python") and not (page.name in SLOW and page in WITH_COMMANDS)
 ]
 
 

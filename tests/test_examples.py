@@ -32,6 +32,7 @@ def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"{module}.manuals", lambda: few)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("little_text")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_an_empty_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, Small, small_round, summed, vectors
+from typer.testing import CliRunner
 
 import tacit
+from tacit.cli.commands import app
 from tacit.errors import InputError
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Refusal, SetProposal, Vote
 from tacit.secure_aggregation.wire import Message, parsed
@@ -163,9 +165,10 @@ def test_a_folder_that_is_something_else(tmp_path: Path) -> None:
 
 
 def test_what_is_refused_stands_on_standard_error_too(tmp_path: Path) -> None:
-    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
-    done = subprocess.run(words, input="no base64\n", capture_output=True, text=True, check=True)
-    assert refused(done.stdout) in done.stderr.splitlines()[-1] == "refused: this line is no base64."
+    words = ["decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+    done = CliRunner().invoke(app, words, input="no base64\n")
+    assert done.exit_code == 0 and refused(done.stdout) in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1] == "refused: this line is no base64."
 
 
 @pytest.mark.parametrize("name", ["identity", "box"])

@@ -72,20 +72,19 @@ def test_the_nearest_name_is_offered(typed: str, sentence: str) -> None:
     assert asked(*typed.split()) == (2, "", f"error: {sentence} shows what it takes.\n")
 
 
-def completed(line: str) -> set[str]:
-    """What Tab offers at the end of the line, in bash."""
-    words = line.split(" ")
-    shell = {"_TACIT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    command_line = [sys.executable, "-m", "tacit"]
-    done = subprocess.run(command_line, env=os.environ | shell, capture_output=True, text=True, check=True)
-    assert done.stderr == ""
-    return set(done.stdout.split())
+def shell_at(line: str) -> dict[str, str]:
+    """What bash says to a command of which it asks what may stand at the end of the line."""
+    return {"_TACIT_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split(" ")) - 1)}
 
 
 def test_a_shell_completes_commands_and_options() -> None:
-    assert completed("tacit tr") == {"train"}
-    assert completed("tacit data im") == {"import"}
-    assert completed("tacit account tree --min") == {"--min-separation"}
+    for line, offered in (("tacit data im", "import"), ("tacit account tree --min", "--min-separation")):
+        result = CliRunner().invoke(command, [], prog_name="tacit", env=shell_at(line))
+        assert (result.stdout.split(), result.stderr) == ([offered], ""), result.output
+    command_line = [sys.executable, "-m", "tacit"]
+    asked = os.environ | shell_at("tacit tr")
+    done = subprocess.run(command_line, env=asked, capture_output=True, text=True, check=True)
+    assert (done.stdout.split(), done.stderr) == (["train"], "")
 
 
 def test_completion_is_installed_where_it_says(tmp_path: Path) -> None:

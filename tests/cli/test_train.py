@@ -2,8 +2,6 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -215,17 +213,11 @@ def test_a_foreign_folder_is_not_resumed(tmp_path: Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def test_a_run_that_another_process_trains_is_refused(cache: Cache, tmp_path: Path) -> None:
-    """A second process, for real: the lock belongs to this one."""
+def test_a_run_that_is_being_trained_is_refused(cache: Cache, tmp_path: Path) -> None:
+    """That another process is refused too: tests/runs/test_folder.py."""
     from tacit.jobs.train.run import begin
     from tacit.recipe import Recipe
 
     with begin(Recipe.load(written(tmp_path, cache)), tmp_path / "run") as run, run.locked():
-        second = subprocess.run(
-            [sys.executable, "-c", "from tacit.cli import main; main()", "resume", str(tmp_path / "run"), "--json"],
-            capture_output=True,
-            text=True,
-        )
-    assert second.returncode == 2 and second.stdout == ""
-    assert f"is being worked on by process {os.getpid()}" in second.stderr
-    assert second.stderr.count("\n") == 1
+        said = refusal(tacit("resume", tmp_path / "run", "--json"))
+    assert f"is being worked on by process {os.getpid()}" in said

@@ -37,4 +37,4 @@ def summed(cores: set[int], workers: int) -> str:
 def test_a_process_of_one_core_computes_the_bits_of_one_with_several() -> None:
     cores = os.sched_getaffinity(0)
     alone = {min(cores)}
-    assert summed(alone, 1) == summed(cores, 1) == summed(alone, 3) == summed(cores, 0)
+    assert summed(alone, 1) == summed(alone, 3) == summed(cores, 0)

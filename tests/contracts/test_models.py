@@ -2,9 +2,11 @@
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -171,8 +173,7 @@ class TestEveryNetwork:
         assert jax.tree.all(jax.tree.map(jnp.array_equal, found.parameters, parameters))
         assert jax.tree.structure(found.parameters) == jax.tree.structure(parameters)
 
-    @pytest.mark.parametrize("group", ["all", "output"])
-    @pytest.mark.parametrize("proximal", [0.0, 0.3])
+    @pytest.mark.parametrize(("group", "proximal"), [("all", 0.3), ("output", 0.0)])
     def test_its_way_on_a_device_is_the_padded_one(self, network: LanguageModel, group: str, proximal: float) -> None:
         """Two steps over batches of two, then the ranks: the same but for rounding."""
         parameters = begun(network, 5)
@@ -249,14 +250,25 @@ class TestEveryNetwork:
 # -- what a device, a phone and a command need of those that are shipped -------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[LanguageModel], Path]:
+    @cache
+    def of(network: LanguageModel) -> Path:
+        folder = tmp_path_factory.mktemp("written")
+        words = tiny_cache(folder / "cache", {"train": 1}).vocabulary_json
+        write_model(folder / "model", network, begun(network, 8), words.encode())
+        tacit.export(folder / "model", folder / "phone")
+        return folder
+
+    return of
+
+
 @pytest.mark.parametrize("network", small.SMALL, ids=str)
 class TestEveryShippedNetwork:
     @pytest.fixture
-    def model(self, network: LanguageModel, tmp_path: Path) -> Path:
-        """The folder of a model of the tiny cache's words, and beside it `phone`, its export."""
-        cache = tiny_cache(tmp_path / "cache", {"train": 1})
-        write_model(tmp_path / "model", network, begun(network, 8), cache.vocabulary_json.encode())
-        tacit.export(tmp_path / "model", tmp_path / "phone")
+    def model(self, network: LanguageModel, written: Callable[[LanguageModel], Path], tmp_path: Path) -> Path:
+        """The folder of a model of the tiny cache's words, and beside it `phone`, its export: a copy for each test."""
+        shutil.copytree(written(network), tmp_path, dirs_exist_ok=True)
         return tmp_path / "model"
 
     def test_the_export_suggests_what_the_model_does(self, network: LanguageModel, model: Path) -> None:
@@ -268,24 +280,14 @@ class TestEveryShippedNetwork:
                 [each.probability for each in exported], rel=1e-4
             )
 
-    @pytest.mark.parametrize("scheme", ["int8", "int4"])
-    def test_it_suggests_about_the_same_in_few_bits(self, network: LanguageModel, model: Path, scheme: str) -> None:
+    def test_it_suggests_about_the_same_in_few_bits(self, network: LanguageModel, model: Path) -> None:
+        """With one scheme, and the other example of its kind with the other: tests/networks/test_onnx_quantized.py."""
+        scheme = ("int8", "int4")[small.SMALL.index(network) % 2]
         tacit.export(model, model.parent / scheme, quantize=scheme)
         plain, few = (load_phone_model(model.parent / each).typing() for each in ("phone", scheme))
         for session in (plain, few):
             session.commit("waa wab")
         np.testing.assert_allclose(few.log_probabilities, plain.log_probabilities, atol=0.25)
-
-    def test_a_phone_types_with_it_without_jax(self, network: LanguageModel, model: Path) -> None:
-        code = (
-            "import sys, tacit\nfrom tacit.keyboard.phone_model import load_phone_model\n"
-            "found = [load_phone_model(each).next_words('waa wab', k=3) for each in sys.argv[1:]]\n"
-            "assert [each.word for each in found[0]] == [each.word for each in found[1]]\n"
-            "assert 'jax' not in sys.modules"
-        )
-        folders = [str(model), str(model.parent / "phone")]
-        done = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
 
     def test_files_of_another_size_are_refused_by_a_phone(self, network: LanguageModel, model: Path) -> None:
         other = next(each for each in small.SMALL if settings_of(each) != settings_of(network))
@@ -293,10 +295,9 @@ class TestEveryShippedNetwork:
         with pytest.raises(InputError, match="do not belong together"):
             load_phone_model(model)
 
-    @pytest.mark.parametrize("proximal", [0.0, 0.3])
-    def test_a_device_reports_the_same_by_jax_and_by_onnx(
-        self, network: LanguageModel, model: Path, proximal: float
-    ) -> None:
+    def test_a_device_reports_the_same_by_jax_and_by_onnx(self, network: LanguageModel, model: Path) -> None:
+        """With a proximal term where the other example of its kind has none."""
+        proximal = 0.3 * (small.SMALL.index(network) % 2)
         cache = Cache.open(model.parent / "cache")
         section = {key: value for key, value in settings_of(network).items() if key != "vocabulary"}
         recipe = tomli_w.dumps({**tomllib.loads(recipe_text()), "model": section})
@@ -314,6 +315,19 @@ class TestEveryShippedNetwork:
         by_jax, by_onnx = found
         assert by_jax.usable and by_onnx.usable and 0.01 < np.linalg.norm(by_jax.values) < 0.2001
         np.testing.assert_allclose(by_onnx.values, by_jax.values, rtol=2e-3, atol=2e-6)
+
+
+def test_a_phone_types_with_each_of_them_without_jax(written: Callable[[LanguageModel], Path]) -> None:
+    code = (
+        "import sys\nfrom tacit.keyboard.phone_model import load_phone_model\n"
+        "for folder in sys.argv[1:]:\n"
+        "    two = [load_phone_model(f'{folder}/{each}').next_words('waa wab', k=3) for each in ('model', 'phone')]\n"
+        "    assert [each.word for each in two[0]] == [each.word for each in two[1]]\n"
+        "assert 'jax' not in sys.modules"
+    )
+    folders = [str(written(network)) for network in small.SMALL]
+    done = subprocess.run([sys.executable, "-c", code, *folders], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("kind", MODELS)

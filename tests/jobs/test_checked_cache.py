@@ -75,7 +75,7 @@ def noises_to_the_end(run: Path) -> list[tuple[float, npt.NDArray[np.float64]]]:
     return heard
 
 
-@pytest.mark.parametrize("mechanism", ["tree", "blt", "banded-inverse"])
+@pytest.mark.parametrize("mechanism", [pytest.param("tree", marks=pytest.mark.nightly), "blt", "banded-inverse"])
 def test_two_copies_that_were_made_to_go_on_with_different_text_share_no_noise(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mechanism: str
 ) -> None:

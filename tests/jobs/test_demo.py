@@ -100,7 +100,8 @@ def test_the_command_says_it_in_words_and_goes_on_from_what_is_there(shown: Demo
     assert tacit.verify(out).holds
 
 
-@pytest.mark.parametrize("stage", [pytest.param("pre-training", marks=pytest.mark.long), "training"])
+@pytest.mark.long
+@pytest.mark.parametrize("stage", [pytest.param("pre-training", marks=pytest.mark.nightly), "training"])
 def test_stopped_and_called_again_it_goes_on(stage: str, shown: DemoResult, tmp_path: Path) -> None:
     begun: list[str] = []
 

@@ -16,14 +16,23 @@ import tacit
 from tacit.cli.commands import app
 from tacit.extras import EXTRAS
 from tacit.jobs import doctor as job
+from tacit.jobs import machine_checks
 from tacit.jobs.doctor import PACKAGES, Checked, Diagnosis, doctor
 from tacit.jobs.machine_checks import CHECKS
 from tacit.progress import Event, StageEnded
 
 
-@pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
+def checked_here(name: str, function: str) -> Checked:
+    """The check in this process, which has loaded what it needs."""
+    return Checked(name, json.loads(json.dumps(getattr(machine_checks, function)())))
+
+
+@pytest.fixture(scope="module", params=["here", pytest.param("in processes", marks=pytest.mark.long)])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Diagnosis:
+    """Below, one check is a process of its own, as all of them are for users."""
     with pytest.MonkeyPatch.context() as patch:
+        if request.param == "here":
+            patch.setattr(job, "_checked", checked_here)
         folder = tmp_path_factory.mktemp("secret-project")
         patch.chdir(folder)
         patch.setenv("TACIT_TEST_TOKEN", "a-secret-token")

@@ -169,7 +169,14 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("killed", ["in the second group", "in a line", "at the release", "at the report"])
+# Stopped between lines: tests/contracts/test_jobs.py, of every job.
+@pytest.mark.parametrize(
+    "killed",
+    [
+        pytest.param("in the second group", marks=pytest.mark.nightly),
+        *["in a line", "at the release", "at the report"],
+    ],
+)
 def test_a_killed_evaluation_goes_on_to_the_same_result(
     released: EvaluationResult,
     world: tuple[Path, Path, Path],

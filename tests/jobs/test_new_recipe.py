@@ -59,8 +59,16 @@ def test_an_epsilon_that_protects_nobody_is_said_to(cache: Cache) -> None:
 # -- what is written ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("first", [None, PUBLIC], ids=["random", "public"])
-@pytest.mark.parametrize(("clients", "epsilon"), [(261, 8.0), (979, 8.0), (6131, 2.0), (30_000, 1.0), (400_000, 8.0)])
+@pytest.mark.parametrize(
+    ("clients", "epsilon", "first"),
+    [
+        *[(261, 8.0, PUBLIC), (979, 8.0, None), (6131, 2.0, PUBLIC), (30_000, 1.0, None), (400_000, 8.0, PUBLIC)],
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in [(261, 8.0, None), (979, 8.0, PUBLIC), (6131, 2.0, None), (400_000, 8.0, None)]
+        ),
+    ],
+)
 def test_a_recipe_is_whole_keeps_its_epsilon_and_gives_a_reason_for_each_value(
     clients: int, epsilon: float, first: ModelSection | None
 ) -> None:

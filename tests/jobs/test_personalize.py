@@ -193,7 +193,14 @@ def die(*_: Any, **__: Any) -> None:
     raise Killed
 
 
-@pytest.mark.parametrize("killed_after", ["clients", "torn line", "file of the release", "first ledger row"])
+# Stopped between lines: tests/contracts/test_jobs.py, of every job.
+@pytest.mark.parametrize(
+    "killed_after",
+    [
+        pytest.param("clients", marks=pytest.mark.nightly),
+        *["torn line", "file of the release", "first ledger row"],
+    ],
+)
 def test_a_killed_run_goes_on_to_the_same_result(
     world: tuple[Path, Path],
     gated: PersonalizationResult,

@@ -35,7 +35,12 @@ from tacit.statements.verify import verify
 from tacit.training import loop, states
 
 ONE = Hardware(workers=1)
-every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS)
+# One of each way to keep noise: none, a tree's nodes, buffers, drawn again, a matrix. That every mechanism goes on from
+# what was saved of it is the contract of its stream (tests/contracts/test_noise_streams.py).
+UNLIKE = {"none", "tree", "blt", "banded-inverse", "banded"}
+every_mechanism = pytest.mark.parametrize(
+    "mechanism", [pytest.param(name, marks=() if name in UNLIKE else pytest.mark.nightly) for name in MECHANISMS]
+)
 
 
 class Heard:
@@ -126,7 +131,7 @@ def test_training_learns(cache: Cache, tmp_path: Path) -> None:
 @every_mechanism
 @pytest.mark.parametrize(
     "stops",
-    [[0, 1, 2, 3, 4, 5, 9], *(pytest.param(stops, marks=pytest.mark.long) for stops in ([0, 1], [4], [2, 5, 9]))],
+    [[0, 1, 2, 3, 4, 5, 9], *(pytest.param(stops, marks=pytest.mark.nightly) for stops in ([0, 1], [4], [2, 5, 9]))],
     ids=str,
 )
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(
@@ -145,7 +150,10 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(
     assert what_happened(tmp_path / "run") == uninterrupted(mechanism)
 
 
-@pytest.mark.parametrize("method", ["sgd", "nesterov", "adam", "yogi", "adagrad"])
+@pytest.mark.parametrize(  # Nesterov's state is one tree, Adam's two and a count; that of the others is such a one
+    "method",
+    ["nesterov", "adam", *(pytest.param(each, marks=pytest.mark.nightly) for each in ("sgd", "yogi", "adagrad"))],
+)
 def test_other_server_optimizers_are_carried_over_too(cache: Cache, tmp_path: Path, method: str) -> None:
     chosen = recipe(cache, "tree", server={"method": method, "learning_rate": 0.1})
     for name, stops in (("whole", [None]), ("parts", [3, 6, None])):

@@ -2,10 +2,12 @@
 
 import json
 import math
+import pickle
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +214,7 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleaseCost(epsilon=4.
         assert kept[0] == kept[1]
 
     def test_other_processes_type_the_same(self, world: World, improved: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        """With what is sent to a process pickled in this one; that real ones do is in the test above."""
         monkeypatch.setattr(typing_workers, "WORTH", 1)
         began: list[int] = []
 
@@ -219,6 +222,12 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleaseCost(epsilon=4.
             def __init__(self, workers: int, work: Any) -> None:
                 began.append(workers)
                 super().__init__(workers, work)
+                self._sent = [pickle.dumps(work) for _ in range(workers)]
+
+            def stream(self, items: Any) -> Any:
+                typists = cycle([pickle.loads(each) for each in self._sent])
+                for item in items:
+                    yield pickle.loads(pickle.dumps(next(typists)(pickle.loads(pickle.dumps(item)))))
 
         monkeypatch.setattr(typing_workers, "Processes", Watched)
         two = world.typed("by two processes", hardware=Hardware(workers=2))

@@ -331,8 +331,16 @@ def test_an_epsilon_without_a_delta_waits_for_its_population() -> None:
 # -- the best mechanism --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("objective", ["max", "rms"])
-@pytest.mark.parametrize(("rounds", "separation", "most"), [(20, 4, None), (12, 12, 1), (5, 1, None), (40, 3, 4)])
+@pytest.mark.parametrize(
+    ("rounds", "separation", "most", "objective"),
+    [
+        *[(20, 4, None, "rms"), (12, 12, 1, "max"), (5, 1, None, "max"), (40, 3, 4, "rms")],
+        *(
+            pytest.param(*each, marks=pytest.mark.nightly)
+            for each in [(20, 4, None, "max"), (12, 12, 1, "rms"), (5, 1, None, "rms"), (40, 3, 4, "max")]
+        ),
+    ],
+)
 def test_a_recipe_without_a_mechanism_gets_the_one_of_least_error(
     rounds: int, separation: int, most: int | None, objective: Any
 ) -> None:

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from tests.server.sealed_fleet import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
+from typer.testing import CliRunner
 
 import tacit
+from tacit.cli.commands import app
 from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import Problem
@@ -160,9 +162,9 @@ def test_a_decryptor_that_does_not_answer_is_away(small: Small) -> None:
 def test_a_place_to_listen_that_is_none_is_refused_before_there_is_a_decryptor(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="64 hexadecimal digits"):
         DecryptorAddress.from_folder("12", port=0)
-    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
-    asked = subprocess.run([*words, "--tls-cert", "no.pem"], capture_output=True, text=True)
-    assert asked.returncode == 2 and "give both --port and --operator-key" in " ".join(asked.stderr.split())
+    words = ["decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2", "--tls-cert", "no.pem"]
+    asked = CliRunner().invoke(app, words)
+    assert asked.exit_code == 2 and "give both --port and --operator-key" in " ".join(asked.stderr.split())
     assert not asked.stdout and not (tmp_path / "new").exists()
 
 

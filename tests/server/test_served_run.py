@@ -150,8 +150,13 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
     assert not verify_log(out, str(file))[0].holds
 
 
-@pytest.mark.parametrize("after", [False, True], ids=["before it", "after it"])
-@pytest.mark.parametrize("step", [3, 8, 13, 21])
+@pytest.mark.parametrize(
+    ("step", "after"),
+    [
+        *[(3, True), (8, False), (13, True), (21, False)],
+        *(pytest.param(*each, marks=pytest.mark.nightly) for each in [(3, False), (8, True), (13, False), (21, True)]),
+    ],
+)
 def test_a_coordinator_killed_at_a_transaction_releases_each_round_once(
     asked: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int, after: bool
 ) -> None:
