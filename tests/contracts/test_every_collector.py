@@ -56,7 +56,7 @@ HISTOGRAMS = {
     "one": HistogramCells(slices=Buckets(()), bins=Buckets((1.0,))),
     "other": HistogramCells(slices=Buckets((5.0,)), bins=Buckets((1.0, 2.0))),
 }
-COUNTS = CountQuestion(step=0, steps=1, devices=GOAL, histograms=HISTOGRAMS, asks=None)
+COUNTS = CountQuestion(step=0, steps=1, devices=GOAL, histograms=HISTOGRAMS, computation=None)
 
 
 @dataclass

@@ -449,7 +449,7 @@ class TestJobsThatAnswer:
 
 
 WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
-    "tacit.jobs.asked_run",
+    "tacit.jobs.analytics_run",
     "tacit.jobs.clients_or_devices",
     "tacit.jobs.count.run",
     "tacit.jobs.count_steps",

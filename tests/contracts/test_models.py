@@ -304,8 +304,8 @@ class TestEveryShippedNetwork:
         plan = a_plan(cache.manifest.vocabulary.sha256, text=recipe)
         start, _ = ravel_pytree(begun(network, 8))
         task = Operator(model=np.asarray(start)).task(plan, 0)
-        asks = task.asking(TrainDocument).model_copy(
-            update={"client": task.asking(TrainDocument).client.model_copy(update={"proximal": proximal})}
+        asks = task.question(TrainDocument).model_copy(
+            update={"client": task.question(TrainDocument).client.model_copy(update={"proximal": proximal})}
         )
         task = task.model_copy(update={"asks": asks})
         text, found = OwnText(cache.path, None, None), []

@@ -135,13 +135,13 @@ class Network:
         answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
         asked = given.signed_task.task
-        model = read_model((await http.get(asked.content.path)).content, asked.asking(TrainDocument).parameters)
+        model = read_model((await http.get(asked.content.path)).content, asked.question(TrainDocument).parameters)
         task = replace(
             self._task,
             model=jnp.asarray(model),
-            clip_norm=asked.asking(TrainDocument).clip_norm,
-            clip_estimate=asked.asking(TrainDocument).clip_estimate,
-            loss_bound=asked.asking(TrainDocument).loss_bound,
+            clip_norm=asked.question(TrainDocument).clip_norm,
+            clip_estimate=asked.question(TrainDocument).clip_estimate,
+            loss_bound=asked.question(TrainDocument).loss_bound,
         )
         made = report_of(self._learner.work(task.client), task, client, seed=SEED)
         report = ReportBody(made.update, made.usable, made.short, made.bounded_loss)

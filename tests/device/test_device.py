@@ -54,22 +54,22 @@ from tacit.training.secure_updates import RoundEncoding
 def simulated(cache: Cache, task: RoundTask, model: Any) -> Any:
     """What the simulation's device reports."""
     secure = None
-    if task.asking(TrainDocument).encoded is not None:
+    if task.question(TrainDocument).encoded is not None:
         secure = RoundEncoding(
-            encoding=task.asking(TrainDocument).encoded.encoding(),
-            signs=bytes.fromhex(task.asking(TrainDocument).encoded.signs),
-            clip_estimate=task.asking(TrainDocument).clip_estimate,
-            loss_bound=task.asking(TrainDocument).loss_bound,
+            encoding=task.question(TrainDocument).encoded.encoding(),
+            signs=bytes.fromhex(task.question(TrainDocument).encoded.signs),
+            clip_estimate=task.question(TrainDocument).clip_estimate,
+            loss_bound=task.question(TrainDocument).loss_bound,
         )
     client = ClientTraining(**CLIENT.model_dump())
     asked = TrainQuestion(
         round=task.round,
         model=jnp.asarray(model),
         client=client,
-        clip_norm=task.asking(TrainDocument).clip_norm,
-        clip_estimate=task.asking(TrainDocument).clip_estimate,
+        clip_norm=task.question(TrainDocument).clip_norm,
+        clip_estimate=task.question(TrainDocument).clip_estimate,
         report_goal=6,
-        loss_bound=task.asking(TrainDocument).loss_bound,
+        loss_bound=task.question(TrainDocument).loss_bound,
         secure=secure,
     )
     return report_of(tiny_learner(cache).work(client), asked, 0, seed=SEED)

@@ -119,13 +119,13 @@ def test_the_owners_policy_bounds_noise_delta_and_local_epsilon(asked: Any) -> N
 def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path, Path], asked: Any) -> None:
     plan, task, content, _ = asked
     doing = ModelHandler(OwnText(world[0], 0, None))
-    cells = task.asking(HistogramsDocument).cells
+    cells = task.question(HistogramsDocument).cells
     for changed, said in (
         ({"cells": (*cells, 5)}, "asks for 2 histograms, and its plan for 1"),
         ({"cells": (cells[0] + 1,)}, "asks for other histograms than its plan"),
         ({"local_epsilon": 1.0}, "wants local_epsilon=1.0, and its plan None"),
-        ({"parameters": (task.asking(HistogramsDocument).parameters[0] - 1,)}, "the file is not one tensor"),
-        ({"parameters": (1, task.asking(HistogramsDocument).parameters[0] - 1)}, "2 models came, and its plan has 1"),
+        ({"parameters": (task.question(HistogramsDocument).parameters[0] - 1,)}, "the file is not one tensor"),
+        ({"parameters": (1, task.question(HistogramsDocument).parameters[0] - 1)}, "2 models came, and its plan has 1"),
     ):
         wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
         with pytest.raises(TaskRefused, match=said):
@@ -238,8 +238,8 @@ def test_a_policy_of_rules_that_there_are_not_is_refused(asked: Any) -> None:
     network = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n'
     recipe = network + "[settings.strategies.a]\nlearning_rate = 1.0\n"
     said = QuestionOfPlan(kind="personalize", recipe=recipe, words=60)
-    model = np.zeros(asked[1].asking(HistogramsDocument).parameters[0], np.float32)
+    model = np.zeros(asked[1].question(HistogramsDocument).parameters[0], np.float32)
     for name, place, complaint in (("one strategy", 1, "names strategy 1"), ("mine", 0, "no device knows")):
         policy = {"name": name, "cuts": (), "rules": ({"strategy": place, "level": 1.0},)}
         with pytest.raises(InputError, match=complaint):
-            said.asks([model], [policy])
+            said.computation([model], [policy])

@@ -313,7 +313,9 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
 def test_a_model_of_another_size(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     task = operator.task(plan, 0)
-    smaller = task.asking(TrainDocument).model_copy(update={"parameters": task.asking(TrainDocument).parameters - 1})
+    smaller = task.question(TrainDocument).model_copy(
+        update={"parameters": task.question(TrainDocument).parameters - 1}
+    )
     operator.assign(plan, task.model_copy(update={"asks": smaller}))
     refused(operator, once(operator, cache.path, tmp_path), "the file is not one tensor")
 

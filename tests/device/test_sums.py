@@ -118,7 +118,7 @@ def test_a_task_that_its_plan_does_not_reckon_with_is_refused(
 
 def test_a_report_is_within_the_norm_and_the_server_takes_no_other(asked: Any, cache: Path) -> None:
     plan, task = asked
-    shape = task.asking(CountDocument).shape()
+    shape = task.question(CountDocument).shape()
     text = OwnText(cache, 0, None)
     values = StatisticHandler(text).report(plan, task, b"", draw=draw).values
     _, counts = SUM.counted(device_part.TypedText.from_cache(text.whole, 0))
@@ -157,4 +157,4 @@ def test_a_statistic_that_fails_sends_zeros(asked: Any, cache: Path, monkeypatch
     plan, task = asked
     values = StatisticHandler(OwnText(cache, 0, None)).report(plan, task, b"", draw=draw).values
     assert values.shape == (900,) and not values.any()
-    task.asking(CountDocument).shape().check(values)
+    task.question(CountDocument).shape().check(values)

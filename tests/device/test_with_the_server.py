@@ -30,9 +30,9 @@ class Ones(Zeros):
     """A trainer whose update is longest in no direction."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
-        parameters = task.asking(TrainDocument).parameters
+        parameters = task.question(TrainDocument).parameters
         return ReportBody(
-            np.full(parameters, task.asking(TrainDocument).clip_norm / parameters**0.5, np.float32), True, None, None
+            np.full(parameters, task.question(TrainDocument).clip_norm / parameters**0.5, np.float32), True, None, None
         )
 
 

@@ -95,7 +95,7 @@ def test_every_cell_has_the_noise_of_all_sums_together(cache: Cache, tmp_path: P
 
 def sums_of(cache: Cache) -> dict[str, NDArray[np.int64]]:
     """The exact sums, from each client's own report."""
-    reports = sum(SETTINGS.asks.report_of(cache, int(each)).astype(np.int64) for each in cache.clients("train"))  # type: ignore[union-attr]
+    reports = sum(SETTINGS.computation.report_of(cache, int(each)).astype(np.int64) for each in cache.clients("train"))  # type: ignore[union-attr]
     return {"word_pairs": reports[: PAIRS.cells], "word_counts": reports[PAIRS.cells :]}
 
 

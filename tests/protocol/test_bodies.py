@@ -63,8 +63,8 @@ def test_no_update_beyond_its_task_is_taken() -> None:
 
 
 def test_no_words_beyond_their_task_are_taken() -> None:
-    assert ENCODED.asking(TrainDocument).encoded is not None
-    encoding = ENCODED.asking(TrainDocument).encoded.encoding()
+    assert ENCODED.question(TrainDocument).encoded is not None
+    encoding = ENCODED.question(TrainDocument).encoded.encoding()
     dimension, far = encoding.dimension, np.uint32(2 * encoding.largest)
     cases = [
         (0, far + 1, "beyond"),

@@ -23,8 +23,8 @@ def test_documents_are_the_same_after_a_journey() -> None:
     assert Plan.model_validate_json(plan.model_dump_json()) == plan
     assert RoundTask.model_validate_json(task.model_dump_json()) == task
     assert (
-        task.asking(TrainDocument).encoded is not None
-        and task.asking(TrainDocument).encoded.encoding().parameters == task.asking(TrainDocument).parameters
+        task.question(TrainDocument).encoded is not None
+        and task.question(TrainDocument).encoded.encoding().parameters == task.question(TrainDocument).parameters
     )
 
 

@@ -47,7 +47,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> Recipe:
 def of_its_device(device: int, task: RoundTask) -> ReportBody:
     """What a device reports follows from its number and from the model that it was given."""
     generator = np.random.default_rng([device, int(task.content.sha256[:8], 16)])
-    drawn = generator.standard_normal(task.asking(TrainDocument).parameters)
+    drawn = generator.standard_normal(task.question(TrainDocument).parameters)
     return ReportBody((0.1 * drawn / np.linalg.norm(drawn)).astype(np.float32), True, None, None)
 
 

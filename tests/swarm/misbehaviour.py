@@ -102,7 +102,7 @@ def _damaged(fault: Fault, report: ReportBody, task: RoundTask) -> ReportBody:
     match fault:
         case Fault.NAN:
             values[0] = np.uint32(2**32 - 1) if values.dtype == np.uint32 else np.nan
-        case Fault.TOO_LONG if (encoded := task.asking(TrainDocument).encoded) is not None:
+        case Fault.TOO_LONG if (encoded := task.question(TrainDocument).encoded) is not None:
             values[: encoded.dimension] = 2 * encoded.encoding().largest
         case Fault.TOO_LONG:
             values *= 1000

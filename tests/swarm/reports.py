@@ -43,7 +43,7 @@ class DrawnReports:
         return self._kept[key]
 
     def _drawn(self, device: int, task: RoundTask) -> ReportBody:
-        asks, draw = task.asking(TrainDocument), np.random.default_rng([self._seed, device, task.round])
+        asks, draw = task.question(TrainDocument), np.random.default_rng([self._seed, device, task.round])
         update = draw.standard_normal(asks.parameters, np.float32)
         norm = np.float32(asks.clip_norm * draw.uniform(0.1, 0.99))
         update *= norm / np.float32(np.sqrt(np.square(update, dtype=np.float64).sum()))

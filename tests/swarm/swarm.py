@@ -115,7 +115,7 @@ class Swarm:
     def model_of(self, task: RoundTask, content: bytes) -> NDArray[Any]:
         """The numbers of a shared model."""
         if self._model[0] is not content:
-            self._model = content, read_model(content, task.asking(TrainDocument).parameters)
+            self._model = content, read_model(content, task.question(TrainDocument).parameters)
         return self._model[1]
 
     def body_of(self, report: ReportBody, assignment: str) -> bytes:

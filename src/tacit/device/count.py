@@ -99,8 +99,8 @@ class HistogramHandler(ABC):
 
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
-        asked, what = task.asking(HistogramsDocument), f"round {task.round} of run {task.run!r}"
-        _check_task(plan, task, asked, what)
+        document, what = task.question(HistogramsDocument), f"round {task.round} of run {task.run!r}"
+        _check_task(plan, task, document, what)
         try:
             return ReportBody(self._values(plan, task, content, what, draw), True, None, None)
         except CacheError:  # the device's own, and no fault of what is asked
@@ -110,13 +110,13 @@ class HistogramHandler(ABC):
 
     def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
         """The report (length,). what: the task, in an error. Raises: TaskRefused, InputError, CacheError."""
-        asked, asks = task.asking(HistogramsDocument), self._asks(plan, task, content)
-        sizes = tuple(each.size for each in asks.histograms.values())
-        if sizes != asked.cells:
+        document, computation = task.question(HistogramsDocument), self._computation(plan, task, content)
+        sizes = tuple(each.size for each in computation.histograms.values())
+        if sizes != document.cells:
             raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
-        layout = ReportLayout(sizes=sizes, local_epsilon=asked.local_epsilon)
-        chosen = self._cells(plan, asks)
-        if asked.local_epsilon is None:
+        layout = ReportLayout(sizes=sizes, local_epsilon=document.local_epsilon)
+        chosen = self._cells(plan, computation)
+        if document.local_epsilon is None:
             return layout.counted(chosen)
         from tacit.randomizers import device_generator
 
@@ -127,11 +127,11 @@ class HistogramHandler(ABC):
         """Raises: TaskRefused; InputError for what no device can do."""
 
     @abstractmethod
-    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+    def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
         """What a device computes: it has `histograms`, and `cells_of` a text. Raises: InputError."""
 
     @abstractmethod
-    def _cells(self, plan: Plan, asks: Any) -> Any:
+    def _cells(self, plan: Plan, computation: Any) -> Any:
         """The cell (H,) of each histogram."""
 
 
@@ -140,33 +140,33 @@ class ModelHandler(HistogramHandler):
 
     def _check(self, plan: Plan) -> None:
         self._text.check_judges()
-        asked = _said(plan.kind, plan.recipe, self._text.words)
+        question = _said(plan.kind, plan.recipe, self._text.words)
         if plan.kind == "personalize":
-            self._text.check_split(asked.settings.split)
-        assert asked.networks  # refuses here
+            self._text.check_split(question.settings.split)
+        assert question.networks  # refuses here
 
-    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
-        asked = task.asking(ModelHistogramsDocument)
-        models = np.split(read_model(content, sum(asked.parameters)), np.cumsum(asked.parameters)[:-1])
-        return _said(plan.kind, plan.recipe, self._text.words).asks(models, asked.policies_to_judge)
+    def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+        document = task.question(ModelHistogramsDocument)
+        models = np.split(read_model(content, sum(document.parameters)), np.cumsum(document.parameters)[:-1])
+        return _said(plan.kind, plan.recipe, self._text.words).computation(models, document.policies_to_judge)
 
-    def _cells(self, plan: Plan, asks: Any) -> Any:
+    def _cells(self, plan: Plan, computation: Any) -> Any:
         """ "No report" where a split judges by text that training may have read."""
         from tacit.evaluation.device_part import no_report
 
         if plan.kind != "personalize":
-            return asks.cells_of(self._text.judging, self._text.client)
-        if not self._text.keeps(asks.settings.split):
-            return no_report(asks.histograms)
-        return asks.cells_of(self._text.whole, self._text.client)
+            return computation.cells_of(self._text.judging, self._text.client)
+        if not self._text.keeps(computation.settings.split):
+            return no_report(computation.histograms)
+        return computation.cells_of(self._text.whole, self._text.client)
 
 
 class StatisticHandler(HistogramHandler):
     """Tasks to count statistics of the device's text, all of it: no model is judged by what another was trained on."""
 
     def _check(self, plan: Plan) -> None:
-        asks, privacy, run = self._question(plan), plan.privacy, f"the plan of run {plan.run!r}"
-        norm = None if asks.sums is None else asks.sums.clip_norm
+        question, privacy, run = self._question(plan), plan.privacy, f"the plan of run {plan.run!r}"
+        norm = None if question.sums is None else question.sums.clip_norm
         if (norm is None) == isinstance(privacy, SumPrivacy):
             raise TaskRefused(f"{run} counts {plan.kind} by another privacy than its recipe; {ASK}.")
         if norm is not None and isinstance(privacy, SumPrivacy) and norm > privacy.clip_norm * (1 + ROUNDING):
@@ -177,19 +177,19 @@ class StatisticHandler(HistogramHandler):
 
     def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
         """Of sums whole numbers, scaled down to the norms that the plan names; they are the task's, too."""
-        asks, asked = self._question(plan), task.asking(CountDocument)
-        if asks.sums != asked.sums:
+        question, document = self._question(plan), task.question(CountDocument)
+        if question.sums != document.sums:
             raise TaskRefused(f"{what} asks for other sums than its plan; {ASK}.")
-        if asks.sums is None:
+        if question.sums is None:
             return super()._values(plan, task, content, what, draw)
-        values: Words = asks.report_of(self._text.whole, self._text.client)
+        values: Words = question.report_of(self._text.whole, self._text.client)
         return values
 
-    def _asks(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+    def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
         return self._question(plan)
 
-    def _cells(self, plan: Plan, asks: Any) -> Any:
-        return asks.cells_of(self._text.whole, self._text.client)
+    def _cells(self, plan: Plan, computation: Any) -> Any:
+        return computation.cells_of(self._text.whole, self._text.client)
 
     def _question(self, plan: Plan) -> Any:
         from tacit.evaluation.counts.device_part import question_in  # SciPy, which other tasks need not load
@@ -216,15 +216,15 @@ def randomized(layout: ReportLayout, chosen: ArrayLike, generator: np.random.Gen
     return vector
 
 
-def _check_task(plan: Plan, task: RoundTask, asked: HistogramsDocument, what: str) -> None:
+def _check_task(plan: Plan, task: RoundTask, document: HistogramsDocument, what: str) -> None:
     """That a step asks what its plan reckons with. Raises: TaskRefused."""
     privacy = plan.privacy
     local = privacy.local_epsilon if isinstance(privacy, LocalPrivacy) else None
-    if asked.local_epsilon != local:
-        raise TaskRefused(f"{what} wants local_epsilon={asked.local_epsilon}, and its plan {local}; {ASK}.")
-    if isinstance(privacy, HistogramPrivacy) and len(asked.cells) != privacy.histograms[task.round]:
+    if document.local_epsilon != local:
+        raise TaskRefused(f"{what} wants local_epsilon={document.local_epsilon}, and its plan {local}; {ASK}.")
+    if isinstance(privacy, HistogramPrivacy) and len(document.cells) != privacy.histograms[task.round]:
         raise TaskRefused(
-            f"{what} asks for {len(asked.cells)} histograms, and its plan for {privacy.histograms[task.round]}, for "
+            f"{what} asks for {len(document.cells)} histograms, and its plan for {privacy.histograms[task.round]}, for "
             f"which the noise is made; {ASK}."
         )
 

@@ -93,7 +93,7 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
     """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
     what = f"round {task.round} of run {task.run!r}"
     try:
-        document = task.asking(DiscoverDocument)
+        document = task.question(DiscoverDocument)
         settings = document.settings
         settings.check_effort(document.question.domain)  # which refuses a question that contradicts itself
         question = question_from(document.question.model_dump())

@@ -75,7 +75,7 @@ class TrainHandler:
     def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
         """See TaskHandler."""
         try:
-            model = read_model(content, task.asking(TrainDocument).parameters)
+            model = read_model(content, task.question(TrainDocument).parameters)
         except InputError as error:
             raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
         return self._trainer.report(plan, task, model, draw=draw)
@@ -106,7 +106,7 @@ class ByJax:
         except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
         check_size(plan, parameter_count(network), task)
-        question = task.asking(TrainDocument)
+        question = task.question(TrainDocument)
         client = ClientTraining(**question.client.model_dump())
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
@@ -143,7 +143,7 @@ def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
 
 def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
     """Raises: TaskRefused where the model has not as many numbers as the network."""
-    there = task.asking(TrainDocument).parameters
+    there = task.question(TrainDocument).parameters
     if parameters != there:
         raise TaskRefused(
             f"the model of round {task.round} has {there:,} numbers, and the network of run "
@@ -153,7 +153,7 @@ def check_size(plan: Plan, parameters: int, task: RoundTask) -> None:
 
 def encoding_of(task: RoundTask) -> "ReportEncoding | None":
     """How the report is encoded; None: in the clear. Raises: TaskRefused for numbers that contradict each other."""
-    question = task.asking(TrainDocument)
+    question = task.question(TrainDocument)
     if question.encoded is None:
         return None
     from tacit.training.device_part import ReportEncoding

@@ -117,7 +117,7 @@ def train_cost(plan: Plan, matrix: bytes | None = None) -> TrainCost:
 
 def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
     """That an update is clipped, encoded and asked about as the plan reckons with. Raises: TaskRefused."""
-    question = task.asking(TrainDocument)
+    question = task.question(TrainDocument)
     if question.clip_norm > promised(cost.plan).clip_norm and not cost.adapts:
         planned = promised(cost.plan).clip_norm
         refuse(f"clips at {question.clip_norm:g}, and its plan at {planned:g}", way_out=OPERATOR)

@@ -58,7 +58,7 @@ class ByOnnx:
 
     def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
         """See Trainer; computes the same as `training.one_by_one.report_of`."""
-        question = task.asking(TrainDocument)
+        question = task.question(TrainDocument)
         # for this task alone: between tasks a device waits
         trainer = OnnxTrainer.from_export(self._exported, keeps=False)
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)

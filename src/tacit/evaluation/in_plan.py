@@ -26,7 +26,7 @@ from tacit.networks.language_model import LanguageModel, model_of, parameter_cou
 from tacit.networks.models import MODELS
 from tacit.records import from_plain
 
-Asks: TypeAlias = ModelsQuestion | StrategiesQuestion
+Computation: TypeAlias = ModelsQuestion | StrategiesQuestion
 FloatArray: TypeAlias = NDArray[np.float32]
 EVALUATE = "evaluate"  # the kind of plan that has no strategies
 MOST_WORDS = 1_000  # of a sentence that judges
@@ -54,7 +54,9 @@ class QuestionOfPlan:
     def _table(self) -> Mapping[str, Any]:
         return table_of(self.recipe)
 
-    def asks(self, models: Sequence[FloatArray], policies: Sequence[Mapping[str, Any]] | None = None) -> Asks:
+    def computation(
+        self, models: Sequence[FloatArray], policies: Sequence[Mapping[str, Any]] | None = None
+    ) -> Computation:
         """What a task asks of this device. models: the parameters of each, in order. policies: that are to be judged,
         as plain values; None: they are designed of the answers.
         """
@@ -73,12 +75,12 @@ class QuestionOfPlan:
         for rule in (rule for policy in judged or () for rule in policy.rules):
             if rule is not None and rule.strategy >= len(self.settings.strategies):
                 raise InputError(f"a policy names strategy {rule.strategy}, which there is not.")
-        asks = StrategiesQuestion(model=found[0], settings=self.settings, policies=judged)
+        computation = StrategiesQuestion(model=found[0], settings=self.settings, policies=judged)
         try:
-            assert asks.histograms
+            assert computation.histograms
         except KeyError as error:
             raise InputError(f"a policy is called {error}, which no device knows.") from None
-        return asks
+        return computation
 
     @cached_property
     def settings(self) -> PersonalizationSettings:
@@ -111,7 +113,7 @@ class QuestionOfPlan:
 def _check_effort(settings: PersonalizationSettings) -> None:
     """That what a few lines of TOML ask for is not beyond all measure. Raises: InputError."""
     strategies, slices = len(settings.strategies), len(settings.tokens) * len(settings.baseline)
-    asked = (
+    efforts = (
         (
             "histograms",
             strategies * (len(settings.metrics) * (1 + len(settings.slices)) + len(settings.levels)),
@@ -120,7 +122,7 @@ def _check_effort(settings: PersonalizationSettings) -> None:
         ("cells of a histogram", slices * max(map(len, settings.changes.values()), default=1), MOST_CELLS),
         ("words to train on", sum(each.most_tokens for each in settings.strategies), MOST_TRAINED),
     )
-    for what, count, most in asked:
+    for what, count, most in efforts:
         if count > most:
             raise InputError(f"it asks for {count:,} {what}, and a device does {most:,}.")
 

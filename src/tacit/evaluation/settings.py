@@ -60,7 +60,7 @@ class CountSettings:
                 f"{self.statistics[0]} is a histogram and {self.sums[0]} a sum, and a run releases one of the two; "
                 "count each in a run of its own."
             )
-        assert self.asks  # refuses statistics here
+        assert self.computation  # refuses statistics here
 
     @staticmethod
     def named_by(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
@@ -76,7 +76,7 @@ class CountSettings:
         }
 
     @cached_property
-    def asks(self) -> StatisticsQuestion | SumsQuestion:
+    def computation(self) -> StatisticsQuestion | SumsQuestion:
         """What a device computes."""
         return SumsQuestion(self.sums) if self.sums else StatisticsQuestion(self.statistics)
 

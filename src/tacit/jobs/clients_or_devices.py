@@ -56,7 +56,7 @@ class Simulated:
         """As the metadata of a run has them."""
         return {"source": self.source}
 
-    def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
+    def to_settings(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
         """As the settings of a run name them."""
         path, digest = str(self.cache.path.resolve()), self.cache.manifest.digest
         return {"data": {"path": path, "sha256": digest, "split": split_name}}
@@ -105,7 +105,7 @@ class Devices:
         """As the metadata of a run has them."""
         return {"source": self.source, "deployment": self.deployment, "asked_by": self.collector_class}
 
-    def asked(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
+    def to_settings(self, split_name: str, vocabulary: str, models: Sequence[TrainedModel] = ()) -> dict[str, Any]:
         """As the settings of a run name them, with what devices have to know of the models.
 
         vocabulary: the SHA-256 of the words that their text has to be cut into.

@@ -41,7 +41,7 @@ CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of t
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-def model_asked(model: TrainedModel) -> dict[str, str]:
+def model_record(model: TrainedModel) -> dict[str, str]:
     """A model as the settings of a run name it."""
     return {"path": str(model.path.resolve()), "sha256": model.digest}
 
@@ -182,9 +182,9 @@ def _release(run: Run, cost: ReleaseCost, task: StepQuestion[R], answered: Answe
 
 def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: int) -> np.random.Generator:
     """The simulated devices' randomness: bound to every answer that is randomised, so that no other shares it."""
-    asked = repr((epsilon, [(each.name, each.cells.size, each.chosen.size) for each in queries]))
+    bound_to = repr((epsilon, [(each.name, each.cells.size, each.chosen.size) for each in queries]))
     answers = np.concatenate([each.chosen for each in queries])
-    key = round_key(run.noise_key, LOCAL, step, bound_to=asked.encode(), summed=answers)
+    key = round_key(run.noise_key, LOCAL, step, bound_to=bound_to.encode(), summed=answers)
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key.seeds, "<u8")))
 
 

@@ -201,7 +201,7 @@ class RoundTask(Document):
         """Of what it asks."""
         return self.asks.kind
 
-    def asking(self, kind: type[Q]) -> Q:
+    def question(self, kind: type[Q]) -> Q:
         """What it asks, of a task of that kind."""
         assert isinstance(self.asks, kind)  # the caller's to know
         return self.asks

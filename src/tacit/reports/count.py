@@ -10,7 +10,7 @@ from tacit.evaluation.intervals import NORMAL
 from tacit.reports.blocks import Block, Paragraph, Table
 from tacit.reports.page import Page
 from tacit.reports.record_files import content_of
-from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
+from tacit.reports.release import participants_text, promise_blocks, said, simulation_blocks
 
 PUBLISHED_KEYS = ("data", "split_name", "population", "asked", "promise", "released")
 BESIDE = ("statement",)  # of a record, what report.json does not repeat
@@ -59,7 +59,7 @@ def _released(record: Mapping[str, Any]) -> list[Block]:
     part = record.get("simulation_only") if released is None else released
     how = "" if part is None else OF_SUMS if "sums" in part else OF_HISTOGRAMS
     blocks: list[Block] = [
-        Paragraph(f"{asked_of(record)} were asked. {how}".rstrip()),
+        Paragraph(f"{participants_text(record)} were asked. {how}".rstrip()),
         *promise_blocks(record["promise"], about_models=False),
     ]
     return blocks if released is None else [*blocks, *_all_of(released)]
@@ -134,7 +134,7 @@ def _bins(name: str, record: Mapping[str, Any]) -> Table:
         for place, bin_ in enumerate(histogram.cells.bins.labels())
     ]
     rows.append(("", "no report", _count(histogram.silent, NORMAL * histogram.silent_variance**0.5)))
-    return Table(tuple(rows), ("slice", name, f"clients of {histogram.asked:,}"))
+    return Table(tuple(rows), ("slice", name, f"clients of {histogram.devices:,}"))
 
 
 def _count(count: float, margin: float) -> str:

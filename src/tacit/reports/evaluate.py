@@ -16,7 +16,7 @@ from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
 from tacit.reports.page import Page
 from tacit.reports.record_files import content_of
-from tacit.reports.release import asked_of, promise_blocks, said, simulation_blocks
+from tacit.reports.release import participants_text, promise_blocks, said, simulation_blocks
 
 ACCURACY_CUTS = tuple(step / 100 for step in range(2, 61, 2))
 CHANGE_CUTS = tuple(step / 100 for step in range(-20, 21))
@@ -98,7 +98,7 @@ def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
 
 def _clients_and_limits(record: Mapping[str, Any]) -> str:
     return (
-        f"{asked_of(record)} were asked, each with at most "
+        f"{participants_text(record)} were asked, each with at most "
         f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
         "words. Intervals are 95%; those of released numbers cover the noise, too."
     )
@@ -153,9 +153,9 @@ def _distribution(histograms: Mapping[str, Histogram], label: str) -> Panel:
     marks: list[Mark] = []
     for number, (name, histogram) in enumerate(histograms.items()):
         centres, hue = representatives(histogram.cells.bins), number % HUES
-        shares = histogram.counts[0] / histogram.asked
+        shares = histogram.counts[0] / histogram.devices
         typical = np.clip(shares, 0, 1)
-        variance = typical * (1 - typical) / histogram.asked + histogram.variance[0] / histogram.asked**2
+        variance = typical * (1 - typical) / histogram.devices + histogram.variance[0] / histogram.devices**2
         margin = NORMAL * np.sqrt(variance)
         marks.append(Steps(x=centres, y=shares, hue=hue, label=name))
         marks.append(ErrorBars(x=centres, y=shares, low=shares - margin, high=shares + margin, hue=hue, faint=True))

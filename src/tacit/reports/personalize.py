@@ -22,7 +22,7 @@ from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, MARKS, Axis, ErrorBars, Figure, Mark, Panel, Rule, Steps
 from tacit.reports.page import Page
 from tacit.reports.record_files import content_of
-from tacit.reports.release import Interval, asked_of, promise_blocks, said, simulation_blocks
+from tacit.reports.release import Interval, participants_text, promise_blocks, said, simulation_blocks
 
 PUBLISHED_KEYS = (
     "model",
@@ -148,7 +148,7 @@ def _clients_and_limits(record: Mapping[str, Any]) -> str:
     share = record["gate_share"]
     gate = f", of what comes before the latest {share:g} for the gate" if share else ""
     return (
-        f"{asked_of(record)} were asked, each text cut by "
+        f"{participants_text(record)} were asked, each text cut by "
         f"{record['split']}{gate}; personalised {len(record['strategies'])} ways: B sentences a step, rate L, E epochs "
         f"(1 where none is named) or T tokens ({PAPER_TOKENS:,}), whichever is first; a cache has its weight. Top-1 "
         "accuracy is that of words of the vocabulary, which a keyboard can show; all-token accuracy counts ends of "
@@ -301,7 +301,7 @@ def _figure_2(name: str, metric: str, changes: Mapping[str, Histogram], strategi
     lowest = 0.0
     for number, strategy in enumerate(strategies):
         histogram = changes[str(strategy)]
-        clients = histogram.asked  # known; of a released histogram, how many reported is not
+        clients = histogram.devices  # known; of a released histogram, how many reported is not
         counts, variance, centres = _even(histogram)
         shares, hue = counts / clients, number % HUES
         marks.append(Steps(x=centres, y=shares, hue=hue, label=str(strategy).removeprefix(f"{name}, ")))

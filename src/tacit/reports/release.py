@@ -79,7 +79,7 @@ def _aggregation(promise: Mapping[str, Any]) -> str:
     return f" Aggregation of devices' reports: {promise['aggregation']}." if "aggregation" in promise else ""
 
 
-def asked_of(record: Mapping[str, Any]) -> str:
+def participants_text(record: Mapping[str, Any]) -> str:
     """How many clients of a cache, or real devices of a population, were asked."""
     if "population" in record:
         return f"{record['asked']:,} devices of the population {record['population']}"

@@ -23,40 +23,40 @@ from tacit.protocol.count import (
 )
 from tacit.protocol.served_bodies import model_body
 
-Asks: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion | SumsQuestion
+Computation: TypeAlias = ModelsQuestion | StrategiesQuestion | StatisticsQuestion | SumsQuestion
 
 
 def document(question: CountQuestion | SumQuestion) -> tuple[HistogramsDocument, bytes]:
     """The question as devices get it, and the models. Raises: InputError for what only a simulation is asked."""
-    if question.asks is None:
+    if question.computation is None:
         raise InputError(
             "this is asked in a simulation alone; devices are asked about their text, models and personalization."
         )
-    asked = (
+    task = (
         CountDocument(kind="count", cells=question.layout.sizes, local_epsilon=None, norms=question.layout.norms)
         if isinstance(question, SumQuestion)
-        else _document(question, question.asks)
+        else _document(question, question.computation)
     )
-    return asked, model_body(content_of(question.asks))
+    return task, model_body(content_of(question.computation))
 
 
 def _document(
-    question: CountQuestion, asks: ModelsQuestion | StrategiesQuestion | StatisticsQuestion
+    question: CountQuestion, computation: ModelsQuestion | StrategiesQuestion | StatisticsQuestion
 ) -> HistogramsDocument:
     """The task as its devices get it."""
     common: dict[str, Any] = {"cells": question.layout.sizes, "local_epsilon": question.local_epsilon}
-    if isinstance(asks, StatisticsQuestion):
+    if isinstance(computation, StatisticsQuestion):
         return CountDocument(kind="count", norms=None, **common)
-    common["parameters"] = tuple(parameter_count(each.network) for each in asks.networks)
-    if isinstance(asks, ModelsQuestion):
+    common["parameters"] = tuple(parameter_count(each.network) for each in computation.networks)
+    if isinstance(computation, ModelsQuestion):
         return EvaluateDocument(kind="evaluate", **common)
-    policies = None if asks.policies is None else tuple(map(_policy, asks.policies))
+    policies = None if computation.policies is None else tuple(map(_policy, computation.policies))
     return PersonalizeDocument(kind="personalize", policies=policies, **common)
 
 
-def content_of(asks: Asks) -> NDArray[np.float32]:
+def content_of(computation: Computation) -> NDArray[np.float32]:
     """The parameters of all models, one after another (d,); of no model none."""
-    models = [np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in asks.networks]
+    models = [np.asarray(ravel_pytree(each.parameters)[0], np.float32) for each in computation.networks]
     return np.concatenate([np.zeros(0, np.float32), *models])
 
 

@@ -33,12 +33,12 @@ from tacit.runs import Run
 from tacit.server.count import document
 from tacit.server.count_plan import plan_of_counts
 from tacit.server.rounds.rounds import ServedRounds
-from tacit.server.served import AskedOnce, Enrolment
+from tacit.server.served import Enrolment, ServedAnalytics
 from tacit.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Histograms(AskedOnce):
+class _Histograms(ServedAnalytics):
     """What every such file has: a name, [deployment] and the price [release]."""
 
     release: ReleaseCost
@@ -74,8 +74,8 @@ class ServedCount(_Histograms):
     def to_toml(self) -> str:
         """See ServedJob."""
         rest = {name: value for name, value in to_plain(self.settings).items() if name not in ("statistics", "sums")}
-        asked = {**rest, **self.settings.counted()}
-        return tomli_w.dumps({**self._common("count"), "vocabulary": str(self.vocabulary), **asked})
+        record = {**rest, **self.settings.counted()}
+        return tomli_w.dumps({**self._common("count"), "vocabulary": str(self.vocabulary), **record})
 
     def placed(self, data: Path | None) -> Self:
         """See ServedJob; it reads no cache: devices have the text."""

@@ -30,14 +30,14 @@ def plan_of_counts(
     counted: by the run and its settings, how many histograms each step has; or of sums the layout of the one step.
     Raises: InputError for a run that asks no devices.
     """
-    asked, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), tomllib.loads(run.settings)
+    metadata, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), tomllib.loads(run.settings)
     cost = cost_of_release(settings)
-    if cost is None or asked.deployment is None:
+    if cost is None or metadata.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")
     devices = RealDevices.from_table(settings, where=f"the settings of '{run.path}'")
     found = counted(run, settings)
     steps = 1 if isinstance(found, BoundedLayout) else len(found)
-    goal = asked.asked // steps  # the fewest of a step
+    goal = metadata.asked // steps  # the fewest of a step
     common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
     return Plan(
         version=1,
@@ -46,7 +46,7 @@ def plan_of_counts(
         run=devices.name,
         recipe=_published(run.kind, settings),
         code=code_digest(),
-        privacy=_privacy(found, cost, asked.delta, common),
+        privacy=_privacy(found, cost, metadata.delta, common),
         separation=Separation(rounds=steps, timer_seconds=None, clock="start"),
         aggregation=aggregation_of(devices.deployment, "plain", threshold=goal),
         vocabulary=settings["vocabulary"],

@@ -22,14 +22,14 @@ from tacit.protocol.messages import UNATTESTED, LocalPrivacy, Plan, Separation
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
 from tacit.server.rounds.rounds import ServedRounds
-from tacit.server.served import AskedOnce, Enrolment, aggregation_of
+from tacit.server.served import Enrolment, ServedAnalytics, aggregation_of
 from tacit.text.vocabulary import Vocabulary
 
 OWN = ("kind", "vocabulary", "delta", *KEYS)  # keys of a file that are no setting of discovery
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServedWords(AskedOnce):
+class ServedWords(ServedAnalytics):
     """A file of kind "discover": a name, [deployment], the vocabulary that devices know, and the settings."""
 
     vocabulary: Path

@@ -85,7 +85,7 @@ class ServedJob(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedOnce(ServedJob):
+class ServedAnalytics(ServedJob):
     """A run that asks each device once: the first devices to check in form a group, and each device ensures by itself
     that it answers once.
     """

@@ -20,7 +20,7 @@ from tacit.runs.metadata import AskingMetadata, CountMetadata
 from tacit.statements import device_text
 from tacit.statements.accounts import ledger_of, participation_of
 from tacit.statements.count_facts import EvaluationFacts
-from tacit.statements.device_text import asked_once
+from tacit.statements.device_text import realised_once
 from tacit.statements.ledger import COUNT_SUM, NoisedSum
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.participation_log import separation_of
@@ -117,27 +117,27 @@ def facts(run: Run, delta: float | None = None) -> EvaluationFacts:
 
 def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | None:
     """Of a run that asked clients for counts; None where nothing is released. InputError for another."""
-    asked = run.metadata
-    if not isinstance(asked, AskingMetadata):
+    metadata = run.metadata
+    if not isinstance(metadata, AskingMetadata):
         raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
     ledger, settings = ledger_of(run), tomllib.loads(run.settings)
     if not ledger.releases:
         return None
     local = isinstance(ledger.releases[0], LocalReports)
     return EvaluationFacts(
-        of=asked.of,
+        of=metadata.of,
         subjects=_subjects(settings),
-        source=asked.source,
-        split="devices" if asked.deployment else settings["data"]["split"],
-        asked=asked.asked,
-        delta=0.0 if local else asked.delta if delta is None else delta,
+        source=metadata.source,
+        split="devices" if metadata.deployment else settings["data"]["split"],
+        asked=metadata.asked,
+        delta=0.0 if local else metadata.delta if delta is None else delta,
         aggregation=_counted(
-            run, asked, local=local, secure=settings.get("release", {}).get("secure_sum"), sums="sums" in settings
+            run, metadata, local=local, secure=settings.get("release", {}).get("secure_sum"), sums="sums" in settings
         ),
-        looked_at=_looked_at(asked),
+        looked_at=_looked_at(metadata),
         verify_command=f"tacit verify {shlex.quote(str(published_path(run) / 'report' / 'statement.json'))}",
-        key_source=asked.key_source,
-        unit="client" if asked.deployment is None else "device",
+        key_source=metadata.key_source,
+        unit="client" if metadata.deployment is None else "device",
         participation=participation_of(run, run.steps_done),
         releases=ledger.releases,
         seal=run.seal,
@@ -146,19 +146,19 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
     )
 
 
-def _looked_at(asked: AskingMetadata) -> tuple[str, ...]:
+def _looked_at(metadata: AskingMetadata) -> tuple[str, ...]:
     """What is used of clients' text without a guarantee."""
-    found = device_text.LOOKED_AT_OF_COUNTS if asked.deployment else (EXACT_FIGURES,)
-    private = isinstance(asked, CountMetadata) and asked.vocabulary_kind == "private"
+    found = device_text.LOOKED_AT_OF_COUNTS if metadata.deployment else (EXACT_FIGURES,)
+    private = isinstance(metadata, CountMetadata) and metadata.vocabulary_kind == "private"
     return (*found, PRIVATE_WORDS) if private else found
 
 
-def _counted(run: Run, asked: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None, sums: bool) -> str:
+def _counted(run: Run, metadata: AskingMetadata, *, local: bool, secure: Mapping[str, Any] | None, sums: bool) -> str:
     """Who adds up what clients count. sums: whether that is whole numbers in many cells."""
-    if asked.deployment is None or asked.asked_by is None:
+    if metadata.deployment is None or metadata.asked_by is None:
         return summed_how(secure)
     logged = device_text.logged(run.notes.get(device_text.LOGGED))
-    return device_text.counted(asked.asked_by, asked.deployment, local=local, sums=sums) + logged
+    return device_text.counted(metadata.asked_by, metadata.deployment, local=local, sums=sums) + logged
 
 
 def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
@@ -173,16 +173,16 @@ def _subjects(settings: Mapping[str, Any]) -> tuple[str, ...]:
     return (*map(_named, models), *_words_beside(settings), *settings.get("strategies", ()))
 
 
-def _counted_by(asked: Mapping[str, Any]) -> str:
+def _counted_by(statistic: Mapping[str, Any]) -> str:
     """A statistic, how finely it is told and what slices it."""
-    said = f"{asked['statistic']} in {len(asked['cuts']) + 1:,} bins"
-    return said if "by" not in asked else f"{said} by {asked['by']} in {len(asked['slices']) + 1:,} slices"
+    said = f"{statistic['statistic']} in {len(statistic['cuts']) + 1:,} bins"
+    return said if "by" not in statistic else f"{said} by {statistic['by']} in {len(statistic['slices']) + 1:,} slices"
 
 
-def _summed_by(asked: Mapping[str, Any]) -> str:
+def _summed_by(statistic: Mapping[str, Any]) -> str:
     """A sum, over which cells and within which norm."""
-    first = f"{asked['statistic']} of the first {asked['words']:,} words of the vocabulary"
-    return f"{first}, within the norm {asked['norm']:g}"
+    first = f"{statistic['statistic']} of the first {statistic['words']:,} words of the vocabulary"
+    return f"{first}, within the norm {statistic['norm']:g}"
 
 
 def _named(model: Mapping[str, str]) -> str:
@@ -282,7 +282,7 @@ def assumptions(facts: EvaluationFacts) -> str:
         f"- Realised, measured from the log of the run: {came.rounds:,} step{'s' if came.rounds > 1 else ''}, "
         f"each client in at most {came.max_participations:,}."
         if facts.separation is None
-        else f"- {asked_once(participations_in(facts))}"
+        else f"- {realised_once(participations_in(facts))}"
     )
     if isinstance(facts.guarantee, LocalGuarantee):
         return "\n".join(

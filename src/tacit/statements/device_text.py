@@ -87,7 +87,7 @@ def counted(collector: str, used: DeploymentUsed, *, local: bool, sums: bool) ->
     )
 
 
-def asked_once(participations: int) -> str:
+def realised_once(participations: int) -> str:
     """What is realised where nobody can measure it and each device takes part once."""
     return (
         f"Realised, from the log of the run, which counts {participations:,} participations of devices without "

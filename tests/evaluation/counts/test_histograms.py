@@ -70,11 +70,11 @@ def test_slices_and_groups_add_up() -> None:
     draw = np.random.default_rng(1)
     values, tokens = 0.05 * draw.standard_normal(300), draw.uniform(0, 4000, 300)
     whole = counted(values, tokens, silent=7)
-    assert (whole.asked, whole.silent, whole.reporting, whole.exact) == (307, 7, 300, True)
+    assert (whole.devices, whole.silent, whole.reporting, whole.exact) == (307, 7, 300, True)
     parts = [whole.slice(number) for number in range(3)]
     assert np.array_equal(sum(part.counts for part in parts), whole.whole().counts)
     halves = counted(values[:100], tokens[:100], 7) + counted(values[100:], tokens[100:])
-    assert np.array_equal(halves.counts, whole.counts) and halves.asked == whole.asked
+    assert np.array_equal(halves.counts, whole.counts) and halves.devices == whole.devices
 
 
 def test_an_exact_histogram_says_what_the_values_say() -> None:

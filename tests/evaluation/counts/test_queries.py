@@ -47,7 +47,7 @@ def test_answers_say_what_the_arrays_say(deltas: Deltas) -> None:
     change = deltas.change[TOP1]
     for column, strategy in enumerate(STRATEGIES):
         whole = answers.change_of_all(TOP1, strategy)
-        assert (whole.reporting, whole.asked, whole.silent) == (80, 83, 3)
+        assert (whole.reporting, whole.devices, whole.silent) == (80, 83, 3)
         assert share_from(whole, 0.02).value == np.mean(change[:, column] >= 0.02)
         by = answers.change(TOP1, strategy, "tokens")
         for number in range(3):

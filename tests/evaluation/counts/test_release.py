@@ -56,7 +56,7 @@ def released_of(
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     histograms = {each.name: each.cells for each in asked}
     counts = summed(asked, secure)
-    return release(histograms, counts, guarantee, step=step, asked=asked[0].chosen.size, add_noise=add_noise)
+    return release(histograms, counts, guarantee, step=step, reports=asked[0].chosen.size, add_noise=add_noise)
 
 
 def noise_of(zcdp: float, count: int = 60) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_local_reports_are_unbiased_and_each_device_answers_once() -> None:
     skewed = np.minimum(np.random.default_rng(0).geometric(0.3, 3000) - 1, CELLS.size - 1)
     asked = [HistogramQuery(name=name, cells=CELLS, chosen=skewed) for name in ("a", "b", "c")]
     found = [local(asked, seed)[0] for seed in range(150)]
-    assert sum(each.asked for each in found[0].values()) == 3000
+    assert sum(each.devices for each in found[0].values()) == 3000
     truth = exactly(asked)["a"].counts / 3
     estimates = np.array([each["a"].counts for each in found])
     declared = np.sqrt(found[0]["a"].variance)

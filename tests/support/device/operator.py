@@ -269,7 +269,7 @@ class Zeros:
         """All can be done."""
 
     def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
-        return ReportBody(np.zeros(task.asking(TrainDocument).parameters, np.float32), True, None, None)
+        return ReportBody(np.zeros(task.question(TrainDocument).parameters, np.float32), True, None, None)
 
 
 @dataclass

@@ -32,9 +32,9 @@ class Phones:
         self.asked.append(task)
         layout = task.layout
         total = np.zeros(layout.length, np.uint32)
-        assert task.asks is not None
+        assert task.computation is not None
         for _ in range(task.devices):
-            cells = task.asks.cells_of(self._cache, next(self._coming))
+            cells = task.computation.cells_of(self._cache, next(self._coming))
             local = layout.local_epsilon is not None
             report = randomized(layout, cells, self._generator) if local else layout.counted(cells)
             layout.check(report)

@@ -17,7 +17,7 @@ def an_update(norm: float = 1.5, seed: int = 0) -> NDArray[np.float32]:
 
 def words(norm: float = 1.2, loss: float = 4.0, seed: int = 0) -> NDArray[np.uint32]:
     """What a simulated client encodes for ENCODED."""
-    question = ENCODED.asking(TrainDocument)
+    question = ENCODED.question(TrainDocument)
     assert question.encoded is not None
     secure = RoundEncoding(
         encoding=question.encoded.encoding(),

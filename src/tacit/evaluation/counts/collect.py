@@ -52,13 +52,13 @@ class CountQuestion:
     devices: int  # how many are asked
     histograms: Mapping[str, HistogramCells]  # that are made, in the order in which a report has them
     # What a device computes; None: what only a simulation can.
-    asks: "ModelsQuestion | StrategiesQuestion | StatisticsQuestion | None"
+    computation: "ModelsQuestion | StrategiesQuestion | StatisticsQuestion | None"
     local_epsilon: float | None = None  # each device randomises its report itself; None: it reports counts
 
     @property
     def kind(self) -> str:
         """Of run; see Question."""
-        return "type" if self.asks is None else self.asks.kind
+        return "type" if self.computation is None else self.computation.kind
 
     @property
     def round(self) -> int:
@@ -117,7 +117,7 @@ class CountQuestion:
             opened.counts,
             guarantee_for(len(self.histograms), zcdp=cost.rho, steps=self.steps),
             step=self.step,
-            asked=answered.reports,
+            reports=answered.reports,
             dropped=answered.dropped,
             add_noise=add_noise,
         )

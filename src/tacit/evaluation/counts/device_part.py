@@ -177,27 +177,27 @@ def _with_cuts(text: str) -> tuple[str, tuple[float, ...]]:
 class StatisticsQuestion:
     """Statistics of the device's text, histogram by histogram. Raises: InputError for none, one twice, or too many."""
 
-    asked: tuple[StatisticHistogram, ...]
+    statistics: tuple[StatisticHistogram, ...]
     kind: ClassVar[str] = "count"
     networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
     sums: ClassVar[None] = None  # a device is in one cell of each histogram
 
     def __post_init__(self) -> None:
-        if not self.asked:
+        if not self.statistics:
             raise InputError("no statistic is named, and nothing would be counted; name one, as in words:10,100,1000.")
-        if len(self.histograms) < len(self.asked):
+        if len(self.histograms) < len(self.statistics):
             raise InputError("a statistic is counted twice by the same slices, at twice the noise; count each once.")
         cells = sum(each.size for each in self.histograms.values())
-        if len(self.asked) > MOST_HISTOGRAMS or cells > MOST_CELLS:
+        if len(self.statistics) > MOST_HISTOGRAMS or cells > MOST_CELLS:
             raise InputError(
-                f"{len(self.asked):,} histograms with {cells:,} cells are more than one report holds, which is "
+                f"{len(self.statistics):,} histograms with {cells:,} cells are more than one report holds, which is "
                 f"{MOST_HISTOGRAMS:,} with {MOST_CELLS:,}; name fewer statistics, cuts or slices."
             )
 
     @cached_property
     def histograms(self) -> dict[str, HistogramCells]:
         """What is made of the answers, in their order."""
-        return {str(each): each.cells for each in self.asked}
+        return {str(each): each.cells for each in self.statistics}
 
     def cells_of(self, text: HasSentences, client: int) -> IntArray:
         """The cell (H,) of one client of a `Cache`, or of anything with its `sentences`.
@@ -205,14 +205,14 @@ class StatisticsQuestion:
         A statistic that fails counts as "no report": were it refused, who asks would learn that it failed on this text.
         """
         own = TypedText.from_cache(text, client)
-        return np.array([_cell_or_none(each, own) for each in self.asked], np.int64)
+        return np.array([_cell_or_none(each, own) for each in self.statistics], np.int64)
 
 
-def _cell_or_none(asked: StatisticHistogram, text: TypedText) -> int:
+def _cell_or_none(statistic: StatisticHistogram, text: TypedText) -> int:
     try:
-        return asked.cell_of(text)
+        return statistic.cell_of(text)
     except Exception:  # whatever it is, it says something of the text
-        return asked.cells.size - 1
+        return statistic.cells.size - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,12 +286,12 @@ class StatisticSum:
 class SumsQuestion:
     """Sums over devices' text, one after another. Raises: InputError for one twice, or more than a report holds."""
 
-    asked: tuple[StatisticSum, ...]
+    statistics: tuple[StatisticSum, ...]
     kind: ClassVar[str] = "count"
     networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
 
     def __post_init__(self) -> None:
-        if len(set(map(str, self.asked))) < len(self.asked):
+        if len(set(map(str, self.statistics))) < len(self.statistics):
             raise InputError("a statistic is summed twice, at twice the noise; sum each once.")
         if self.sums.length > MOST_CELLS:
             raise InputError(
@@ -303,7 +303,7 @@ class SumsQuestion:
     def sums(self) -> BoundedLayout:
         """How a report lies in a vector, and its norms."""
         return BoundedLayout(
-            sizes=tuple(each.cells for each in self.asked), norms=tuple(each.norm for each in self.asked)
+            sizes=tuple(each.cells for each in self.statistics), norms=tuple(each.norm for each in self.statistics)
         )
 
     def report_of(self, text: HasSentences, client: int) -> Words:
@@ -312,12 +312,12 @@ class SumsQuestion:
         Zeros for a statistic that fails: were it refused, who asks would learn that it failed on this text.
         """
         own = TypedText.from_cache(text, client)
-        return self.sums.reported([_counted_or_nothing(each, own) for each in self.asked])
+        return self.sums.reported([_counted_or_nothing(each, own) for each in self.statistics])
 
 
-def _counted_or_nothing(asked: StatisticSum, text: TypedText) -> tuple[IntArray, IntArray]:
+def _counted_or_nothing(statistic: StatisticSum, text: TypedText) -> tuple[IntArray, IntArray]:
     try:
-        return asked.counted(text)
+        return statistic.counted(text)
     except Exception:  # whatever it is, it says something of the text
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
 

@@ -38,10 +38,10 @@ class Histogram:
     variance: FloatArray
     silent: float
     silent_variance: float
-    asked: int
+    devices: int
 
     @classmethod
-    def from_cells(cls, cells: HistogramCells, flat: ArrayLike, variance: ArrayLike, asked: int) -> "Histogram":
+    def from_cells(cls, cells: HistogramCells, flat: ArrayLike, variance: ArrayLike, devices: int) -> "Histogram":
         """From counts (cells.size,) and the variance of the noise in each, a number or (cells.size,)."""
         counts = np.asarray(flat, np.float64)
         spread = np.broadcast_to(np.asarray(variance, np.float64), counts.shape)
@@ -52,7 +52,7 @@ class Histogram:
             variance=spread[:-1].reshape(shape),
             silent=float(counts[-1]),
             silent_variance=float(spread[-1]),
-            asked=asked,
+            devices=devices,
         )
 
     @property
@@ -78,7 +78,7 @@ class Histogram:
             variance=self.variance.sum(axis=0, keepdims=True),
             silent=self.silent,
             silent_variance=self.silent_variance,
-            asked=self.asked,
+            devices=self.devices,
         )
 
     def slice(self, number: int) -> "Histogram":
@@ -89,7 +89,7 @@ class Histogram:
             variance=self.variance[number : number + 1],
             silent=0.0,
             silent_variance=0.0,
-            asked=self.asked,
+            devices=self.devices,
         )
 
     def coarser(self, cuts: Sequence[float]) -> "Histogram":
@@ -114,7 +114,7 @@ class Histogram:
             variance=self.variance + other.variance,
             silent=self.silent + other.silent,
             silent_variance=self.silent_variance + other.silent_variance,
-            asked=self.asked + other.asked,
+            devices=self.devices + other.devices,
         )
 
     @classmethod
@@ -130,7 +130,7 @@ class Histogram:
             "bins": list(self.cells.bins.cuts),
             "counts": [*self.counts.ravel().tolist(), self.silent],
             "variance": [*self.variance.ravel().tolist(), self.silent_variance],
-            "asked": self.asked,
+            "asked": self.devices,
         }
 
     def as_row(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Histogram:
             "stddev": np.sqrt(self.variance).tolist(),
             "no_report": self.silent,
             "no_report_stddev": self.silent_variance**0.5,
-            "asked": self.asked,
+            "asked": self.devices,
         }
 
 
@@ -163,7 +163,7 @@ def merged(histograms: Sequence[Histogram]) -> Histogram:
         variance=np.tensordot(weights**2, [each.variance for each in wholes], axes=1),
         silent=float(weights @ [each.silent for each in wholes]),
         silent_variance=float(weights**2 @ [each.silent_variance for each in wholes]),
-        asked=first.asked,
+        devices=first.devices,
     )
 
 

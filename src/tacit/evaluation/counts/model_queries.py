@@ -25,9 +25,9 @@ def queries_about(models: Sequence[Sequence[Counts]]) -> list[HistogramQuery]:
 
 def histograms_about(models: int) -> dict[str, HistogramCells]:
     """The histograms of `queries_about` so many models, in their order."""
-    asked = [(accuracy_query(at), ACCURACY) for at in range(models)]
-    asked += [(change_query(at), CHANGE) for at in range(1, models)]
-    return {name: HistogramCells(slices=Buckets(), bins=bins) for name, bins in asked}
+    named = [(accuracy_query(at), ACCURACY) for at in range(models)]
+    named += [(change_query(at), CHANGE) for at in range(1, models)]
+    return {name: HistogramCells(slices=Buckets(), bins=bins) for name, bins in named}
 
 
 def accuracy_query(model: int) -> str:

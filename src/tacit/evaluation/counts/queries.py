@@ -118,13 +118,13 @@ class Queries:
 
     def about_strategies(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """The global model's accuracy, and each strategy's change of each metric by each slice."""
-        asked = [self._query(baseline_name(self.metric), np.zeros(len(deltas)), deltas.baseline[self.metric], silent)]
+        queries = [self._query(baseline_name(self.metric), np.zeros(len(deltas)), deltas.baseline[self.metric], silent)]
         for metric in self.metrics:
             for column, strategy in enumerate(self.strategies):
                 for which in self._kinds:
                     name, change = change_name(metric, strategy, which), deltas.change[metric][:, column]
-                    asked.append(self._query(name, self._sliced_by(which, deltas), change, silent))
-        return asked
+                    queries.append(self._query(name, self._sliced_by(which, deltas), change, silent))
+        return queries
 
     def about_rules(self, deltas: Deltas, silent: int) -> list[HistogramQuery]:
         """What each strategy behind each gate would change, by train tokens; without a gate that is asked already."""

@@ -66,13 +66,13 @@ def release(
     guarantee: Guarantee,
     *,
     step: int,
-    asked: int,
+    reports: int,
     dropped: int = 0,
     add_noise: AddNoise,
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
-    counts: (cells of all histograms,), one after another, of `asked` devices, each of which is in one cell of each
+    counts: (cells of all histograms,), one after another, of `reports` devices, each of which is in one cell of each
     (`summed`). dropped: devices that took part besides and are in no count. add_noise: adds normal noise that nobody
     knows to all counts of the step at once. Raises: InputError where the guarantee was made for another number of
     histograms.
@@ -86,7 +86,7 @@ def release(
     spread = guarantee.seed_stddev
     noised = np.rint(add_noise(counts, spread))
     released = {
-        name: Histogram.from_cells(cells, own, spread**2 + ROUNDING, asked)
+        name: Histogram.from_cells(cells, own, spread**2 + ROUNDING, reports)
         for (name, cells), own in zip(histograms.items(), _apart(histograms, noised), strict=True)
     }
     return released, NoisedSum(
@@ -95,7 +95,7 @@ def release(
         strategy_record=Independent().to_record(),
         clip_norm=guarantee.clip_norm,
         noise_multiplier=guarantee.noise_multiplier,
-        reports=asked,
+        reports=reports,
         dropped=dropped,
     )
 
@@ -106,7 +106,7 @@ def to_file(histograms: Mapping[str, Histogram]) -> bytes:
         name: {
             "counts": [*each.counts.ravel().tolist(), each.silent],
             "variance": [*each.variance.ravel().tolist(), each.silent_variance],
-            "asked": each.asked,
+            "asked": each.devices,
         }
         for name, each in histograms.items()
     }
@@ -192,8 +192,8 @@ def votes_of(
 
     secure: how each group's votes are added up; None: in the clear.
     """
-    asked = _same_clients(queries)
-    assigned = generator.permutation(asked) % len(queries)
+    clients = _same_clients(queries)
+    assigned = generator.permutation(clients) % len(queries)
     votes, answered = [], []
     for number, each in enumerate(queries):
         mine = each.chosen[assigned == number]
@@ -219,7 +219,7 @@ def _apart(histograms: Mapping[str, HistogramCells], counts: NDArray[Any]) -> li
 
 
 def _same_clients(queries: Sequence[HistogramQuery]) -> int:
-    asked = {each.chosen.size for each in queries}
-    if len(asked) != 1:
-        raise InputError(f"queries were put to {sorted(asked)} clients; all of one step go to the same clients.")
-    return asked.pop()
+    sizes = {each.chosen.size for each in queries}
+    if len(sizes) != 1:
+        raise InputError(f"queries were put to {sorted(sizes)} clients; all of one step go to the same clients.")
+    return sizes.pop()

@@ -82,7 +82,7 @@ class SumQuestion:
     step: ClassVar[int] = 0
     round: ClassVar[int] = 0
     suffix: ClassVar[str] = ".npz"
-    asks: SumsQuestion
+    computation: SumsQuestion
     devices: int  # how many are asked
     vocabulary: tuple[str, ...]
 
@@ -96,7 +96,7 @@ class SumQuestion:
     @property
     def layout(self) -> BoundedLayout:
         """How a device's report lies in a vector."""
-        return self.asks.sums
+        return self.computation.sums
 
     def shape(self) -> ReportShape:
         """See Question."""
@@ -120,7 +120,7 @@ class SumQuestion:
         guarantee = guarantee_within(self.layout.clip_norm, zcdp=cost.rho)
         noised = np.rint(add_noise(answered.values, guarantee.seed_stddev)).astype(np.int64)
         found = ReleasedSums(
-            sums=dict(zip(map(str, self.asks.asked), self.layout.apart(noised), strict=True)),
+            sums=dict(zip(map(str, self.computation.statistics), self.layout.apart(noised), strict=True)),
             vocabulary=self.vocabulary,
             stddev=guarantee.seed_stddev,
             reports=answered.reports,
@@ -142,7 +142,7 @@ class SumQuestion:
 
     def from_file(self, content: bytes) -> ReleasedSums:
         """What `to_file` wrote. Raises: ValueError, KeyError."""
-        return ReleasedSums.from_content(content, tuple(map(str, self.asks.asked)))
+        return ReleasedSums.from_content(content, tuple(map(str, self.computation.statistics)))
 
 
 class ClientsSummed:
@@ -151,14 +151,16 @@ class ClientsSummed:
     typed, sent: (cells of all sums,) before clipping and after. shortened: of each sum, clients who were scaled down.
     """
 
-    def __init__(self, asks: SumsQuestion) -> None:
-        self._asks = asks
-        self.typed, self.sent = (np.zeros(asks.sums.length, np.int64) for _ in range(2))
-        self.shortened = [0] * len(asks.asked)
+    def __init__(self, computation: SumsQuestion) -> None:
+        self._computation = computation
+        self.typed, self.sent = (np.zeros(computation.sums.length, np.int64) for _ in range(2))
+        self.shortened = [0] * len(computation.statistics)
 
     def add(self, text: TypedText) -> None:
         """One more client. Raises: what a statistic does."""
-        for number, (each, start) in enumerate(zip(self._asks.asked, self._asks.sums.starts[:-1], strict=True)):
+        for number, (each, start) in enumerate(
+            zip(self._computation.statistics, self._computation.sums.starts[:-1], strict=True)
+        ):
             cells, counts = each.counted(text)
             within = clipped(counts, each.norm)
             self.typed[start + cells] += counts
@@ -190,6 +192,6 @@ class SimulatedSums:
 
     def _summed_securely(self, question: SumQuestion, secure: SimulatedProtocol) -> IntArray:
         layout, playing = question.layout, self.clients[: secure.devices]
-        reports = [question.asks.report_of(self.text, int(each)).astype(np.int64) for each in playing]
+        reports = [question.computation.report_of(self.text, int(each)).astype(np.int64) for each in playing]
         most = layout.largest * len(self.clients)
         return secure_total(secure, reports, self.known.sent - sum(reports), most=most, each=layout.largest)

@@ -95,12 +95,12 @@ def count(
 def resume_count(run: Run | PathLike, *, progress: Progress = silent) -> CountResult:
     """Go on with a run of `count`, or write the report of a finished one again. Raises: as `count`."""
     from tacit.evaluation.settings import CountSettings
-    from tacit.jobs.asked_run import begun_with
+    from tacit.jobs.analytics_run import begun_with
     from tacit.records import from_plain
 
     begun = begun_with(run, CountMetadata)
-    (data, split, collector), asked = begun.whom(), begun.settings
-    own = {name: asked[name] for name in ("statistics", "sums", "clients") if name in asked} | split
+    (data, split, collector), settings = begun.clients_or_devices(), begun.settings
+    own = {name: settings[name] for name in ("statistics", "sums", "clients") if name in settings} | split
     given = begun.given
     return _counted(
         data,
@@ -108,8 +108,8 @@ def resume_count(run: Run | PathLike, *, progress: Progress = silent) -> CountRe
         from_plain(CountSettings, own, where="the settings of the run"),
         given["release"],
         population=given["population"],
-        seed=asked.get("seed"),
-        vocabulary=asked.get("vocabulary"),
+        seed=settings.get("seed"),
+        vocabulary=settings.get("vocabulary"),
         collector=collector,
         progress=progress,
     )
@@ -129,11 +129,11 @@ def _counted(
     words: "Vocabulary | None" = None,
 ) -> CountResult:
     from tacit.compute import Hardware
-    from tacit.jobs.asked_run import carry_out
+    from tacit.jobs.analytics_run import carry_out
     from tacit.jobs.count.opened import open_count
 
-    asked = open_count(data, settings, release, vocabulary, collector, progress, words=words)
+    counting = open_count(data, settings, release, vocabulary, collector, progress, words=words)
     found = carry_out(
-        asked, out, population=population, seed=seed, collector=collector, hardware=Hardware(), progress=progress
+        counting, out, population=population, seed=seed, collector=collector, hardware=Hardware(), progress=progress
     )
     return CountResult(run=Run.open(out), report=found.report, record=found.record)

@@ -10,7 +10,7 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike
-from tacit.jobs.asked_run import AskedRun, open_folder
+from tacit.jobs.analytics_run import AnalyticsRun, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
 from tacit.jobs.count.run import Counting
 from tacit.jobs.count.sums import Summing
@@ -28,30 +28,30 @@ def open_count(
     progress: Progress,
     *,
     words: Vocabulary | None = None,
-) -> AskedRun[Any, Any]:
+) -> AnalyticsRun[Any, Any]:
     """vocabulary: SHA-256, of real devices' text; that of simulated clients is their cache's. words: those of it, where
     they are at hand. Raises: InputError for fewer than two clients, devices of whom some histogram might have no
     answer, and sums of more words than there are, or that devices would have to randomise.
     """
-    whom = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
-    if whom.count < 2:
-        raise InputError(f"{whom.count} {whom} say nothing about many; {whom.more}.")
-    digest = next(iter(whom.vocabulary.values())) if vocabulary is None else vocabulary
-    release = None if cost is None else cost.asking(whom.members)
-    if isinstance(settings.asks, SumsQuestion):
-        if isinstance(whom, Simulated):
-            words = Vocabulary.from_json(whom.cache.vocabulary_json)
-        return _summing(settings, settings.asks, whom, release, digest, words)
-    asked = Counting(settings=settings, release=release, whom=whom, vocabulary=digest)
+    participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
+    if participants.count < 2:
+        raise InputError(f"{participants.count} {participants} say nothing about many; {participants.more}.")
+    digest = next(iter(participants.vocabulary.values())) if vocabulary is None else vocabulary
+    release = None if cost is None else cost.asking(participants.members)
+    if isinstance(settings.computation, SumsQuestion):
+        if isinstance(participants, Simulated):
+            words = Vocabulary.from_json(participants.cache.vocabulary_json)
+        return _summing(settings, settings.computation, participants, release, digest, words)
+    counting = Counting(settings=settings, release=release, participants=participants, vocabulary=digest)
     if collector is not None:
-        check_answered(asked.question)
-    return asked
+        check_answered(counting.question)
+    return counting
 
 
 def _summing(
     settings: CountSettings,
-    asks: SumsQuestion,
-    whom: Simulated | Devices,
+    computation: SumsQuestion,
+    participants: Simulated | Devices,
     release: ReleaseCost | None,
     digest: str,
     words: Vocabulary | None,
@@ -61,14 +61,21 @@ def _summing(
             f"local_epsilon={release.local_epsilon:g} lets each device answer one histogram, and {settings.sums[0]} "
             "is a sum of whole numbers; give epsilon or zcdp, or statistics with cuts."
         )
-    asks.sums.check_reports(whom.count)
+    computation.sums.check_reports(participants.count)
     most = max(settings.sums, key=lambda each: each.words)
     if words is not None and most.words > len(words.words):
         raise InputError(
             f"{most} of {most.words:,} words are more than the {len(words.words):,} of the vocabulary; give that many "
             "at most."
         )
-    return Summing(settings=settings, asks=asks, release=release, whom=whom, vocabulary=digest, words=words)
+    return Summing(
+        settings=settings,
+        computation=computation,
+        release=release,
+        participants=participants,
+        vocabulary=digest,
+        words=words,
+    )
 
 
 def begun(settings: CountSettings, cost: ReleaseCost, words: Vocabulary, out: Path, collector: Collector) -> Run:

@@ -17,7 +17,7 @@ from tacit.evaluation.counts.release import exactly
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
-from tacit.jobs.asked_run import Ask, AskedRun
+from tacit.jobs.analytics_run import AnalyticsRun, Ask
 from tacit.jobs.clients_or_devices import Devices, Simulated
 from tacit.jobs.count_steps import simulated
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded
@@ -32,68 +32,68 @@ Histograms = Mapping[str, Histogram]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counting(AskedRun[Queries, Histograms]):
+class Counting(AnalyticsRun[Queries, Histograms]):
     """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
 
     metadata = CountMetadata
     settings: CountSettings
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
     vocabulary: str  # SHA-256 of the words that the text is cut into
 
     @property
     def lines(self) -> tuple[Path, ...]:
-        """See AskedRun: none are kept."""
+        """See AnalyticsRun: none are kept."""
         return ()
 
     @property
     def count(self) -> int:
-        """See AskedRun."""
-        return self.whom.count
+        """See AnalyticsRun."""
+        return self.participants.count
 
     @property
     def question(self) -> CountQuestion:
         """Of the one step. Needs a price."""
         assert self.release is not None  # the caller's to know
-        asks = self.settings.asks
-        assert isinstance(asks, StatisticsQuestion)  # or `sums.py` would have the run
+        computation = self.settings.computation
+        assert isinstance(computation, StatisticsQuestion)  # or `sums.py` would have the run
         return CountQuestion(
             step=0,
             steps=1,
-            devices=self.whom.count,
-            histograms=asks.histograms,
-            asks=asks,
+            devices=self.participants.count,
+            histograms=computation.histograms,
+            computation=computation,
             local_epsilon=self.release.local_epsilon,
         )
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AskedRun."""
-        return settings_record(self.settings, self.whom, self.vocabulary, self.release, seed)
+        """See AnalyticsRun."""
+        return settings_record(self.settings, self.participants, self.vocabulary, self.release, seed)
 
     def about_clients(self) -> dict[str, Any]:
-        """See AskedRun."""
-        return self.whom.recorded
+        """See AnalyticsRun."""
+        return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Queries:
-        """See AskedRun. Raises: InputError naming the client whose text a statistic fails on."""
-        assert isinstance(self.whom, Simulated)  # real devices count by themselves
-        return _counted(self.settings, self.whom, progress)
+        """See AnalyticsRun. Raises: InputError naming the client whose text a statistic fails on."""
+        assert isinstance(self.participants, Simulated)  # real devices count by themselves
+        return _counted(self.settings, self.participants, progress)
 
     def simulated(self, run: Run, known: Queries) -> Collector:
-        """See AskedRun."""
-        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
-        clients = self.whom.clients
+        """See AnalyticsRun."""
+        assert self.release is not None and isinstance(self.participants, Simulated)  # or nobody would be asked
+        clients = self.participants.clients
         return simulated(run, self.release, lambda question: known, lambda question: clients)
 
     def answers(self, ask: Ask) -> Histograms:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return ask(self.question)
 
     def record(self, promise: Mapping[str, Any], known: Queries | None, released: Histograms | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {
-            **self.whom.about(self.settings.split_name),
-            "asked": self.whom.count,
+            **self.participants.about(self.settings.split_name),
+            "asked": self.participants.count,
             "promise": promise,
             "released": None if released is None else {"statistics": _said(released)},
             "simulation_only": None if known is None else {"what": EXACT, "statistics": _said(exactly(known))},
@@ -101,23 +101,27 @@ class Counting(AskedRun[Queries, Histograms]):
 
 
 def settings_record(
-    settings: CountSettings, whom: Simulated | Devices, vocabulary: str, release: ReleaseCost | None, seed: int | None
+    settings: CountSettings,
+    participants: Simulated | Devices,
+    vocabulary: str,
+    release: ReleaseCost | None,
+    seed: int | None,
 ) -> dict[str, Any]:
     """What the folder's settings.toml says of a count of either kind."""
     return {
         **settings.counted(),
-        **whom.asked(settings.split_name, vocabulary),
+        **participants.to_settings(settings.split_name, vocabulary),
         "clients": settings.clients,
         **({} if release is None else {"release": release.to_plain()}),
         **({} if seed is None else {"seed": seed}),
     }
 
 
-def texts_of(whom: Simulated, progress: Progress) -> Iterator[tuple[int, TypedText]]:
+def texts_of(participants: Simulated, progress: Progress) -> Iterator[tuple[int, TypedText]]:
     """The number and the text of each client, in the order of asking; progress hears of them."""
-    progress(StageBegan("clients", whom.count, 0))
-    for place, client in enumerate(map(int, whom.clients), start=1):
-        yield client, TypedText.from_cache(whom.cache, client)
+    progress(StageBegan("clients", participants.count, 0))
+    for place, client in enumerate(map(int, participants.clients), start=1):
+        yield client, TypedText.from_cache(participants.cache, client)
         if place % AT_ONCE == 0:
             progress(Advanced("clients", place))
     progress(StageEnded("clients"))
@@ -135,16 +139,16 @@ def failing_on(statistic: object, client: int, way_out: str) -> Iterator[None]:
         ) from error
 
 
-def _counted(asked: CountSettings, whom: Simulated, progress: Progress) -> Queries:
+def _counted(settings: CountSettings, participants: Simulated, progress: Progress) -> Queries:
     """Each client's cell in each histogram."""
-    chosen = np.empty((len(asked.statistics), whom.count), np.int64)
-    for place, (client, text) in enumerate(texts_of(whom, progress)):
-        for number, each in enumerate(asked.statistics):
+    chosen = np.empty((len(settings.statistics), participants.count), np.int64)
+    for place, (client, text) in enumerate(texts_of(participants, progress)):
+        for number, each in enumerate(settings.statistics):
             with failing_on(each, client, "return nan there, which is no report. A device makes no report of it"):
                 chosen[number, place] = each.cell_of(text)
     return [
         HistogramQuery(name=str(each), cells=each.cells, chosen=cells)
-        for each, cells in zip(asked.statistics, chosen, strict=True)
+        for each, cells in zip(settings.statistics, chosen, strict=True)
     ]
 
 

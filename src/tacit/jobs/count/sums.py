@@ -20,7 +20,7 @@ from tacit.evaluation.counts.sums import ClientsSummed, ReleasedSums, SimulatedS
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
-from tacit.jobs.asked_run import AskedRun
+from tacit.jobs.analytics_run import AnalyticsRun
 from tacit.jobs.clients_or_devices import Devices, Simulated
 from tacit.jobs.count.run import EXACT, failing_on, settings_record, texts_of
 from tacit.progress import Progress
@@ -34,77 +34,77 @@ CLEAR = 4.0  # standard deviations of the noise: of cells without a count one in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summing(AskedRun[ClientsSummed, ReleasedSums]):
+class Summing(AnalyticsRun[ClientsSummed, ReleasedSums]):
     """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
 
     metadata = CountMetadata
     settings: CountSettings
-    asks: SumsQuestion
+    computation: SumsQuestion
     release: ReleaseCost | None
-    whom: Simulated | Devices
+    participants: Simulated | Devices
     vocabulary: str  # SHA-256 of the words that the text is cut into
     words: Vocabulary | None  # these words; None where a run of real devices is gone on with from its folder alone
 
     @property
     def lines(self) -> tuple[Path, ...]:
-        """See AskedRun: none are kept."""
+        """See AnalyticsRun: none are kept."""
         return ()
 
     @property
     def count(self) -> int:
-        """See AskedRun."""
-        return self.whom.count
+        """See AnalyticsRun."""
+        return self.participants.count
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AskedRun."""
-        return settings_record(self.settings, self.whom, self.vocabulary, self.release, seed)
+        """See AnalyticsRun."""
+        return settings_record(self.settings, self.participants, self.vocabulary, self.release, seed)
 
     def about_clients(self) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {
-            **self.whom.recorded,
+            **self.participants.recorded,
             "vocabulary_kind": None if self.words is None else self.words.provenance.kind,
         }
 
     @property
     def question(self) -> SumQuestion:
         """Of the one step."""
-        return SumQuestion(asks=self.asks, devices=self.whom.count, vocabulary=self._named)
+        return SumQuestion(computation=self.computation, devices=self.participants.count, vocabulary=self._named)
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> ClientsSummed:
-        """See AskedRun. Raises: InputError naming the client whose text a statistic fails on."""
-        assert isinstance(self.whom, Simulated)  # real devices count by themselves
-        known, names = ClientsSummed(self.asks), " and ".join(map(str, self.settings.sums))
-        for client, text in texts_of(self.whom, progress):
+        """See AnalyticsRun. Raises: InputError naming the client whose text a statistic fails on."""
+        assert isinstance(self.participants, Simulated)  # real devices count by themselves
+        known, names = ClientsSummed(self.computation), " and ".join(map(str, self.settings.sums))
+        for client, text in texts_of(self.participants, progress):
             with failing_on(names, client, "let it count nothing there. A device sends zeros"):
                 known.add(text)
         return known
 
     def simulated(self, run: Run, known: ClientsSummed) -> Collector:
-        """See AskedRun."""
-        assert self.release is not None and isinstance(self.whom, Simulated)  # or nobody would be asked
+        """See AnalyticsRun."""
+        assert self.release is not None and isinstance(self.participants, Simulated)  # or nobody would be asked
         return SimulatedSums(
-            clients=self.whom.clients, known=known, text=self.whom.cache, secure=self.release.secure_sum
+            clients=self.participants.clients, known=known, text=self.participants.cache, secure=self.release.secure_sum
         )
 
     def answers(self, ask: Callable[[SumQuestion], ReleasedSums]) -> ReleasedSums:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return ask(self.question)
 
     def record(
         self, promise: Mapping[str, Any], known: ClientsSummed | None, released: ReleasedSums | None
     ) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {
-            **self.whom.about(self.settings.split_name),
-            "asked": self.whom.count,
+            **self.participants.about(self.settings.split_name),
+            "asked": self.participants.count,
             "promise": promise,
             "released": None if released is None else self._released(released),
             "simulation_only": None if known is None else self._exact(known),
         }
 
     def files(self, released: ReleasedSums) -> dict[str, bytes]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {FILE: released.content}
 
     @property
@@ -133,7 +133,7 @@ class Summing(AskedRun[ClientsSummed, ReleasedSums]):
 
     def _exact(self, known: ClientsSummed) -> dict[str, Any]:
         """What only a simulation knows: before clipping, and after it."""
-        typed, sent = (self.asks.sums.apart(each) for each in (known.typed, known.sent))
+        typed, sent = (self.computation.sums.apart(each) for each in (known.typed, known.sent))
         sums = {
             str(each): {
                 **_about(each),
@@ -147,14 +147,14 @@ class Summing(AskedRun[ClientsSummed, ReleasedSums]):
         return {"what": EXACT, "sums": sums}
 
 
-def _about(asked: StatisticSum) -> dict[str, Any]:
-    return {"words": asked.words, "cells": asked.cells, "norm": asked.norm}
+def _about(statistic: StatisticSum) -> dict[str, Any]:
+    return {"words": statistic.words, "cells": statistic.cells, "norm": statistic.norm}
 
 
-def _largest(asked: StatisticSum, values: NDArray[np.int64], vocabulary: tuple[str, ...]) -> list[dict[str, Any]]:
+def _largest(statistic: StatisticSum, values: NDArray[np.int64], vocabulary: tuple[str, ...]) -> list[dict[str, Any]]:
     """The largest cells, by the words that they stand for; of equal ones the first."""
     places = np.argsort(-values, kind="stable")[:LARGEST_SAID]
-    words = zip(*np.unravel_index(places, asked.axes), strict=True)
+    words = zip(*np.unravel_index(places, statistic.axes), strict=True)
     return [
         {"cell": " ".join(vocabulary[at] for at in cell), "count": int(values[place])}
         for place, cell in zip(places, words, strict=True)

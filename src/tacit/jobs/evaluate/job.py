@@ -126,10 +126,10 @@ def resume_evaluation(
 ) -> EvaluationResult:
     """Go on with a run of `evaluate`, or write the report of a finished one again. Raises: as `evaluate`."""
     from tacit.evaluation.settings import EvaluationSettings
-    from tacit.jobs.asked_run import begun_with
+    from tacit.jobs.analytics_run import begun_with
 
     begun = begun_with(run, EvaluationMetadata)
-    (data, split, collector), settings = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.clients_or_devices(), begun.settings
     return evaluate(
         [each["path"] for each in settings["models"]],
         data,

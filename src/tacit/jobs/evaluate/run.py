@@ -35,9 +35,9 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
-from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
+from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
-from tacit.jobs.count_steps import Lines, model_asked, simulated
+from tacit.jobs.count_steps import Lines, model_record, simulated
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.networks.metrics import Counts
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
@@ -65,7 +65,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
+class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
     """An opened evaluation: models of one vocabulary, and the clients or devices."""
 
     metadata = EvaluationMetadata
@@ -76,12 +76,12 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
 
     @property
     def lines(self) -> tuple[Path, ...]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return (COUNTS,)
 
     @property
     def count(self) -> int:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return self.participants.count
 
     @property
@@ -93,7 +93,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
     def task(self) -> CountQuestion:
         """The question of the one step. Needs a release."""
         assert self.release is not None  # the caller's to know
-        query = ModelsQuestion(
+        computation = ModelsQuestion(
             models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
             sentences=self.settings.sentences,
             words=self.settings.words,
@@ -102,16 +102,16 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
             step=0,
             steps=1,
             devices=self.participants.count,
-            histograms=query.histograms,
-            asks=query,
+            histograms=computation.histograms,
+            computation=computation,
             local_epsilon=self.release.local_epsilon,
         )
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {
-            "models": [model_asked(model) for model in self.models],
-            **self.participants.asked(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
+            "models": [model_record(model) for model in self.models],
+            **self.participants.to_settings(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
             "clients": self.settings.clients,
             "sentences": self.settings.sentences,
             "words": self.settings.words,
@@ -120,27 +120,27 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         }
 
     def about_clients(self) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return Known.from_counts(_count_clients(self, hardware, progress, kept=Lines(run.path / COUNTS)))
 
     def simulated(self, run: Run, known: Known) -> Collector:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         assert self.release is not None and isinstance(self.participants, Simulated)  # or nobody would be asked
         queries, clients = known.queries, self.participants.clients
         return simulated(run, self.release, lambda task: queries, lambda task: clients)
 
     def answers(self, ask: Ask) -> Mapping[str, Histogram]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return ask(self.task)
 
     def record(
         self, promise: Mapping[str, Any], known: Known | None, released: Mapping[str, Histogram] | None
     ) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {
             "models": list(self.names),
             **self.participants.about(self.settings.split_name),
@@ -153,7 +153,7 @@ class Evaluation(AskedRun[Known, Mapping[str, Histogram]]):
         }
 
     def drawn(self, known: Known | None, released: Mapping[str, Histogram] | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         exact = None if known is None else exactly(known.queries)
         found = {"released": released, "exact": exact}
         return {

@@ -136,10 +136,10 @@ def resume_personalization(
     progress: Progress = silent,
 ) -> PersonalizationResult:
     """Go on with a run of `personalize`, or write the report of a finished one again. Raises: as `personalize`."""
-    from tacit.jobs.asked_run import begun_with
+    from tacit.jobs.analytics_run import begun_with
 
     begun = begun_with(run, PersonalizationMetadata)
-    (data, split, collector), settings = begun.whom(), begun.settings
+    (data, split, collector), settings = begun.clients_or_devices(), begun.settings
     return personalize(
         settings["model"]["path"],
         data,

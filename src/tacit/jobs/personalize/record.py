@@ -127,7 +127,7 @@ def _by_slice(answers: Answers, settings: PersonalizationSettings, clients: int)
         for strategy in settings.strategies:
             histogram = answers.change(metric, str(strategy), which)
             parts = [histogram.slice(number) for number in range(len(labels))]
-            share = clients / histogram.asked  # of a local release each question was put to some of the devices
+            share = clients / histogram.devices  # of a local release each question was put to some of the devices
             rows[str(strategy)] = [{"users": share * part.reporting, metric: mean_from(part)} for part in parts]
         found[which] = {"slices": list(labels), "strategies": rows}
     return found
@@ -183,6 +183,6 @@ def _read(histogram: Histogram) -> dict[str, Any]:
         "quantiles": {q: quantile_from(histogram, q) for q in (0.1, 0.25, 0.5, 0.75, 0.9)},
         "gaining": {x: share_from(histogram, x) for x in (GAIN,) if x in cuts},
         "losing": {x: complement(share_from(histogram, -x)) for x in (0.0, GAIN) if -x in cuts},
-        "asked": histogram.asked,
+        "asked": histogram.devices,
         "no_report": histogram.silent,  # of these
     }

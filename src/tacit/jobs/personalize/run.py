@@ -30,9 +30,9 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
-from tacit.jobs.asked_run import Ask, AskedRun, carry_out, open_folder
+from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
-from tacit.jobs.count_steps import Lines, model_asked, simulated
+from tacit.jobs.count_steps import Lines, model_record, simulated
 from tacit.jobs.personalize.record import Found, FoundExactly, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.networks.metrics import METRICS
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Personalization(AskedRun[Known, Answers]):
+class Personalization(AnalyticsRun[Known, Answers]):
     """An opened personalization: a model, and the clients or devices."""
 
     metadata = PersonalizationMetadata
@@ -67,12 +67,12 @@ class Personalization(AskedRun[Known, Answers]):
 
     @property
     def lines(self) -> tuple[Path, ...]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return (OUTCOMES,)
 
     @property
     def count(self) -> int:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return self.participants.count
 
     @property
@@ -84,39 +84,39 @@ class Personalization(AskedRun[Known, Answers]):
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
         """The question of a step: to design policies (None), or to judge these."""
         network = NetworkWithParameters(self.model.network, self.model.parameters)
-        query = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
+        computation = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
             steps=len(self.groups),
             devices=len(self.groups[step]),
-            histograms=query.histograms,
-            asks=query,
+            histograms=computation.histograms,
+            computation=computation,
             local_epsilon=None if self.release is None else self.release.local_epsilon,
         )
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         plain = self.settings.to_plain()
         return {
-            "model": model_asked(self.model),
-            **self.participants.asked(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
+            "model": model_record(self.model),
+            **self.participants.to_settings(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
             **plain,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
         }
 
     def about_clients(self) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return self.participants.recorded
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
-        """See AskedRun. Raises: InputError where too few clients of a group could be evaluated."""
+        """See AnalyticsRun. Raises: InputError where too few clients of a group could be evaluated."""
         assert isinstance(self.participants, Simulated)  # real devices keep their lines
         _every_client(self, self.participants, run, hardware, progress)
         return _known(self, self.participants, run)
 
     def simulated(self, run: Run, known: Known) -> Collector:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         assert self.release is not None  # or nobody would be asked
         clients, groups = known.found.clients, self.groups
         return simulated(
@@ -137,7 +137,7 @@ class Personalization(AskedRun[Known, Answers]):
         return Answers(queries=queries, steps=(designed, judged), policies=policies)
 
     def record(self, promise: Mapping[str, Any], known: Known | None, released: Answers | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         settings = self.settings
         return {
             "model": self.participants.named([self.model])[0],
@@ -153,7 +153,7 @@ class Personalization(AskedRun[Known, Answers]):
         }
 
     def drawn(self, known: Known | None, released: Answers | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         exact = None if known is None else known.found.answers
         return {"drawn": drawn_from(self.settings.queries, released=released, exact=exact)}
 
@@ -302,8 +302,8 @@ def _known(personalization: Personalization, participants: Simulated, run: Run) 
 
 def _queries(task: CountQuestion, part: Deltas, silent: int) -> list[HistogramQuery]:
     """The answers of a group of simulated clients."""
-    assert isinstance(task.asks, StrategiesQuestion)  # of every task here
-    queries, policies = task.asks.settings.queries, task.asks.policies
+    assert isinstance(task.computation, StrategiesQuestion)  # of every task here
+    queries, policies = task.computation.settings.queries, task.computation.policies
     if policies is None:
         return [*queries.about_strategies(part, silent), *queries.about_rules(part, silent)]
     return [*queries.about_strategies(part, silent), *queries.about_policies(policies, part, silent)]

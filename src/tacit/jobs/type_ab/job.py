@@ -116,7 +116,7 @@ def resume_typing(
 ) -> TypingResult:
     """Go on with a run of `type_ab`, or write the report of a finished one again. Raises: as `type_ab`."""
     from tacit.evaluation.type_ab.settings import TypingSettings
-    from tacit.jobs.asked_run import begun_with
+    from tacit.jobs.analytics_run import begun_with
 
     begun = begun_with(run, TypingMetadata)
     assert isinstance(begun.metadata, TypingMetadata)  # as it was asked for

@@ -19,7 +19,7 @@ from tacit.evaluation.type_ab.release import histograms_about, queries_about
 from tacit.evaluation.type_ab.settings import Variant, variants
 from tacit.federation.collector import Collector
 from tacit.files import PathLike
-from tacit.jobs.asked_run import Ask, AskedRun, carry_out
+from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out
 from tacit.jobs.count_steps import Lines, simulated
 from tacit.jobs.type_ab.record import Typed, about, exact_record, released_record
 from tacit.jobs.type_ab.setup import TypingTest, model_record
@@ -45,7 +45,7 @@ class Known:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
+class TypingRun(AnalyticsRun[Known, Mapping[str, Histogram]]):
     """What is typed, opened: two keyboards, whose text, and the price of a release."""
 
     metadata = TypingMetadata
@@ -60,16 +60,16 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
 
     @property
     def lines(self) -> tuple[Path, ...]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return (TALLIES, VARIED) if self.varied else (TALLIES,)
 
     @property
     def count(self) -> int:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return len(self.test.typed.users)
 
     def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         test = self.test
         plain = test.settings.to_plain()
         return {
@@ -85,11 +85,11 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
         }
 
     def about_clients(self) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         return {"source": self.test.typed.description, "data": self.test.place}
 
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> Known:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         progress(StageBegan(READY, opening=DECODER))
         with typing_workers(self.test, self.seed, hardware) as typing:
             progress(StageEnded(READY))
@@ -98,14 +98,14 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
         return Known(typed=typed, varied=varied)
 
     def simulated(self, run: Run, known: Known) -> Collector:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         assert self.release is not None  # or nobody would be asked
         queries = queries_about(known.typed.a, known.typed.b)
         numbers: NDArray[np.int64] = np.array([user.number for user in self.test.typed.users], np.int64)
         return simulated(run, self.release, lambda task: queries, lambda task: numbers)
 
     def answers(self, ask: Ask) -> Mapping[str, Histogram]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         assert self.release is not None  # or nobody would be asked
         return ask(
             CountQuestion(
@@ -113,7 +113,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
                 steps=1,
                 devices=self.count,
                 histograms=histograms_about(),
-                asks=None,
+                computation=None,
                 local_epsilon=self.release.local_epsilon,
             )
         )
@@ -121,7 +121,7 @@ class TypingRun(AskedRun[Known, Mapping[str, Histogram]]):
     def record(
         self, promise: Mapping[str, Any], known: Known | None, released: Mapping[str, Histogram] | None
     ) -> dict[str, Any]:
-        """See AskedRun."""
+        """See AnalyticsRun."""
         assert known is not None  # users are simulated
         return {
             **about(self.test, self.seed),

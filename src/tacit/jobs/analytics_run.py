@@ -2,7 +2,7 @@
 
     open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
 
-Each kind (`evaluate`, `personalize`, `type_ab`, `count`) adds its own parts as an `AskedRun`. Work done before a
+Each kind (`evaluate`, `personalize`, `type_ab`, `count`) adds its own parts as an `AnalyticsRun`. Work done before a
 process was killed is on disk and is not repeated. With real devices there are no clients' lines: the run has only what
 was released, nothing exact.
 """
@@ -39,7 +39,7 @@ Released = TypeVar("Released")  # what follows from released sums
 Ask: TypeAlias = Callable[[CountQuestion], Mapping[str, Histogram]]  # of histograms: what a step releases
 
 
-class AskedRun(ABC, Generic[Known, Released]):
+class AnalyticsRun(ABC, Generic[Known, Released]):
     """What one kind of run has of its own: opened and checked, before anything is written."""
 
     metadata: ClassVar[type[AskingMetadata]]
@@ -98,7 +98,7 @@ class Outcome(Generic[Known, Released]):
     report: ReportFiles
 
 
-def open_folder(analytics: AskedRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
+def open_folder(analytics: AnalyticsRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
     """A new run folder, or the existing one at `out`; RunError where that has other settings."""
     key = key_for(seed)
     metadata = analytics.metadata(
@@ -109,7 +109,7 @@ def open_folder(analytics: AskedRun[Any, Any], out: Path, population: PathLike |
 
 
 def carry_out(
-    analytics: AskedRun[Known, Released],
+    analytics: AnalyticsRun[Known, Released],
     out: Path,
     *,
     population: PathLike | None,
@@ -172,7 +172,7 @@ class BegunWith:
             "population": None if used is None else used.path,
         }
 
-    def whom(self) -> tuple[str | None, dict[str, Any], Collector | None]:
+    def clients_or_devices(self) -> tuple[str | None, dict[str, Any], Collector | None]:
         """See `clients_or_devices.clients_or_devices_of`."""
         return clients_or_devices_of(self.path, self.settings)
 
