@@ -40,10 +40,11 @@ from tacit.data.parquet import read_texts
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery.collect import AtOnce
 from tacit.discovery.rounds import Discovery, discover
-from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
+from tacit.discovery.settings import DiscoverySettings
 from tacit.planning.discovery import DiscoveryPlan, population_for
 from tacit.privacy.local_anonymity import Anonymity
 from tacit.privacy.rounding import rounded_up
+from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.statements import LocalReports
 from tacit.statements.local_releases import local_guarantee
 from tacit.text.counted_words import count_words, most_frequent
@@ -108,7 +109,7 @@ def measure(experiment: str, settings: DiscoverySettings, typed: TypedWords, **f
     collector = AtOnce(
         typed=typed, assignment=settings.seed or 0, resampled=settings.resample_users, seed=settings.seed
     )
-    found = discover(settings, collector, Nowhere())
+    found = discover(settings, collector, Nowhere(), population=typed.clients)
     line = {
         "benchmark": "word_discovery",
         "experiment": experiment,
@@ -315,7 +316,8 @@ def multiplicities(users: int, epsilons: list[float], seed: int) -> None:
                 seed=seed,
             )
             typed = made(seed, users * settings.depth)
-            found = discover(settings, AtOnce(typed=typed, assignment=seed, seed=seed), Nowhere())
+            collector = AtOnce(typed=typed, assignment=seed, seed=seed)
+            found = discover(settings, collector, Nowhere(), population=typed.clients)
             of = {word: int(count) for word, count in zip(typed.words, typed.holders, strict=True)}
             line = {
                 "benchmark": "word_discovery",

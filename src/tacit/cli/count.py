@@ -32,7 +32,7 @@ def count(
     seed: Annotated[int | None, typer.Option(help="Fix the noise: who knows the seed can take it away.")] = None,
     json: Json = False,
 ) -> None:
-    """Count statistics of clients' text by cuts and slices or word by word, and release the counts with a guarantee."""
+    """Count statistics of clients' text, by cuts and slices or word by word, and release them with a guarantee."""
     with display(json, out) as progress:
         result = tacit.count(
             data,
