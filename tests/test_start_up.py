@@ -125,6 +125,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
     assert not modules & (HEAVY | {"scipy"})
     said = {
         "cli",
+        "doors",
         "errors",
         "federation",
         "files",

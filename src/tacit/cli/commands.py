@@ -89,7 +89,8 @@ COMMANDS = {
     ),
     "count": at(
         "count:count",
-        "Count statistics of clients' text by cuts and slices, and release the histograms with a guarantee.",
+        "Count statistics of clients' text by cuts and slices or word by word, and release the counts with a "
+        "guarantee.",
     ),
     "personalize": at(
         "personalize:personalize",
