@@ -452,6 +452,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     "tacit.jobs.analytics_run",
     "tacit.jobs.clients_or_devices",
     "tacit.jobs.count.opened",
+    "tacit.jobs.count.run",
     "tacit.jobs.count.sums",
     "tacit.jobs.count_steps",
     "tacit.jobs.evaluate.run",
