@@ -176,7 +176,7 @@ class TestEveryNetwork:
     @pytest.mark.parametrize(("group", "proximal"), [("all", 0.3), ("output", 0.0)])
     def test_its_way_on_a_device_is_the_padded_one(self, network: LanguageModel, group: str, proximal: float) -> None:
         """Two steps over batches of two, then the ranks: the same but for rounding."""
-        parameters = begun(network, 5)
+        parameters = jax.tree.map(lambda leaf: 3.0 * leaf, begun(network, 5))
         step = SgdStep(network.groups()[group], 0.5, proximal)
         text, left = SENTENCES[:3], []
         for start in (held(network, parameters), Padded(network, parameters)):
