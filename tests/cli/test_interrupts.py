@@ -104,14 +104,20 @@ with display(True, Path(sys.argv[1])):
     assert (done.returncode, done.stderr) == (INTERRUPTED, f"{STOPPED}{more}.\n")
 
 
-@pytest.mark.long
-def test_an_account_is_interrupted_whenever() -> None:
-    for hundredths in range(0, 60, 3):
+# In `make nightly` at more instants.
+more_often = pytest.mark.parametrize(
+    "often", [pytest.param(7, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.nightly)]
+)
+
+
+@more_often
+def test_an_account_is_interrupted_whenever(often: int) -> None:
+    for hundredths in range(0, 60, 60 // often):
         check_quiet(*interrupted(TREE, hundredths / 100))
 
 
-@pytest.mark.long
-def test_a_training_is_interrupted_whenever_and_goes_on_where_it_was(tmp_path: Path) -> None:
+@more_often
+def test_a_training_is_interrupted_whenever_and_goes_on_where_it_was(tmp_path: Path, often: int) -> None:
     """One folder for all tries: each goes on where the last was stopped, up to the bits of one that nobody stopped."""
     cache = tiny_cache(tmp_path / "cache")
     recipe = tmp_path / "tiny.toml"
@@ -122,8 +128,8 @@ def test_a_training_is_interrupted_whenever_and_goes_on_where_it_was(tmp_path: P
     assert code == INTERRUPTED and complaints.endswith(goes_on), complaints
     with Run.open(tmp_path / "stopped") as run:
         assert 0 < run.steps_done < 40
-    for fifths in range(20):
-        check_quiet(*interrupted(stopped, fifths / 5), tmp_path / "stopped")
+    for at in range(often):
+        check_quiet(*interrupted(stopped, 4 * at / often), tmp_path / "stopped")
     for arguments in (stopped, whole):
         subprocess.run([sys.executable, "-m", "tacit", *map(str, arguments)], check=True)
     assert what_happened(tmp_path / "stopped") == what_happened(tmp_path / "whole")

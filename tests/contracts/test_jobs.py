@@ -40,7 +40,6 @@ JOBS = sorted((REPOSITORY / "src" / "tacit" / "jobs").rglob("*.py"))
 
 
 every_run = pytest.mark.parametrize("job", RUNS.values(), ids=RUNS)
-LATE = (0.0, 0.3, 0.7)  # shares of a run at which it is stopped once
 
 
 def diagnosis(progress: Progress) -> Any:
@@ -159,7 +158,9 @@ class TestJobsThatMakeARun:
 
     @every_run
     @pytest.mark.parametrize(
-        "shares", [[0.0, 0.3, 0.3], [1.0], *(pytest.param([s], marks=pytest.mark.long) for s in LATE)]
+        "shares",
+        [[0.0, 0.3, 0.3], [1.0], pytest.param([0.7], marks=pytest.mark.long)]
+        + [pytest.param([share], marks=pytest.mark.nightly) for share in (0.0, 0.3)],
     )
     def test_stopped_anywhere_and_called_again_it_ends_with_the_same_bytes(
         self,

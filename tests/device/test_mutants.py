@@ -179,8 +179,14 @@ def test_with_all_of_them_the_tests_hold(package: Path) -> None:
     assert found.returncode == 0, found.stdout[-2000:]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("name", MUTANTS)
+# Each is a process of seconds: the first of each file of tests in `make long`, the others in `make nightly`.
+FIRST = {each.tests: name for name, each in reversed(MUTANTS.items())}
+ONE_BY_ONE = [
+    pytest.param(name, marks=pytest.mark.long if name in FIRST.values() else pytest.mark.nightly) for name in MUTANTS
+]
+
+
+@pytest.mark.parametrize("name", ONE_BY_ONE)
 def test_without_it_one_fails(name: str, package: Path) -> None:
     mutant = MUTANTS[name]
     file = package / mutant.file

@@ -284,7 +284,7 @@ def test_never_too_often_nor_too_dearly_at_length(cache: Cache, events: list[Any
 
 @pytest.mark.long
 @given(events=st.one_of(LYING, FORGETFUL))
-@many
+@thoroughly(120)
 def test_never_too_often_at_length(cache: Cache, events: list[Any]) -> None:
     apart(happened(cache, events))
 

@@ -194,8 +194,13 @@ def test_a_swarm_that_makes_no_sense_is_refused() -> None:
             SwarmFaults(**wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("encoded", [False, True], ids=["in the clear", "encoded"])
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        pytest.param(False, marks=pytest.mark.nightly, id="in the clear"),
+        pytest.param(True, marks=pytest.mark.long, id="encoded"),
+    ],
+)
 def test_the_sum_of_five_hundred_devices_is_of_the_honest_survivors(folder: Path, encoded: bool) -> None:
     """30% die in mid-round, 5% are byzantine."""
     with loopback(folder, separation=SEPARATION, aggregation=sums_of(encoded=encoded)) as server:

@@ -39,14 +39,16 @@ runpy.run_module("tacit", run_name="__main__")
 """
 
 
-@pytest.mark.long
+LONG, NIGHTLY = pytest.mark.long, pytest.mark.nightly
+
+
 @pytest.mark.parametrize(
     ("protocol", "party", "method", "calls"),
     [
-        pytest.param("masks", MaskedServer, "advance", 3 * 5 + 4, id="masks, before unmasking"),
-        pytest.param("masks", MaskedServer, "receive", 100, id="masks, a message"),
-        pytest.param("one-message", OneMessageServer, "answer", 30, id="decryptors answer"),
-        pytest.param("one-message", Decryptor, "receive", 150, id="a decryptor is asked"),
+        pytest.param("masks", MaskedServer, "advance", 3 * 5 + 4, id="masks, before unmasking", marks=LONG),
+        pytest.param("masks", MaskedServer, "receive", 100, id="masks, a message", marks=NIGHTLY),
+        pytest.param("one-message", OneMessageServer, "answer", 30, id="decryptors answer", marks=NIGHTLY),
+        pytest.param("one-message", Decryptor, "receive", 150, id="a decryptor is asked", marks=LONG),
     ],
 )
 def test_a_run_killed_inside_a_protocol_resumes_to_the_same_bits(

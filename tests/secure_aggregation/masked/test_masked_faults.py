@@ -11,7 +11,7 @@ from tacit.secure_aggregation.secrets import Words
 from tacit.secure_aggregation.simulate import MaskedRound, MessageFaults, run_masked_round
 
 STEPS = [Advertise, Shares, MaskedVector, Consent, Unmask]
-QUICK = range(40)
+QUICK = range(20)
 
 pytestmark = pytest.mark.usefixtures("computed_once")
 
