@@ -1038,7 +1038,7 @@ def _canonical_database(database: dict[str, Any]) -> dict[str, Any]:
                 for release in (released if isinstance(released, list) else [released])
             ],
         }
-    tables = {
+    tables: dict[str, Any] = {
         name: {**database[name], "columns": ["step" if each == "round" else each for each in database[name]["columns"]]}
         for name in ("metrics", "participations", "times")
         if name in database

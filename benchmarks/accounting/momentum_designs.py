@@ -19,6 +19,7 @@ from typing import Any
 
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.losses import Errors, workload_errors
+from tacit.design.objective import Objective
 from tacit.design.workload import Workload
 from tacit.mechanisms.tree import TreeStream
 from tacit.privacy import Participation, Tree
@@ -34,7 +35,7 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "banded-inverse": {"bands": 5},
     "lambda-cgd": {},
 }
-OBJECTIVE = "rms"
+OBJECTIVE: Objective = "rms"
 
 
 def of_tree(served: Participation, workload: Workload) -> Errors:

@@ -141,8 +141,8 @@ def main() -> None:
         print(json.dumps(compare(COLAB, 1) | machine), flush=True)
     for rounds, between, most in LARGE:
         answer, seconds = cpu_seconds(partial(ours, rounds, between, most))
-        case = {"rounds": rounds, "min_s": between, "max_p": most}
-        print(json.dumps({"case": case, "tacit_sens2": answer, "tacit_cpu_s": seconds} | machine), flush=True)
+        facts = {"rounds": rounds, "min_s": between, "max_p": most}
+        print(json.dumps({"case": facts, "tacit_sens2": answer, "tacit_cpu_s": seconds} | machine), flush=True)
 
 
 if __name__ == "__main__":

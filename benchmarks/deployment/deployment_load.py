@@ -508,7 +508,7 @@ def hashing(size: int) -> float:
 
 
 def sealed_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
-    size = {"devices": sizes.devices, "parameters": sizes.parameters}
+    size: dict[str, Any] = {"devices": sizes.devices, "parameters": sizes.parameters}
     with serving(workers, decryptors=DECRYPTORS) as server:  # what is compiled once is kept then
         one_round(server, devices=4, parameters=1000, kind="sealed")
     with serving(workers) as server:

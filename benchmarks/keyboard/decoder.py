@@ -44,8 +44,18 @@ from tacit.text.vocabulary import BOS, SPECIALS, Vocabulary
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
 CORPORA = ("chat-en", "blogs-en")
 WEIGHTS = (0.25, 0.5, 0.75, 1.0, 1.25, 1.5, 2.0)
-SPELLER = {"omission": 0.05, "transposition": 0.02, "doubling": 0.03, "stray": 0.05}  # of who cannot spell
-BLUNT = {"offset_x": 0.0, "offset_y": 0.0, "deviation_x": 0.35, "deviation_y": 0.35}  # knows less of the fingers
+SPELLER: dict[str, Any] = {
+    "omission": 0.05,
+    "transposition": 0.02,
+    "doubling": 0.03,
+    "stray": 0.05,
+}  # of who cannot spell
+BLUNT: dict[str, Any] = {
+    "offset_x": 0.0,
+    "offset_y": 0.0,
+    "deviation_x": 0.35,
+    "deviation_y": 0.35,
+}  # knows less of the fingers
 TEN = 10  # candidates that are rescored
 
 
@@ -169,9 +179,9 @@ def accuracy(data: Path, corpus: str, caches: Path, size: int, words: int, seed:
     line("accuracy", search="letters that were hit", **shares([[each] for each in letters], forms), **facts)
     if speller := symspell(lexicon, unigram):
         begin = time.process_time()
-        found = [speller(each) for each in letters]
+        spelled = [speller(each) for each in letters]
         cost = round((time.process_time() - begin) / len(tests) * 1e6)
-        line("accuracy", search="SymSpell", **shares(found, forms), cpu_us=cost, **facts)
+        line("accuracy", search="SymSpell", **shares(spelled, forms), cpu_us=cost, **facts)
     alone = [np.argsort(-each.trigram[SPECIALS:], kind="stable")[:3] + SPECIALS for each in tests]
     line("accuracy", search="trigram without taps", **shares([each.tolist() for each in alone], wanted), **facts)
     validation = list(typed_words(cached, "validation", lexicon, trigram, words // 2, seed + 1))
@@ -211,25 +221,23 @@ def speed(data: Path, sizes: Sequence[int], words: int, seed: int) -> None:
             decoder = Decoder(lexicon, TouchModel(), beam=beam, margin=margin)
             context = decoder.context(unigram)
             costs = {
-                "decode_us": cpu_us(lambda taps, d=decoder, u=unigram: d.decode(taps, u), points),
-                "decode_in_context_us": cpu_us(lambda taps, d=decoder, c=context: d.decode(taps, c), points),
-                "completions_in_context_us": cpu_us(
-                    lambda taps, d=decoder, c=context: d.completions(taps[:2], c), points
-                ),
+                "decode_us": cpu_us(decoder.decode, points, unigram),
+                "decode_in_context_us": cpu_us(decoder.decode, points, context),
+                "completions_in_context_us": cpu_us(decoder.completions, [taps[:2] for taps in points], context),
             }
             found = [ids_of(decoder.decode(taps, context)) for taps in points]
             facts = {"words": size, "nodes": len(lexicon.keys), "build_s": round(built, 3), "beam": beam}
             line("speed", **facts, margin=margin, **costs, **shares(found, ids), typed=words, seed=seed)
 
 
-def cpu_us(call: Callable[[Any], Any], given: Sequence[Any]) -> float:
-    """CPU microseconds of a call, the best of three rounds; the first call compiles."""
-    call(given[0])
+def cpu_us(call: Callable[[Any, Any], Any], given: Sequence[Any], language: Any) -> float:
+    """CPU microseconds of a call with the language, the best of three rounds; the first call compiles."""
+    call(given[0], language)
     rounds = []
     for _ in range(3):
         begin = time.thread_time()
         for each in given:
-            call(each)
+            call(each, language)
         rounds.append((time.thread_time() - begin) / len(given) * 1e6)
     return round(min(rounds), 1)
 
@@ -270,13 +278,14 @@ def figure(out: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.patches import Rectangle
 
     touch, random = TouchModel(), np.random.default_rng(0)
     layout = touch.layout
     drawing, (left, right) = plt.subplots(1, 2, figsize=(12, 5.2), width_ratios=(1.25, 1))
     for key, (x, y) in enumerate(layout.centres):
         corner = (x - 0.5, y - layout.height / 2)
-        left.add_patch(plt.Rectangle(corner, 1, layout.height, fill=False, color="0.6", linewidth=0.8))
+        left.add_patch(Rectangle(corner, 1, layout.height, fill=False, color="0.6", linewidth=0.8))
         taps = touch.taps([key] * 60, random)
         hits = layout.nearest(taps) == key
         left.plot(*taps[hits].T, ".", color="C0", markersize=3)

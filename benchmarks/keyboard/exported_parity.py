@@ -12,6 +12,7 @@ import argparse
 import json
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +30,7 @@ TIE = 1e-5  # nats
 TOGETHER = 32  # sentences
 
 
-def words_that_follow(model: TrainedModel, reader: OnnxReader, sentences: np.ndarray, contexts: int) -> dict:
+def words_that_follow(model: TrainedModel, reader: OnnxReader, sentences: np.ndarray, contexts: int) -> dict[str, Any]:
     """What differs between the reader and JAX, over so many contexts."""
     logs = jax.jit(lambda tokens: jax.nn.log_softmax(model.network.logits(model.parameters, tokens)))
     seen = same = tied = 0
@@ -58,7 +59,7 @@ def words_that_follow(model: TrainedModel, reader: OnnxReader, sentences: np.nda
     }
 
 
-def sums_of_sentences(model: TrainedModel, scorer: OnnxScorer, sentences: np.ndarray) -> dict:
+def sums_of_sentences(model: TrainedModel, scorer: OnnxScorer, sentences: np.ndarray) -> dict[str, Any]:
     """The counts and the loss of the sentences, by the graph and by JAX."""
     loss = next_word_loss(model.network)
     found = scorer(sentences)

@@ -17,6 +17,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -79,12 +80,16 @@ def compared(network: Cifg, batches: list[Any]) -> dict[str, Any]:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     trainer = OnnxTrainer(onnxruntime.InferenceSession(training_graph(network).SerializeToString(), options))
     compiled = jax.jit(network.sgd_step)
+
+    def jax_step(parameters: Any, batch: jax.Array) -> Any:
+        return jax.block_until_ready(compiled(parameters, batch, RATE))
+
     begun = {name: np.asarray(leaf) for name, leaf in leaves(first).items() if leaf.size}
     by_jax, by_graph, seconds = first, begun, []
     for batch in batches:
         on_device = jnp.asarray(batch, jnp.int32)
-        jax_took, (by_jax, _) = timed(lambda p=by_jax, b=on_device: jax.block_until_ready(compiled(p, b, RATE)))
-        graph_took, (by_graph, _) = timed(lambda p=by_graph, b=batch: trainer.descend(p, b, RATE))
+        jax_took, (by_jax, _) = timed(partial(jax_step, by_jax, on_device))
+        graph_took, (by_graph, _) = timed(partial(trainer.descend, by_graph, batch, RATE))
         seconds.append((jax_took, graph_took))
     pairs = np.array(seconds[WARM:])
     apart = {name: by_graph[name] - np.asarray(leaf) for name, leaf in leaves(by_jax).items() if leaf.size}

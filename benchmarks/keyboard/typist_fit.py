@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import pyarrow.parquet as parquet
@@ -43,7 +43,7 @@ from tacit.text.words import sentences
 
 WORDS_A_MINUTE, LEFT_WRONG = 36.2, 0.023  # Palin et al. 2019: means over 37,370 people
 LETTERS = 5  # a word in words a minute, its blank included: the custom in studies of text entry, and Palin's
-ASSUMED = {"catch": 0.2, "notice": 0.5, "reread": 0.3}  # before they are moved together
+ASSUMED: dict[str, Any] = {"catch": 0.2, "notice": 0.5, "reread": 0.3}  # before they are moved together
 LOOKING = {"never": 0.0, "half as often": 0.5, "as fitted": 1.0, "twice as often": 2.0, "four times": 4.0}
 
 Typed = Callable[[Typist], Sequence[Tally]]  # everybody's tally
@@ -85,7 +85,8 @@ def fit(assumed: Typist, typed: Typed, interval_of: Callable[[Typist], np.ndarra
 
 def moved(typist: Typist, log_odds: float) -> Typist:
     """With all of noticing so much likelier."""
-    return replace(typist, **{name: shifted(getattr(typist, name), log_odds) for name in NOTICING})
+    likelier: dict[str, Any] = {name: shifted(getattr(typist, name), log_odds) for name in NOTICING}
+    return replace(typist, **likelier)
 
 
 def looking(typist: Typist, times: float) -> Typist:
@@ -140,8 +141,8 @@ def main() -> None:
         count, share = reached(given.misspellings, given.language)
         print(f"{share:.1%} of {count:,} real misspellings of one or two letters are made by one rule")
         return
-    share = Share(split="validation", users=given.users, sentences=given.sentences, words=25)
-    users = read_typed_sentences(open_source(given.data), sentences, share).users
+    read = Share(split="validation", users=given.users, sentences=given.sentences, words=25)
+    users = read_typed_sentences(open_source(given.data), sentences, read).users
     board = keyboard_of(Cache.open(given.cache))
 
     def typed(typist: Typist) -> list[Tally]:

@@ -137,7 +137,7 @@ def epsilon_of_the_rounded_zcdp(table: Values, row: Values, column: str) -> floa
 
 
 # Section 2.4: 5 is the clip norm that the paper fixes for en-GB, 2^22 the smaller model padded; no scale is printed.
-SECURE_SUM = {"clip_norm": 5.0, "dimension": 2**22, "scale": 4096}
+SECURE_SUM: dict[str, Any] = {"clip_norm": 5.0, "dimension": 2**22, "scale": 4096}
 
 
 def zcdp_of_the_encoded_sum(table: Values, row: Values, column: str) -> float:

@@ -69,15 +69,16 @@ def measure(folder: Path, clients: int, count: int) -> dict[str, Any]:
     """Rounds of one size of cohort."""
     recipe = Recipe.from_toml(fixed_recipe(folder / "cache", rounds=count + 1, report_goal=clients))
     watcher = Counting()
-    pending, save = loop._Pending, loop.save_checkpoint
+    patched: Any = loop
+    pending, save = patched._Pending, patched.save_checkpoint
     begin_to_write = pending.begin
-    pending.begin, loop.save_checkpoint = watcher.count(begin_to_write), watcher.count(save)
+    pending.begin, patched.save_checkpoint = watcher.count(begin_to_write), watcher.count(save)
     try:
         with begin(recipe, folder / f"run-{clients}") as run:
             carry_on(run, hardware=Hardware(), progress=watcher, until=count)
             state = max((file.stat().st_size for file in (run.path / "steps").iterdir()), default=0)
     finally:
-        pending.begin, loop.save_checkpoint = begin_to_write, save
+        pending.begin, patched.save_checkpoint = begin_to_write, save
     (after, cpu_after, saving_after), (before, cpu_before, saving_before) = watcher.spent[-1], watcher.spent[0]
     seconds = after["seconds"] - before["seconds"]
     held_up = sum(after["phases"][name] - before["phases"][name] for name in ("checkpoint", "commit"))

@@ -72,7 +72,7 @@ def nodes(cores: list[int]) -> Iterator[Any]:
         "object_store_memory": STORE,
         "temp_dir": f"{folder}/ray",
     }
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster: Any = Cluster(initialize_head=True, head_node_args=head)
     cluster.joined = [cluster.add_node(num_cpus=count, object_store_memory=STORE) for count in cores[1:]]
     try:
         yield cluster
@@ -139,6 +139,7 @@ def rounds(cache: Path, goal: int, pairs: int, cores: list[int]) -> dict[str, An
         learner = fixed_learner(Cache.open(cache))
         here, there, killed = Played(), Played(), Played()
         two_cores = CoreWorkers(Cores(Hardware(workers=2)))
+        workers: Any
         for workers in (two_cores, crew):
             Played().play(learner, workers, goal, 0)  # compiles
         for number in range(1, 1 + pairs):

@@ -65,9 +65,10 @@ def ours(domain: int, epsilon: float, users: int, short: bool) -> dict[str, floa
     """Users a second, reports made and counted batch by batch."""
     from tacit.randomizers import ProjectiveGeometryResponse, SubsetSelection
 
-    randomizer = (ProjectiveGeometryResponse if short else SubsetSelection)(domain, epsilon)
+    of_kind = ProjectiveGeometryResponse if short else SubsetSelection
+    randomizer = of_kind(domain, epsilon)
     generator = np.random.default_rng(0)
-    batch = max(1, min(users, (1 << 20) // (1 if short else randomizer.size)))
+    batch = max(1, min(users, (1 << 20) // (randomizer.size if isinstance(randomizer, SubsetSelection) else 1)))
     randomizer.votes(randomizer.encode(np.arange(2), generator))  # compiles
     values = generator.integers(0, domain, batch)
     client = server = 0.0

@@ -40,7 +40,7 @@ ROUNDS = 16  # that a tree is averaged over, because each round costs another nu
 PURPOSE = "model update"
 
 Clock = Callable[[], float]
-Case = Callable[[], None]
+Case = Callable[[], object]
 
 
 # -- a worker: one system in its own process -------------------------------------------------------------------------

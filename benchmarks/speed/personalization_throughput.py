@@ -22,7 +22,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ import numpy as np  # noqa: E402
 from tacit.compute import Hardware  # noqa: E402
 from tacit.compute.cores import Cores  # noqa: E402
 from tacit.data import Cache, ClientText, VocabularyRecord, build_cache  # noqa: E402
+from tacit.data.splits import Parts  # noqa: E402
 from tacit.evaluation.personalize.outcomes import (  # noqa: E402
     WORDS,
     ClientOutcome,
@@ -83,7 +84,7 @@ def measure(cache: Cache, clients: list[int], pairs: int) -> None:
 
     peaks, seconds, work, tokens, outcomes = [peak()], 0.0, 0.0, 0, []
     for client in clients:
-        took, outcome = timed(lambda client=client: personalize_client(start, cache, client, grid, SPLIT, WORDS))
+        took, outcome = timed(partial(personalize_client, start, cache, client, grid, SPLIT, WORDS))
         if not isinstance(outcome, ClientOutcome):
             continue
         seconds += took
@@ -109,8 +110,7 @@ def measure(cache: Cache, clients: list[int], pairs: int) -> None:
         hours=each * len(GRID) * POPULATION / 3600,
     )
     seconds = sum(
-        timed(lambda client=client: personalize_client(start, cache, client, alone, SPLIT, WORDS))[0]
-        for client in clients
+        timed(partial(personalize_client, start, cache, client, alone, SPLIT, WORDS))[0] for client in clients
     )
     show(
         "cache",
@@ -144,8 +144,8 @@ def against_naive(model: CifgParameters, start: HeldModel, cache: Cache, clients
     naive(model, cache, clients[0])  # compiles
     ratios, slow = [], []
     for client in clients:
-        fast, _ = timed(lambda client=client: personalize_client(start, cache, client, steps(ONE_RATE), SPLIT, WORDS))
-        took, _ = timed(lambda client=client: naive(model, cache, client))
+        fast, _ = timed(partial(personalize_client, start, cache, client, steps(ONE_RATE), SPLIT, WORDS))
+        took, _ = timed(partial(naive, model, cache, client))
         ratios.append(took / fast)
         slow.append(took / len(ONE_RATE))
     show(
@@ -173,6 +173,7 @@ naive_count = jax.jit(partial(count, NETWORK))
 
 def naive(model: CifgParameters, cache: Cache, client: int) -> list[Any]:
     parts = SPLIT.parts(cache.timestamps(client))
+    assert isinstance(parts, Parts)
     train = cache.padded(client, np.random.default_rng(client).permutation(parts.train), WORDS + 1)
     test = cache.padded(client, parts.test, WORDS + 1)
 
@@ -257,7 +258,7 @@ class Drawn:
 class Encoded:
     """What a tokenizer gives, of texts that are ids already."""
 
-    def __init__(self, texts: list[str]) -> None:
+    def __init__(self, texts: Sequence[str]) -> None:
         rows = [[BOS, *map(int, text.split()), EOS] for text in texts]
         self.ids = np.array([id for row in rows for id in row], np.int32)
         self.lengths = np.array([len(row) for row in rows], np.int32)

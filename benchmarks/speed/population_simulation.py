@@ -21,6 +21,7 @@ import argparse
 import json
 import math
 import platform
+import resource
 import statistics
 import subprocess
 import sys
@@ -31,27 +32,6 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-RUN = """
-import json, resource, sys, time
-began = time.process_time(), time.perf_counter()
-from tacit.population.devices import Population, RoundRules
-from tacit.population.settings import SimulationSettings
-from tacit.population.simulation import simulate
-devices, goal, rounds = map(int, sys.argv[1:4])
-rules = RoundRules(report_goal=goal, timer_hours=float(sys.argv[4]))
-run = simulate(SimulationSettings(population=Population(devices=devices), rules=rules, rounds=rounds))
-simulated = time.perf_counter() - began[1]
-realised, promised = run.realised, run.promised
-seconds, cpu = time.perf_counter() - began[1], time.process_time() - began[0]
-print(json.dumps({
-    "devices": devices, "report_goal": goal, "rounds": rounds, "timer_hours": float(sys.argv[4]), "seconds": seconds,
-    "cpu_seconds": cpu, "rounds_per_second": rounds / simulated,
-    "gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
-    "realised_min_separation": realised.min_separation, "promised_min_separation": promised.min_separation,
-    "max_participations": realised.max_participations, "days": run.days, "starved": int(run.starved.size),
-}))
-"""
 
 # arXiv:2305.18465, Table 1 (NWP), Table 2 (OTF): name, rounds, MinS, timer in hours, estimated population in millions.
 TABLE = (
@@ -87,9 +67,38 @@ def say(**values: Any) -> None:
 def target(devices: int, goal: int, rounds: int) -> None:
     """The size that was asked for, behind timers that leave the population abundant and scarce."""
     for hours in (48, 144):
-        arguments = [str(devices), str(goal), str(rounds), str(hours)]
-        done = subprocess.run([sys.executable, "-c", RUN, *arguments], capture_output=True, text=True, check=True)
+        command = [sys.executable, __file__, "--one", str(devices), str(goal), str(rounds), str(hours)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
         say(figure="target", **json.loads(done.stdout))
+
+
+def one(devices: int, goal: int, rounds: int, hours: int) -> None:
+    """A run in this process, which has imported nothing of tacit yet."""
+    began = time.process_time(), time.perf_counter()
+    from tacit.population.devices import Population, RoundRules
+    from tacit.population.settings import SimulationSettings
+    from tacit.population.simulation import simulate
+
+    rules = RoundRules(report_goal=goal, timer_hours=hours)
+    run = simulate(SimulationSettings(population=Population(devices=devices), rules=rules, rounds=rounds))
+    simulated = time.perf_counter() - began[1]
+    realised, promised = run.realised, run.promised
+    seconds, cpu = time.perf_counter() - began[1], time.process_time() - began[0]
+    say(
+        devices=devices,
+        report_goal=goal,
+        rounds=rounds,
+        timer_hours=hours,
+        seconds=seconds,
+        cpu_seconds=cpu,
+        rounds_per_second=rounds / simulated,
+        gib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
+        realised_min_separation=realised.min_separation,
+        promised_min_separation=promised.min_separation,
+        max_participations=realised.max_participations,
+        days=run.days,
+        starved=int(run.underfilled.size),
+    )
 
 
 def twin(devices: int, goal: int, rounds: int, pairs: int) -> None:
@@ -210,7 +219,11 @@ def main() -> None:
         "--scale", type=float, default=100.0, help="of the table: populations and report goal over this"
     )
     parser.add_argument("--smoke", action="store_true", help="tiny sizes")
+    parser.add_argument("--one", type=int, nargs=4, help=argparse.SUPPRESS)  # a run of `target`, in this process
     options = parser.parse_args()
+    if options.one:
+        one(*options.one)
+        return
     chosen = options.figures or ["target", "twin", "table"]
     say(figure="machine", python=platform.python_version(), machine=platform.machine(), smoke=options.smoke)
     if "target" in chosen:

@@ -32,7 +32,8 @@ CLIENTS, SENTENCES, IDS_PER_SENTENCE = 342_477, 135_818_730, 12  # the StackOver
 HELD_OUT = 1_000  # further clients in validation and in test
 VOCABULARY, BOS, EOS, OOV = 10_000, 1, 2, 3
 AT_ONCE = 1_000_000  # sentences written at once
-REPORT_GOAL, SETTINGS = 6_500, {"sentences": 64, "words": 20, "batch_size": 16}
+REPORT_GOAL = 6_500
+SETTINGS: dict[str, Any] = {"sentences": 64, "words": 20, "batch_size": 16}
 
 
 def write_cache(out: Path, scale: float) -> None:

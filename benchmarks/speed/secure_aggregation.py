@@ -289,8 +289,8 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
         for index, decryptor in enumerate(decryptors):
             spent(f"decryptor {index}", decryptor.receive, agreement)
             held = max(held, held_by(decryptor))  # it waits for all of the set
-            with files[index].open("rb") as file:
-                while deposit := spent("deposits", file.read, size):
+            with files[index].open("rb") as deposited:
+                while deposit := spent("deposits", deposited.read, size):
                     answer = spent(f"decryptor {index}", decryptor.receive, deposit)
             held = max(held, held_by(decryptor))
             server.answer(answer.to_bytes())
@@ -461,7 +461,7 @@ def masked_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
     plan = graph_plan(REPORT_GOAL, dropout=round(1000 * VANISHED), corruption=100)
     gone = round(VANISHED * REPORT_GOAL)
     masks = REPORT_GOAL - gone + gone * plan.mean_neighbours * (1 - VANISHED)
-    found = {
+    found: dict[str, Any] = {
         "protocol": "masks",
         "from_clients": [row["clients"] for row in rows[:2]],
         "report_s": of_report,

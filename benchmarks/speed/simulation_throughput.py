@@ -45,7 +45,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class Prepared:
     peak: Callable[[], float] | None = None  # CPU seconds of one large product in the same precision
 
 
-def prepare_tacit(work: dict[str, np.ndarray], precision: str) -> Prepared:
+def prepare_tacit(work: dict[str, np.ndarray], precision: Literal["float32", "bfloat16"]) -> Prepared:
     import jax
     import jax.numpy as jnp
 
@@ -157,7 +157,7 @@ def prepare_tacit(work: dict[str, np.ndarray], precision: str) -> Prepared:
     return Prepared(run, {"parameters": flat.size, "version": f"jax {jax.__version__}", "precision": used}, peak)
 
 
-def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, Any]:
+def tacit_work(work: dict[str, np.ndarray], precision: Literal["float32", "bfloat16"]) -> tuple[Any, Any, Any]:
     """(what a client computes, flat model, the clients' text)."""
     import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
@@ -174,7 +174,8 @@ def tacit_work(work: dict[str, np.ndarray], precision: str) -> tuple[Any, Any, A
     vocabulary, width = work["embedding"].shape
     network = Cifg(vocabulary=vocabulary, embedding=width, units=len(work["projection"]))
     loss = next_word_loss(network)
-    client_work = ClientWork(loss=loss, unravel=unravel, cache=None, settings=settings)  # nothing is read from a disk
+    no_cache: Any = None  # nothing is read from a disk
+    client_work = ClientWork(loss=loss, unravel=unravel, cache=no_cache, settings=settings)
     return client_work, flat, ClientData(work["sentences"], -(-work["counts"] // BATCH).astype(np.int32))
 
 
@@ -348,7 +349,8 @@ def work_for(parent: Any, system: str, folder: Path) -> None:
             print(json.dumps(two_cores(work)), file=parent, flush=True)
         return
     prepared = prepare(system, work)
-    np.savez(folder / f"{system}.npz", **prepared.run())  # the warm-up: compiles, and shows what was computed
+    computed: dict[str, Any] = prepared.run()  # the warm-up: compiles, and shows what was computed
+    np.savez(folder / f"{system}.npz", **computed)
     prepared.run()
     print(json.dumps(prepared.facts), file=parent, flush=True)
     for _ in sys.stdin:

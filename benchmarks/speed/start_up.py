@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 TREE = ("--rounds", "2000", "--min-separation", "400", "--noise-multiplier", "7")
 GOALS = {  # CPU seconds on two cores of an AMD EPYC
@@ -101,6 +101,7 @@ def main() -> None:
         }
         for name, command in cases.items():
             costs = [cost for _ in range(options.runs) if (cost := cost_of(command))]
+            found: dict[str, Any]
             if costs:
                 found = {
                     "cpu_seconds": round(median(cost.cpu_seconds for cost in costs), 3),

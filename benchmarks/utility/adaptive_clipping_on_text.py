@@ -19,6 +19,7 @@ Takes about 11 minutes of CPU time. Killed at any time, the same command goes on
 """
 
 import argparse
+import math
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -162,10 +163,10 @@ def table(asked: argparse.Namespace, runs: dict[str, Played]) -> str:
         among = [runs[name] for name in runs if name.rsplit("-", 1)[0] == kind]
         if not among:
             continue
-        active = [[each.get("clip_norm", FIXED.get(kind)) for each in run.measures] for run in among]
+        active = [[each.get("clip_norm", FIXED.get(kind, math.nan)) for each in run.measures] for run in among]
         begun, ended = (shown([norms[at] for norms in active], ".3g") for at in (0, -1))
         estimates = [run.measures[-1]["clip_estimate"] for run in among if "clip_estimate" in run.measures[-1]]
-        first = [(alarms(run.measures) or [None])[0] for run in among]
+        first = [next(iter(alarms(run.measures)), None) for run in among]
         if words := [each[1].advice for each in first if each]:
             said[kind] = words[0]
         told = ", ".join(f"{each[1].name}, after {each[0]} rounds" if each else "none" for each in first)

@@ -91,7 +91,7 @@ Seeds = Mapping[int, Evaluation]
 
 
 @dataclass(frozen=True)
-class SeparationRule:
+class Apart:
     """One less the other: over seeds (None for one seed), and over clients with the seeds averaged."""
 
     seeds: int
@@ -162,8 +162,9 @@ def pretrain(asked: argparse.Namespace, cells: Sequence[Cell]) -> None:
     asked.runs.mkdir(parents=True, exist_ok=True)
     for each in cells:
         if each.recipe.model.init is not None:
-            shape = [f"--embedding={each.recipe.model.embedding}", f"--units={each.recipe.model.units}"]
-            shape += ["--tied"] if each.recipe.model.tied else []
+            network: Any = each.recipe.model  # its keys are those of its kind
+            shape = [f"--embedding={network.embedding}", f"--units={network.units}"]
+            shape += ["--tied"] if network.tied else []
             sentences = 64 if asked.smoke else asked.pretrained
             amount = [f"--sentences={sentences}", f"--every={sentences // 4}", f"--seed={each.recipe.run.seed}"]
             out = ["--out", str(each.recipe.model.init)]
@@ -213,14 +214,14 @@ def judge(asked: argparse.Namespace, finished: Sequence[str]) -> dict[str, Seeds
     return {kind: found[kind] for kind in {**NETWORKS, **TRIGRAMS} if kind in found}
 
 
-def apart(one: Seeds, other: Seeds, measure: str) -> SeparationRule:
+def apart(one: Seeds, other: Seeds, measure: str) -> Apart:
     """One less the other, of the seeds that both have."""
     both = sorted(one.keys() & other.keys())
     values = [[of[seed].total.value(measure) for seed in both] for of in (other, one)]
     sums = [np.array([[client.sums[measure] for client in of[seed].clients] for seed in both]) for of in (one, other)]
     wholes = [client.over(measure) for client in one[both[0]].clients]  # the same words whoever is asked
     over_clients = ratio_of_means((sums[0] - sums[1]).mean(axis=0), wholes)
-    return SeparationRule(len(both), paired(*values) if len(both) > 1 else None, over_clients)
+    return Apart(len(both), paired(*values) if len(both) > 1 else None, over_clients)
 
 
 # -- what is said --------------------------------------------------------------------------------------------------
@@ -266,14 +267,14 @@ def report(judged: Mapping[str, Seeds]) -> None:
             figure(kind, seed=seed, **{measure: round(each.total.value(measure), 6) for measure in MEASURES})
     for one, other in there(judged):
         for measure in MEASURES:
-            of = apart(judged[one], judged[other], measure)
-            ways: Mapping[str, Any] = {"over_seeds": of.over_seeds, "over_clients": of.over_clients}
+            by = apart(judged[one], judged[other], measure)
+            ways: Mapping[str, Any] = {"over_seeds": by.over_seeds, "over_clients": by.over_clients}
             facts = {
                 name: None if way is None else [round(bound, 6) for bound in (way.low, way.high)]
                 for name, way in ways.items()
             }
-            middle = round(of.over_clients.value, 6)
-            figure("pair", this=one, less=other, measure=measure, seeds=of.seeds, difference=middle, **facts)
+            middle = round(by.over_clients.value, 6)
+            figure("pair", this=one, less=other, measure=measure, seeds=by.seeds, difference=middle, **facts)
 
 
 def there(judged: Mapping[str, Seeds]) -> list[tuple[str, str]]:

@@ -14,7 +14,9 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jax.flatten_util import ravel_pytree
@@ -189,7 +191,15 @@ def words_seen(cache: Cache, clients: np.ndarray, sentences: int, words: int) ->
     return int(np.minimum(lengths - 2, words).mean() * sentences)
 
 
-def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
+def central(
+    recipe: Recipe,
+    cache: Cache,
+    sentences: int,
+    splits: dict[str, HeldOut],
+    asked: argparse.Namespace,
+    cores: Cores,
+    say: Callable[..., None],
+) -> None:
     """The same network on the pooled text; the learning rate is the best of a sweep on validation clients."""
     network = recipe.model.settings(cache.manifest.vocabulary.size)
     key = key_from_seed(asked.seed)
@@ -198,7 +208,7 @@ def central(recipe, cache, sentences, splits, asked, cores, say) -> None:
     start = network.init(jax.random.key(int(generator_for(key, "initial model").integers(2**31))))
     clients = cache.clients("train")
 
-    def trained(rate: float, sentences: int, watch=None):
+    def trained(rate: float, sentences: int, watch: Callable[[CentralState], None] | None = None) -> Any:
         chosen = CentralTraining(learning_rate=rate, batch_size=asked.central_batch)
         begin, loss, model = central_start(start, sentences, chosen), next_word_loss(network), start
         for state in central_states(loss, begin, cache, clients, sentences=sentences, settings=chosen, key=key):

@@ -85,7 +85,7 @@ RATES: Mapping[int, tuple[float, ...]] = {1: (1.4, 2.0), 2: (1.4, 2.0), 4: (1.4,
 def planned(asked: argparse.Namespace) -> Iterator[Cell]:
     """The cells of all three questions; the last by seeds, so that one that is stopped has whole seeds."""
     for each in SEARCH:
-        sections = {
+        sections: dict[str, dict[str, Any]] = {
             "client": {
                 "batch_size": each.batch,
                 "sentences": 64,

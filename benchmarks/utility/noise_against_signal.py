@@ -158,6 +158,7 @@ def multiplier(sections: dict[str, dict[str, Any]], level: float) -> float:
     gain = server["learning_rate"] / (1 - (0.9 if server.get("method") != "sgd" else 0.0))
     served = RoundsSection(**sections["rounds"]).participation()
     strategy = PrivacySection(noise_multiplier=1.0, **sections["privacy"]).designed(served).strategy(served)
+    assert strategy is not None  # a level is one of noise
     error = prefix_errors(strategy, served.rounds)[1]
     return float(f"{level / gain / clip * sections['rounds']['report_goal'] / error:.6g}")
 
@@ -277,6 +278,7 @@ def measures(points: list[Point]) -> None:
             made_for = server if section.workload == "server" else PREFIX
             section = section.designed(served, workload=made_for)
             strategy = section.strategy(served, section.matrix(served, workload=made_for), made_for)
+            assert strategy is not None  # all of these mechanisms add noise
             guarantee = Guarantee.for_zcdp(level.zcdp, participation=served, strategy=strategy, clip_norm=1.0)
             unit = rate * guarantee.noise_multiplier / utility_of_mechanisms.GOAL
             left = {
@@ -290,6 +292,7 @@ def noise_by(each: Point, pull: float | None) -> float:
     found, rounds = each.noise_forecast, each.noise_forecast.guarantee.participation.rounds
     if pull is None:
         return each.level * (gain_of(found.server, rounds) * (1 - found.server.momentum))
+    assert found.guarantee.strategy is not None  # a point is a run with noise
     error = workload_errors(found.guarantee.strategy, found.server, rounds, pull * found.reach).rms
     return found.reach * error * found.guarantee.noise_multiplier / found.report_goal
 

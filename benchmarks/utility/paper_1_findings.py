@@ -366,9 +366,9 @@ def draw(asked: argparse.Namespace, runs: Mapping[str, Played]) -> None:
         for goal in (small, large):
             estimates = [[each["clip_estimate"] for each in run.measures] for run in of_kind(runs, f"{kind}-{goal}")]
             for number, curve in enumerate(estimates):
-                label = {"label": f"{kind}, {goal} reports"} if not number else {}
-                rounds = range(1, len(curve) + 1)
-                middle.plot(rounds, curve, style, color=colours[goal], linewidth=1, alpha=0.8, **label)
+                said = f"{kind}, {goal} reports" if not number else None
+                at_rounds = range(1, len(curve) + 1)
+                middle.plot(at_rounds, curve, style, color=colours[goal], linewidth=1, alpha=0.8, label=said)
     middle.set(yscale="log", xlabel="private rounds", title="estimate of the clip norm, each seed")
     places = [max(amount, asked.amounts[1] / 4) for amount in asked.amounts]
     for colour, label, of in (

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cells import SMALL, TACIT, Cell, Played, cell, chosen, figure, options, play, read, save, small, spread
 
@@ -104,7 +104,7 @@ def one(
 ) -> Cell:
     private = {"mechanism": {"name": "tree-variance-reduced"}, "noise_multiplier": NOISE, "extrapolate_to": LARGER}
     begins = {"init": str(public(asked, kind))} if start == "pretrained" else {}
-    sections = {
+    sections: dict[str, dict[str, Any]] = {
         "model": {"tied": kind == "tied", **begins},
         "rounds": {"rounds": rounds, "report_goal": REPORT_GOAL, "min_separation": min(MIN_SEPARATION, rounds)},
         "privacy": private if noise else {"mechanism": {"name": "none"}},
@@ -296,8 +296,7 @@ def draw(asked: argparse.Namespace, runs: dict[str, Played]) -> None:
         "noiseless": ("separate, no noise", "#57606a", ":"),
     }
     for what, (label, colour, line) in shown.items():
-        among = [runs[name] for name in runs if name.startswith(f"first-{what}-")]
-        for number, run in enumerate(among):
+        for number, run in enumerate(runs[name] for name in runs if name.startswith(f"first-{what}-")):
             curve = sorted(run.curves[TOP1].items())
             right.plot(*zip(*curve, strict=True), line, color=colour, label=label if not number else None)
     right.set(xlabel="private rounds", title="first rounds from the pre-trained model")

@@ -169,10 +169,11 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     from cells import save
     from matplotlib import pyplot
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     marks = {"float32": "o", "int8": "s", "int4": "^"}
-    drawing, axes = pyplot.subplots(1, 2, figsize=(8.4, 3.6), sharey=True, layout="constrained")
-    drawing.get_layout_engine().set(w_pad=0.12)
+    layout = ConstrainedLayoutEngine(w_pad=0.12)
+    drawing, axes = pyplot.subplots(1, 2, figsize=(8.4, 3.6), sharey=True, layout=layout)
     for color, model in enumerate(dict.fromkeys(row["model"] for row in rows)):
         of_model = [row for row in rows if row["model"] == model]
         parameters = of_model[0]["parameters"] / 1e6

@@ -102,7 +102,7 @@ class Found(NamedTuple):
     planned: Participation
     promised: Participation
     realised: Participation
-    zcdp: tuple[float, float, float]  # of the three, with the run's own noise
+    zcdp: tuple[float, ...]  # of the three, with the run's own noise
     days: float
     labels: tuple[str, ...]
     stated_zcdp: float

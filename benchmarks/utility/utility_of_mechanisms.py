@@ -83,7 +83,14 @@ ACCURACY, MEASURES = "top1_accuracy", {"top1_accuracy": "top-1 accuracy", "cross
 TUNING_SEED = 101
 TRIED = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # server rates of --tune
 # (this, less that): the paper's comparisons, and each mechanism beside what production ran before.
-PAIRS = ((BANDED, BLT), (BLT, ONCE), (BLT, FULL), (BLT, "blt-one"), (BLT, "lambda-cgd"), (BANDED, "banded-toeplitz"))
+PAIRS: tuple[tuple[str, str], ...] = (
+    (BANDED, BLT),
+    (BLT, ONCE),
+    (BLT, FULL),
+    (BLT, "blt-one"),
+    (BLT, "lambda-cgd"),
+    (BANDED, "banded-toeplitz"),
+)
 PAIRS += tuple((f"{name}-server", name) for name in ("lambda-cgd", BLT, BANDED))  # who designs for momentum
 
 
@@ -361,9 +368,9 @@ def trigram(plan: Plan) -> Mapping[str, float]:
 def say(plan: Plan, done: Mapping[str, Ended]) -> None:
     """The JSON lines."""
     check_pairs(plan, done)
-    for name, each in done.items():
-        finals = {measure: round(each.last(f"test_{measure}"), 6) for measure in MEASURES}
-        figure("cell", run=name, **finals, client_seconds=round(each.client_seconds, 1))
+    for name, run in done.items():
+        finals = {measure: round(run.last(f"test_{measure}"), 6) for measure in MEASURES}
+        figure("cell", run=name, **finals, client_seconds=round(run.client_seconds, 1))
     everything = found(plan, done)
     for (mechanism, level), each in everything.items():
         facts: dict[str, Any] = {}

@@ -311,8 +311,8 @@ def judge(folder: Path, sentences: NDArray[np.int32], size: int, sizes: Sequence
     for first in range(0, len(padded), TOGETHER):
         batch = padded[first : first + TOGETHER]
         targets = batch[:, 1:].reshape(-1)
-        found = look(np.where(batch < size, batch, OOV)[:, :-1], targets)
-        total += judged(*map(np.asarray, found), targets, sizes)
+        rank, nats = look(np.where(batch < size, batch, OOV)[:, :-1], targets)
+        total += judged(np.asarray(rank), np.asarray(nats), targets, sizes)
     return total
 
 

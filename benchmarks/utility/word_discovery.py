@@ -68,7 +68,7 @@ class Nowhere:
     def read(self, name: str) -> None:
         return None
 
-    def write(self, name: str, release: LocalReports, output: Any) -> None:
+    def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         pass
 
 
