@@ -19,7 +19,8 @@ from tacit.cli.commands import app
 from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.errors import InputError, RunError
 from tacit.evaluation.counts import device_part
-from tacit.evaluation.counts.device_part import SUMS, StatisticHistogram, StatisticSum, TypedText
+from tacit.evaluation.counts.device_part import StatisticHistogram, StatisticSum
+from tacit.evaluation.counts.statistics import SUMS, TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.jobs import count_steps

@@ -9,15 +9,9 @@ from typing import Annotated, Any, Self
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets
-from tacit.evaluation.counts.device_part import (
-    NORM,
-    SUMS,
-    StatisticHistogram,
-    StatisticsQuestion,
-    StatisticSum,
-    SumsQuestion,
-)
+from tacit.evaluation.counts.device_part import NORM, StatisticHistogram, StatisticsQuestion, StatisticSum, SumsQuestion
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
+from tacit.evaluation.counts.statistics import SUMS
 from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
 from tacit.evaluation.personalize.gate import OPEN
 from tacit.networks.metrics import TOP1

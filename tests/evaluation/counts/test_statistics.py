@@ -14,15 +14,13 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.evaluation.counts import device_part
 from tacit.evaluation.counts.device_part import (
-    STATISTICS,
-    SUMS,
     StatisticHistogram,
     StatisticsQuestion,
     StatisticSum,
     SumsQuestion,
-    TypedText,
     question_in,
 )
+from tacit.evaluation.counts.statistics import STATISTICS, SUMS, TypedText
 from tacit.evaluation.settings import CountSettings
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 

@@ -1,108 +1,29 @@
 """What a device counts of its own text without a model: in one cell of each histogram, or in many cells of a sum.
 
-A statistic over devices is one function here and one line of STATISTICS, or of SUMS; whatever asks for it, prices it,
-states it and draws it goes by its name. Cuts, slices and the words of a sum's cells are the question's alone, so no
-text decides what a report looks like.
+Which statistics there are, `statistics.py` says. Cuts, slices and the words of a sum's cells are the question's alone,
+so no text decides what a report looks like.
 """
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets, HistogramCells
+from tacit.evaluation.counts.statistics import STATISTICS, SUMS, HasSentences, TypedText
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, BoundedLayout, Words
 from tacit.records import from_plain, to_plain
-from tacit.text.vocabulary import OOV, SPECIALS
+from tacit.text.vocabulary import SPECIALS
 
 IntArray = NDArray[np.int64]
 BY = " by "  # between what is counted and what slices it, in a text
 NORM = " norm "  # between a sum and the norm of a device's part of it
-
-
-class HasSentences(Protocol):
-    """A cache, or the view of one device's text."""
-
-    def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """As `Cache.sentences`."""
-        ...
-
-
-@dataclass(frozen=True)
-class TypedText:
-    """All text of one device, in the order of its cache."""
-
-    words: NDArray[np.int64]  # (n,) ids of a vocabulary, of one sentence after another; OOV: one that it lacks
-    lengths: IntArray  # (sentences,) words of each
-
-    @classmethod
-    def from_cache(cls, text: HasSentences, client: int) -> Self:
-        """Of one client; the marks around its sentences are left out."""
-        ids, lengths = text.sentences(client)
-        typed = np.asarray(ids, np.int64)
-        return cls(typed[(typed >= SPECIALS) | (typed == OOV)], np.asarray(lengths, np.int64) - 2)
-
-
-# -- the statistics ----------------------------------------------------------------------------------------------------
-
-
-def words(text: TypedText) -> float:
-    """Words typed."""
-    return len(text.words)
-
-
-def sentences(text: TypedText) -> float:
-    """Sentences typed."""
-    return len(text.lengths)
-
-
-def sentence_words(text: TypedText) -> float:
-    """Words of a sentence, on average; nan without a sentence."""
-    return len(text.words) / len(text.lengths) if len(text.lengths) else math.nan
-
-
-def different_words(text: TypedText) -> float:
-    """Different words of the vocabulary among those typed."""
-    return len(np.unique(text.words[text.words != OOV]))
-
-
-def unknown_share(text: TypedText) -> float:
-    """Share of the words typed that the vocabulary lacks; nan without a word."""
-    return float(np.mean(text.words == OOV)) if len(text.words) else math.nan
-
-
-STATISTICS: Mapping[str, Callable[[TypedText], float]] = {
-    "words": words,
-    "sentences": sentences,
-    "sentence_words": sentence_words,
-    "different_words": different_words,
-    "unknown_share": unknown_share,
-}
-
-
-def word_counts(text: TypedText) -> IntArray:
-    """Each word typed (n, 1)."""
-    return text.words[:, np.newaxis]
-
-
-def word_pairs(text: TypedText) -> IntArray:
-    """Each word typed with the one before it in its sentence (n, 2), the earlier first."""
-    sentence = np.repeat(np.arange(len(text.lengths)), text.lengths)
-    beside = sentence[:-1] == sentence[1:]
-    return np.stack([text.words[:-1][beside], text.words[1:][beside]], axis=1)
-
-
-# The words of a cell, and what a device has of them: an occurrence a row.
-SUMS: Mapping[str, tuple[int, Callable[[TypedText], IntArray]]] = {
-    "word_counts": (1, word_counts),
-    "word_pairs": (2, word_pairs),
-}
 
 
 # -- what is asked of them ---------------------------------------------------------------------------------------------

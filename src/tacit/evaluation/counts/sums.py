@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.aggregation import Counted
-from tacit.evaluation.counts.device_part import HasSentences, SumsQuestion, TypedText
+from tacit.evaluation.counts.device_part import SumsQuestion
 from tacit.evaluation.counts.release import AddNoise, guarantee_within
+from tacit.evaluation.counts.statistics import HasSentences, TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import BoundedLayout, clipped

@@ -11,9 +11,10 @@ import numpy as np
 from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.device_part import StatisticsQuestion, TypedText
+from tacit.evaluation.counts.device_part import StatisticsQuestion
 from tacit.evaluation.counts.histograms import Histogram, HistogramQuery, mean_from, quantile_from
 from tacit.evaluation.counts.release import exactly
+from tacit.evaluation.counts.statistics import TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
