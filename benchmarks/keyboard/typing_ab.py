@@ -182,7 +182,12 @@ def summary(arm: str, pairs: Sequence[Measures]) -> list[str]:
     """A cell for each column: the mean over seeds, its interval, and how many seeds tell it from 0."""
     cells = []
     for column, (measure, sign) in COLUMNS.items():
-        found = [sign * 100 * np.array(pair[measure]["relative"]) for pair in pairs]  # middle, then both ends
+        changes = [pair[measure]["relative"] for pair in pairs]
+        if None in changes:  # where A has none of it, as of composed phrases without --compose
+            figure("arm", arm=arm, column=column, mean=None)
+            cells.append("")
+            continue
+        found = [sign * 100 * np.array(change) for change in changes]  # middle, then both ends
         middle = [float(each[0]) for each in found]
         mean, half = statistics.mean(middle), math.nan
         if len(middle) > 1:

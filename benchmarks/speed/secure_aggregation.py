@@ -52,7 +52,7 @@ GOALS = {
     "encode": "encode_s and decode_s at most 0.15",
     "masked": "over_floor at most 1.5",
     "sealed": "client_s at most 0.3, client_bytes at most 1.3 times plain_bytes",
-    "full": "server_s at most 15, keeper_s at most 10, keeper_bytes at most 50 MB",
+    "full": "server_s at most 15, decryptor_s at most 10, decryptor_bytes at most 50 MB",
     "formula": "one message at most 15, a decryptor at most 10, where masks have a floor of 87 and all pairs 5,782",
 }
 
@@ -314,10 +314,10 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
         "open_s": spent.spent["open"],
         "server_bytes": held_by(server),
         "decryptors": DECRYPTORS,
-        "keeper_s": max(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
-        "keepers_s": sum(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
-        "keeper_received_bytes": received,
-        "keeper_bytes": held,
+        "decryptor_s": max(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
+        "decryptors_s": sum(spent.spent[f"decryptor {index}"] for index in range(DECRYPTORS)),
+        "decryptor_received_bytes": received,
+        "decryptor_bytes": held,
         "peak_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,  # kilobytes, on Linux
     }
 
@@ -379,7 +379,7 @@ def noise_row(parameters: int, turns: int) -> dict[str, Any]:
         rounds = iter(range(turns + 1))
         seconds = median_of(turns, lambda: decryptor.noise(next(rounds), name=os.urandom(32), signs=bytes(32)))
         on_disk = max(path.stat().st_size for path in Path(folder).iterdir())
-    return {"mechanism": "b400", "bits": encoding.bits, "keeper_s": seconds, "state_bytes": on_disk}
+    return {"mechanism": "b400", "bits": encoding.bits, "decryptor_s": seconds, "state_bytes": on_disk}
 
 
 def flower_row(parameters: int, turns: int) -> dict[str, Any]:
@@ -434,7 +434,7 @@ def sealed_formula(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "protocol": "one message",
         "from_clients": [row["clients"] for row in rows[:2]],
         "clients": REPORT_GOAL,
-        "keeper_received_bytes": rows[0]["keeper_received_bytes"] / rows[0]["reports"] * reports,
+        "decryptor_received_bytes": rows[0]["decryptor_received_bytes"] / rows[0]["reports"] * reports,
     }
     for who in ("server", "decryptor"):
         held = [row[f"{who}_bytes"] for row in rows[:2]]
