@@ -15,7 +15,7 @@ from tacit.federation.kinds import FEDERATED, KINDS, FederatedKind, loaded
 
 PACKAGE = REPOSITORY / "src" / "tacit"
 # docs/architecture.md shows the same table. A room may always import itself, and what is in OPEN.
-OPEN = {"doors", "errors", "progress", "records", "files", "folders", "compiled", "extras", "version"}
+OPEN = {"doors", "errors", "progress", "records", "files", "folders", "compiled", "extras", "version", "process_limits"}
 MAY_IMPORT: dict[str, set[str]] = {
     "privacy": set(),
     "federation": {"aggregation", "privacy"},

@@ -132,6 +132,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "folders",
         "jobs",
         "privacy",
+        "process_limits",
         "progress",
         "records",
         "runs",

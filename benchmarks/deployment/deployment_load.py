@@ -1,6 +1,7 @@
 """What a server of real devices carries on one machine: `tacit serve`'s workers, loaded over loopback.
 
-Rows, each one JSON line, every process with one thread of its own:
+Workers and decryptors are started in the environment that this has: set nothing, as a user does (`allowed` says what is
+set of threads). Rows, each one JSON line:
 
 idle          check-ins a second that are told when to come back, over kept connections and over one each; 1 and 2
               workers, load generator included
@@ -19,11 +20,13 @@ start         a worker until it serves; `tacit device --once` until it was told 
 flower        SuperLink with idle nodes that pull messages, with `--peer-python PY`, where PY has flwr
 
 Wall-clock figures hold for a machine that does nothing else. `cores` figures are a quotient of work and CPU time, times
-two: what two idle cores would do, measured on a busy machine as well. `load` is the machine's load average before.
+two: what two idle cores would do, measured on a busy machine as well. `load` is the machine's load average before,
+`processor` its name and cores.
 
     python benchmarks/deployment/deployment_load.py                         all of it, some five minutes
     python benchmarks/deployment/deployment_load.py --only idle start       these rows
     python benchmarks/deployment/deployment_load.py --small                 a smoke test
+    python benchmarks/deployment/deployment_load.py --only round --parameters 20000     rounds of a small network
 """
 
 import argparse
@@ -31,6 +34,7 @@ import asyncio
 import hashlib
 import json
 import os
+import platform
 import resource
 import secrets
 import signal
@@ -42,7 +46,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +61,7 @@ ARRIVE = 100  # devices a second that come in rows of memory, where each connect
 SPARE = 4  # devices more than a round needs: the place of a report that was lost is another's
 # A process that plays 500 devices keeps the memory of one for the next, which each real one has of its own.
 KEPT_MEMORY = "glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296:glibc.malloc.arena_max=1"
+ALLOWED = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # what a user may have set
 DISTINCT = 1  # update for all devices of a round: drawing one each would take longer than the round
 
 
@@ -81,6 +86,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=ROWS, default=ROWS)
     parser.add_argument("--small", action="store_true")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--parameters", type=int, help="of the network of rounds, in place of 2.4 M")
     parser.add_argument("--store", choices=("sqlite", "postgresql"), default="sqlite", help="of round and encoded")
     parser.add_argument("--peer-python", help="a Python that has flwr")
     parser.add_argument("--play", choices=tuple(PLAYED), help=argparse.SUPPRESS)
@@ -90,6 +96,9 @@ def main() -> None:
         print(json.dumps(PLAYED[given.play](**json.loads(sys.stdin.readline()))), flush=True)
         return
     sizes = SMALL if given.small else FULL
+    if given.parameters is not None:
+        sizes = replace(sizes, parameters=given.parameters)
+    machine = {"processor": processor(), "allowed": {name: os.environ[name] for name in ALLOWED if name in os.environ}}
     rows: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
         "idle": lambda: idle_rows(sizes),
         "assignments": lambda: assignment_rows(sizes, given.workers),
@@ -103,7 +112,14 @@ def main() -> None:
     for name in given.only:
         load = os.getloadavg()[0]
         for row in rows[name]():
-            print(json.dumps({"row": name, **row, "load": round(load, 1)}), flush=True)
+            print(json.dumps({"row": name, **row, "load": round(load, 1), **machine}), flush=True)
+
+
+def processor() -> str:
+    """This machine's, as Linux names it, and how many cores it has."""
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return f"{next(names, platform.machine())}, {os.cpu_count()} cores"
 
 
 # -- a server ----------------------------------------------------------------------------------------------------------
@@ -549,6 +565,7 @@ def one_round(
     import jax.numpy as jnp
 
     from tacit.privacy.separation import DeviceSeparation
+    from tacit.process_limits import products_by_one_thread
     from tacit.server.rounds.decryptors import HttpDecryptor
     from tacit.server.rounds.rounds import RoundTimes, ServedRounds
     from tacit.server.store import round_states
@@ -572,7 +589,12 @@ def one_round(
         secure=None if kind == "plain" else secure_updates(parameters, devices),
     )
     got: list[Any] = []
-    thread = threading.Thread(target=lambda: got.append(collector.collect((), task, seed=bytes(32))[0]), daemon=True)
+
+    def coordinate() -> None:
+        with products_by_one_thread():  # as in a coordinator's process
+            got.append(collector.collect((), task, seed=bytes(32))[0])
+
+    thread = threading.Thread(target=coordinate, daemon=True)
     thread.start()
     while not (opened := round_states.attempts(server.store, server.plan.run)):
         time.sleep(0.01)
@@ -595,7 +617,11 @@ def one_round(
     log = json.loads(swarm.communicate()[0])
     assert got and got[0].reports == devices, (got, log)
     server_s = workers + spent["coordinator"]
+    attempts = round_states.attempts(server.store, server.plan.run)
     return {
+        "reports": got[0].reports,
+        "lost": sum(each.lost for each in attempts),
+        "attempts": len(attempts),
         "wall_s": round(wall, 2),
         "server_cpu_s": round(server_s, 2),
         **{f"{who}_cpu_s": round(seconds, 2) for who, seconds in spent.items()},
@@ -642,8 +668,10 @@ def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, 
     from tests.swarm import DrawnReports, Swarm, SwarmSettings
 
     from tacit.device.report_body import body_of
+    from tacit.process_limits import one_thread
     from tacit.protocol.messages import Plan, SignedTask
 
+    one_thread()  # as each device's own process
     plan_, task_, drawn = (
         Plan.model_validate_json(plan),
         SignedTask.model_validate_json(task).task,

@@ -1,6 +1,8 @@
 """Tokens: who is enrolled takes part, a token once, and what the server keeps says nothing of who came."""
 
+import asyncio
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,12 +16,14 @@ from tacit.device.record import DeviceRecord
 from tacit.device.tokens import checked_in
 from tacit.errors import InputError, ServerError, TaskRefused
 from tacit.protocol.bounded_http import Connection, driven
-from tacit.protocol.messages import Assignment, CheckIn, SignedTokenKey, TokenRequest
+from tacit.protocol.messages import Assignment, BlindSignatures, CheckIn, SignedTokenKey, TokenRequest
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import Answer, Ask, token_key
 from tacit.protocol.token_format import token_key_entry
+from tacit.server.http.services import Limits
 from tacit.server.log.transparency import LogView
 from tacit.server.store.assignments import assign
+from tacit.server.store.blind_signer import Signer
 from tacit.server.store.tokens import Epochs, Issuer, enrol
 
 
@@ -217,3 +221,56 @@ def test_a_token_that_many_show_at_once_takes_one_place(worker: Served) -> None:
     with ThreadPoolExecutor(4) as threads:
         given = list(threads.map(lambda _: assign(worker.store, task, token_hash="ab" * 32), range(8)))
     assert sum(each is not None for each in given) == 1 == worker.attempt().assigned
+
+
+def test_a_request_that_is_sent_again_is_not_signed_again(worker: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    """32 signatures cost a fifth of a second of CPU, and whoever has one code could ask for them without end."""
+    signed = list[bytes]()
+    sign = Signer.sign
+
+    def counted(signer: Signer, blinded: bytes) -> bytes:
+        signed.append(blinded)
+        return sign(signer, blinded)
+
+    monkeypatch.setattr(Signer, "sign", counted)
+    issuer = worker.services.issuer
+    assert issuer is not None
+    key = issuer.key().key
+    asked = TokenRequest(code=CODE, epoch=key.epoch, blinded=("0" * 511 + "2",) * key.batch, evidence=None)
+    content = asked.model_dump_json().encode()
+    answers = {worker.asks(lambda client: client.post("/v1/tokens", content=content)).content for _ in range(20)}
+    assert len(answers) == 1 and len(signed) == key.batch
+    other = asked.model_copy(update={"blinded": ("0" * 511 + "3",) * key.batch})
+    assert issuer.sign(other) is None and len(signed) == key.batch
+    enrol(worker.store, [OTHER])  # whose code is gone is answered no more, kept or not
+    assert issuer.sign(asked) is None
+    with monkeypatch.context() as few:
+        few.setattr("tacit.server.store.tokens.KEPT", 2)
+        for number in range(4):
+            issuer._kept(bytes([number]), BlindSignatures(epoch=0, signatures=("00" * 256,)))
+        assert list(issuer._answers) == [b"\x02", b"\x03"]
+
+
+def test_who_asks_for_tokens_while_too_many_wait_is_told_to_come_again(tmp_path: Path) -> None:
+    worker = served(tmp_path, enrols=True, limits=Limits(waiting_tokens=2))
+    begun, go = threading.Event(), threading.Event()
+    assert worker.services.issuer is not None
+
+    def slow(_: TokenRequest) -> None:
+        begun.set()
+        go.wait()
+
+    worker.services.issuer.sign = slow  # type: ignore[method-assign]
+    content = TokenRequest(code=CODE, epoch=0, blinded=("0" * 511 + "2",), evidence=None).model_dump_json().encode()
+
+    async def many(client: httpx.AsyncClient) -> list[int]:
+        waiting = [asyncio.create_task(client.post("/v1/tokens", content=content)) for _ in range(5)]
+        done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        assert (await client.get("/v1/key")).status_code == 200  # the others' threads are free
+        while len(done) < 3:
+            await asyncio.sleep(0.01)
+            done = {each for each in waiting if each.done()}
+        go.set()
+        return sorted([each.status_code for each in await asyncio.gather(*waiting)])
+
+    assert worker.asks(many) == [401, 401, 503, 503, 503] and begun.is_set()

@@ -9,6 +9,7 @@ import typer
 import tacit
 from tacit.cli.console import complaints
 from tacit.cli.options import BehindProxy, Host, TlsCert, TlsKey, command
+from tacit.process_limits import no_core_dumps
 
 
 @command
@@ -33,6 +34,7 @@ def decryptor(
     standard output the answer to it, empty where there is none (docs/secure-aggregation-protocols.md). Standard error
     shows its public keys, and why it refused what it did.
     """
+    no_core_dumps()
     front = None
     if (port, operator_key, host, tls_cert, tls_key, behind_proxy) != (None, None, "127.0.0.1", None, None, False):
         front = tacit.DecryptorAddress.from_folder(

@@ -8,6 +8,7 @@ import typer
 import tacit
 from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
+from tacit.process_limits import no_core_dumps
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
     from tacit.device.turn import SessionOutcome
@@ -39,6 +40,7 @@ def device(
     def told(outcome: "SessionOutcome") -> None:
         say(outcome, json, lambda each: console.print(str(each)))
 
+    no_core_dumps()
     tacit.run_device(
         server,
         data,

@@ -10,6 +10,7 @@ import tacit
 from tacit.cli.console import complaints, say
 from tacit.cli.options import BehindProxy, Host, Json, TlsCert, TlsKey, command
 from tacit.errors import InputError
+from tacit.process_limits import no_core_dumps
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
     from tacit.server.serve import Serving
@@ -57,6 +58,7 @@ def serve(
     def serving(told: "Serving") -> None:
         complaints.print(str(told))
 
+    no_core_dumps()
     address = tacit.Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy)
     result = tacit.serve(
         recipes or [],

@@ -19,9 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 from tacit.errors import RunError, TacitError
+from tacit.process_limits import ONE_THREAD, one_thread
 
-# A worker has one core: libraries that share out a product among threads would fight for it.
-ALONE = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 BEGIN = "import sys; sys.path[:] = {path!r}; from tacit.compute.processes import serve; serve({descriptor})"
 
 
@@ -75,7 +74,7 @@ class Processes:
                     [sys.executable, "-c", BEGIN.format(path=sys.path, descriptor=theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     pass_fds=[theirs.fileno()],
-                    env=os.environ | ALONE,
+                    env=os.environ | ONE_THREAD,  # a worker has one core
                 )
             self._started.append((ours, process))
         for ours, process in self._started:
@@ -119,6 +118,7 @@ class _lost:  # noqa: N801 - a context
 
 def serve(descriptor: int) -> None:
     """A worker's whole life: the work comes first, then item after item, until nobody is there to ask."""
+    one_thread()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends Ctrl-C to all; who asked decides, and then is gone
     with Connection(descriptor) as asking, suppress(EOFError, ConnectionError):
         work = pickle.loads(asking.recv_bytes())

@@ -2,13 +2,13 @@
 
 import logging
 import os
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.errors import LeaseLost, StoreError
+from tacit.errors import LeaseLost
 from tacit.progress import Advanced, Event, Noted, Warned
 from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan, TrainingPrivacy
@@ -26,6 +26,7 @@ from tacit.server.rounds.one_message_rounds import DecryptorTransport
 from tacit.server.rounds.rounds import RoundTimes
 from tacit.server.store import round_states
 from tacit.server.store.blobs import BlobStore, model_name
+from tacit.server.store.heartbeat import Heartbeat
 from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
 from tacit.statements.accounts import matrix_of
@@ -101,29 +102,22 @@ def _leased(store: Store, run: str, owner: str | None = None) -> Iterator[Lease]
 
     owner: of a lease that is taken at once, under a new term: one before it that lived yet would write nothing more.
     """
-    stop = threading.Event()
     while (lease := round_states.take_lease(store, run, seconds=LEASE_S, owner=owner)) is None:
-        stop.wait(LEASE_S / 10)
-    thread = threading.Thread(target=_renew, args=(store, lease, stop), daemon=True)
-    thread.start()
+        time.sleep(LEASE_S / 10)
     try:
-        yield lease
+        with Heartbeat(lambda: _renew(store, lease), every=LEASE_S / 5):
+            yield lease
     finally:
-        stop.set()
-        thread.join()
         round_states.give_lease_back(store, lease)
 
 
-def _renew(store: Store, lease: Lease, stop: threading.Event) -> None:
-    """In a thread; a coordinator whose run another took over ends at once, whatever it is at."""
-    while not stop.wait(LEASE_S / 5):
-        try:
-            round_states.renew_lease(store, lease, seconds=LEASE_S)
-        except LeaseLost as error:
-            log.warning("%s", error)
-            os._exit(TAKEN_OVER)
-        except StoreError as error:
-            log.warning("%s", error)
+def _renew(store: Store, lease: Lease) -> None:
+    """A coordinator whose run another took over ends at once, whatever it is at. Raises: StoreError."""
+    try:
+        round_states.renew_lease(store, lease, seconds=LEASE_S)
+    except LeaseLost as error:
+        log.warning("%s", error)
+        os._exit(TAKEN_OVER)
 
 
 def _told(event: Event) -> None:

@@ -12,6 +12,7 @@ import threading
 from typing import Any
 
 from tacit.errors import LeaseLost, StoreError, TacitError
+from tacit.process_limits import no_core_dumps, one_thread
 from tacit.records import from_plain
 from tacit.server.worker import WorkerSettings, end_this_process
 
@@ -22,6 +23,8 @@ FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 def main() -> int:
     """Be what the command line says. Returns the exit code."""
+    one_thread()
+    no_core_dumps()
     role = sys.argv[1]
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=f"{FORMAT} [{sys.argv[2]}]")
     logging.getLogger("tacit").setLevel(logging.INFO)

@@ -22,6 +22,7 @@ from tacit.compute.cores import Cores
 from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError
+from tacit.process_limits import one_thread
 from tacit.training.client import ClientWork, precision_of
 from tacit.training.cohort import Workers
 from tacit.training.secure_updates import RoundEncoding
@@ -45,6 +46,7 @@ class RayWorker:
 
     def __init__(self, kind: str, hardware: Hardware, xla_flags: str) -> None:
         """kind: "GPU" or "CPU". xla_flags: of the process that started training, so that both compile alike."""
+        one_thread()
         os.environ["XLA_FLAGS"] = xla_flags
         if kind == "CPU":
             Hardware(workers=1).apply(processor_only=True)

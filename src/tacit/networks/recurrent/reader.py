@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.networks.recurrent.cell import Cell
+from tacit.process_limits import products_by_one_thread
 
 FloatArray: TypeAlias = NDArray[np.float32]
 HALF, ONE = np.float32(0.5), np.float32(1)
@@ -66,6 +67,7 @@ class RecurrentReader:
         return self._start
 
     def step(self, state: Mapping[str, FloatArray], token: int) -> tuple[Mapping[str, FloatArray], FloatArray]:
-        """See Reader."""
-        after, features = self._cell.step(NUMPY, self._p, state, self._cell.read(NUMPY, self._p, token))
-        return after, self._cell.scores(NUMPY, self._p, features)
+        """See Reader. Several threads on products of this size wait more than they compute."""
+        with products_by_one_thread():
+            after, features = self._cell.step(NUMPY, self._p, state, self._cell.read(NUMPY, self._p, token))
+            return after, self._cell.scores(NUMPY, self._p, features)

@@ -35,6 +35,7 @@ from tacit.server.metrics import MEDIA_TYPE as METRICS_TYPE
 from tacit.server.store import assignments
 from tacit.server.store.assignments import Assigned, NoPlace, ShownToken, assign_all
 from tacit.server.store.batching import Batching
+from tacit.server.store.heartbeat import Heartbeat
 
 JSON = "application/json"
 CHECK_IN = "/v1/check-in"
@@ -173,18 +174,15 @@ class Worker:
         await self._services.threaded(self._check_in_rates.look, self._services.snapshot.sizes)
 
     async def work(self) -> None:
-        """Look into the store, write sums and show a sign of life, again and again, until it is cancelled."""
-        services, beat = self._services, -BEAT_S
+        """Look into the store and write sums, again and again, until it is cancelled."""
+        services = self._services
         while True:
             try:
-                await services.threaded(services.snapshot.refresh)
+                await services.meanwhile(services.snapshot.refresh)
                 rows = [each.row for each in services.snapshot.rounds.values()]
                 self._places = {task: each for task, each in self._places.items() if task in services.snapshot.rounds}
-                await services.threaded(services.sums.write_what_is_due, rows, services.store.now())
-                if (now := asyncio.get_running_loop().time()) - beat >= BEAT_S:
-                    await services.threaded(assignments.seen, services.store, services.worker)
-                    beat = now
-                await services.threaded(self._check_in_rates.look, services.snapshot.sizes)
+                await services.meanwhile(services.sums.write_what_is_due, rows, services.store.now())
+                await services.meanwhile(self._check_in_rates.look, services.snapshot.sizes)
             except Refused:
                 log.warning("the store does not answer; trying again")
             self._count()
@@ -192,12 +190,21 @@ class Worker:
 
     async def end(self) -> None:
         """Write what can be written: nobody may be answered any more."""
+        services = self._services
         try:
-            await self._services.threaded(self._services.sums.write_all, self._services.store.now())
-            await self._services.threaded(assignments.bury, self._services.store, self._services.worker)
+            await services.meanwhile(services.sums.write_all, services.store.now())
         except Refused:
-            log.warning("the store does not answer; %d reports are lost", self._services.sums.held)
-        self._services.threads.shutdown()
+            log.warning("the store does not answer; %d reports are lost", services.sums.held)
+
+    async def leave(self) -> None:
+        """When it has shown its last sign of life."""
+        with suppress(Refused):  # a name more in the store, of nobody who holds anything
+            await self._services.meanwhile(assignments.bury, self._services.store, self._services.worker)
+        self._services.shut_down()
+
+    def lives(self) -> None:
+        """Show a sign of life; in a thread. Raises: StoreError."""
+        assignments.seen(self._services.store, self._services.worker)
 
 
 def application(services: Services) -> ASGIApp:
@@ -303,13 +310,15 @@ def _lifespan(worker: Worker) -> Any:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await worker.begin()
-        task = asyncio.create_task(worker.work())
-        try:
-            yield
-        finally:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-            await worker.end()
+        with Heartbeat(worker.lives, every=BEAT_S):
+            task = asyncio.create_task(worker.work())
+            try:
+                yield
+            finally:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+                await worker.end()
+        await worker.leave()
 
     return lifespan

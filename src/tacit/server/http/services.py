@@ -31,6 +31,7 @@ class Limits:
     check_in: int = 1 << 15  # bytes of a check-in
     body_memory: int = 1 << 28  # of all reports that are being read at a time
     waiting: int = 200  # reports that wait for a place in that memory
+    waiting_tokens: int = 50  # requests for tokens that wait, a fifth of a second for each
     wait_s: float = 20.0  # at most so long
     idle_s: float = 15.0  # between two pieces of a body
     slowest: float = 20_000.0  # bytes a second that a body or a model comes or goes with, at least
@@ -55,13 +56,33 @@ class Services:
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))
+    own_thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))  # of what is done meanwhile
+    signing_thread: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
 
     async def threaded(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
         """The function's value, from a thread. Raises: Refused where the store cannot be used now."""
+        return await self._value(self.threads, function, *given, **named)
+
+    async def meanwhile(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The same, in a thread that no device's request occupies."""
+        return await self._value(self.own_thread, function, *given, **named)
+
+    async def signing(self, function: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+        """The same, one after another: signatures are long, and leave the other threads to reports."""
+        return await self._value(self.signing_thread, function, *given, **named)
+
+    def shut_down(self) -> None:
+        """End its threads with what they are at."""
+        for each in (self.threads, self.own_thread, self.signing_thread):
+            each.shutdown()
+
+    async def _value(
+        self, threads: ThreadPoolExecutor, function: Callable[P, T], *given: P.args, **named: P.kwargs
+    ) -> T:
         loop = asyncio.get_running_loop()
         try:
             with self.metrics.seconds.labels(function.__name__).time():
-                return await loop.run_in_executor(self.threads, partial(function, *given, **named))
+                return await loop.run_in_executor(threads, partial(function, *given, **named))
         except StoreError:
             raise Refused("busy", "the server's store does not answer; try again later.", Retry_After="30") from None
 

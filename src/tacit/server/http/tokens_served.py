@@ -22,6 +22,7 @@ class TokensServed:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._waiting = 0  # requests
 
     def routes(self) -> list[Route]:
         """Its paths."""
@@ -43,12 +44,17 @@ class TokensServed:
         if int(length) > MOST_BYTES:
             raise Refused("too-large", f"a request for tokens has at most {MOST_BYTES:,} bytes.", Connection="close")
         body = await read_body(request.receive, int(length), self._services.limits)
+        if self._waiting >= self._services.limits.waiting_tokens:
+            raise Refused("busy", "too many ask for tokens at once; ask again.", Retry_After="10")
+        self._waiting += 1
         try:
-            found = await self._services.threaded(issuer.sign, TokenRequest.model_validate_json(bytes(body)))
+            found = await self._services.signing(issuer.sign, TokenRequest.model_validate_json(bytes(body)))
         except ValidationError as error:
             raise malformed(error) from None
         except InputError as error:
             raise Refused("refused", str(error)) from None
+        finally:
+            self._waiting -= 1
         if found is None:
             raise Refused("credential", "no device is enrolled by this code, or it has its tokens of this epoch.")
         return Response(found.model_dump_json(), media_type=JSON, headers=NO_STORE)

@@ -29,6 +29,7 @@ from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.server.rounds.one_message_rounds import DecryptorTransport, NotYet, OneMessageOpening, check_decryptors
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import BlobStore, model_name, total_name
+from tacit.server.store.heartbeat import Silence
 from tacit.server.store.round_states import Attempt, Lease, NewRound, Total
 from tacit.server.store.store import Store
 from tacit.server.sums.one_message_reports import new_round
@@ -49,7 +50,7 @@ class RoundTimes:
     closing: float = 30.0  # for workers to write what they hold
     pause: float = 120.0  # from a round's release to the next one's opening, and between two attempts
     opening: float = 600.0  # for a quorum of decryptors to open a sealed sum
-    silence: float = 15.0  # a worker that was not seen for so long is dead
+    silence: float = 15.0  # a worker of which nothing was seen for so long is dead
     poll: float = 0.5  # between two looks into the store
     attempts: int = 100  # at a round, in one process, before it gives up and says why
 
@@ -104,6 +105,7 @@ class ServedRounds:
         self._document, self._devices = document, devices
         self._decryptors = decryptors
         self._store, self._blobs, self._key, self._times, self._wait = store, blobs, key, times, wait
+        self._silence = Silence(times.silence)
         self._served: ServedRun | None = None
         self._rests_until = -float("inf")
 
@@ -325,7 +327,7 @@ class ServedRounds:
                 return
             round_states.end_selecting(self._store, self._lease, found.task)
         held = assignments.held(self._store, found.task)
-        for worker in assignments.timed_out(self._store, held, since=now - self._times.silence):
+        for worker in self._silence.of(assignments.last_seen(self._store, held) if held else {}, now):
             lost = assignments.give_up(self._store, found.task, worker)
             log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
         enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST

@@ -379,17 +379,22 @@ def held(store: Store, task: str) -> dict[str, int]:
         return {str(worker): int(count) for worker, count in connection.execute(columns)}
 
 
-def timed_out(store: Store, among: Iterable[str], *, since: float) -> list[str]:
-    """Those of these workers that were not seen since a moment."""
-    with store.reading() as connection:
-        found = connection.execute(select(workers.c.id).where(workers.c.seen >= since)).scalars()
-        return sorted(set(among) - set(found))
+def last_seen(store: Store, among: Iterable[str]) -> dict[str, float | None]:
+    """When each of these workers was last seen, by its own clock; None: never.
+
+    In a transaction that waits for its turn like a worker's own: from a store that takes no writes nobody is silent.
+    """
+    names = sorted(set(among))
+    with store.writing(durable=False) as connection:
+        rows = connection.execute(select(workers.c.id, workers.c.seen).where(workers.c.id.in_(names)))
+        found = {str(worker): float(when) for worker, when in rows}
+    return {each: found.get(each) for each in names}
 
 
 def seen(store: Store, worker: str) -> None:
-    """The worker is alive."""
+    """The worker is alive. Nothing of its own process delays it."""
     now = store.now()
-    with store.writing(durable=False) as connection:
+    with store.saying() as connection:
         if not connection.execute(update(workers).where(workers.c.id == worker).values(seen=now)).rowcount:
             connection.execute(insert(workers).values(id=worker, seen=now))
 

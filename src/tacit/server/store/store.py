@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, inspect
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import TimeoutError as NoConnectionInTime
 
 from tacit.errors import InputError, StoreError
 
@@ -84,11 +85,20 @@ class Store:
             yield connection
 
     @contextmanager
+    def saying(self) -> Iterator[Connection]:
+        """A transaction for a sign of life: it waits for no other thread of this process, and need not be on disk.
+
+        On SQLite it waits for its turn among processes; none is so long that a sign of life would be late.
+        """
+        with self._complaints(), self._at_ease.begin() as connection:
+            yield connection
+
+    @contextmanager
     def _complaints(self) -> Iterator[None]:
-        """The database's complaints (no connection, a full disk) as ours."""
+        """The database's complaints (no connection, a full disk, no answer in time) as ours."""
         try:
             yield
-        except DBAPIError as error:
+        except (DBAPIError, NoConnectionInTime) as error:
             raise _unreachable(self._engine.url, error) from error
 
     # -- the schema --------------------------------------------------------------------------------------------------
@@ -188,10 +198,10 @@ def _alembic(connection: Connection) -> Config:
     return config
 
 
-def _unreachable(url: URL, error: DBAPIError) -> StoreError:
+def _unreachable(url: URL, error: DBAPIError | NoConnectionInTime) -> StoreError:
     """In the database's own words, without the statement and its values, which are nobody's business."""
     where = url.render_as_string(hide_password=True)
-    said = " ".join(str(error.orig).split())
+    said = " ".join(str(error.orig if isinstance(error, DBAPIError) else error).split())
     return StoreError(
         f"the store '{where}' did not do what was asked ({said}); nothing of it was written. See that the database "
         "runs, that its disk has room and that it may be written."

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from tacit.errors import InputError, StoreError
 from tacit.files import write_whole
@@ -26,10 +26,11 @@ from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of,
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store.blind_signer import Signer
 from tacit.server.store.schema import batches, enrolments, tokens
-from tacit.server.store.store import Store
+from tacit.server.store.store import Store, insert_into
 
 EPOCH_S = 7 * 86400.0
 BATCH = 32  # tokens that a device has for an epoch
+KEPT = 256  # answers, some 20 kB each, for devices that ask again
 SUFFIX = ".tokens"  # of the folder with the keys of the epochs, beside the operator's
 
 
@@ -55,6 +56,7 @@ class Issuer:
         self._folder, self._log = path.with_suffix(SUFFIX), TransparencyLog.beside(store, key, path)
         self._lock = threading.Lock()
         self._current: tuple[Signer, SignedTokenKey] | None = None
+        self._answers: dict[bytes, BlindSignatures] = {}  # the last ones, by the digests of their requests
 
     def key(self) -> SignedTokenKey:
         """Of this epoch; made, and entered into the log, by the first that asks. Raises: StoreError; InputError."""
@@ -63,29 +65,37 @@ class Issuer:
     def sign(self, request: TokenRequest) -> BlindSignatures | None:
         """One batch for an enrolled device and this epoch, the same again for the same request; None: it may not.
 
-        Raises: InputError for another epoch or number, what is no blinded message, or no device; StoreError.
+        A request that is repeated costs a look into the store: the last answers are kept. Raises: InputError for
+        another epoch or number, what is no blinded message, or no device; StoreError.
         """
         signer, current = self._now()
         if request.epoch != current.key.epoch or len(request.blinded) != current.key.batch:
             raise InputError(
                 f"this is epoch {current.key.epoch}, whose batches have {current.key.batch} tokens; ask for its key."
             )
+        code, body = hashlib.sha256(request.code.encode()).hexdigest(), bound_to(request)
+        with self._store.reading() as connection:
+            if not _may_ask(connection, code, request.epoch, body):
+                return None
+        self._devices.check(None if request.evidence is None else bytes.fromhex(request.evidence), body)
+        if (answer := self._answers.get(body)) is not None:  # it has what nobody else asked for: its code is in it
+            return answer
         for each in request.blinded:  # before the batch is bound to them
             signer.number_of(bytes.fromhex(each))
-        code = hashlib.sha256(request.code.encode()).hexdigest()
-        body = bound_to(request)
-        self._devices.check(None if request.evidence is None else bytes.fromhex(request.evidence), body)
-        mine = batches.c.hash == code, batches.c.epoch == request.epoch
         with self._store.writing() as connection:
-            if connection.execute(select(enrolments).where(enrolments.c.hash == code)).first() is None:
+            row = {"hash": code, "epoch": request.epoch, "digest": body.hex()}
+            connection.execute(insert_into(connection, batches).values(row).on_conflict_do_nothing())
+            if not _may_ask(connection, code, request.epoch, body):  # another request was first, or the code is gone
                 return None
-            before = connection.execute(select(batches.c.digest).where(*mine)).scalar()
-            if before is None:
-                connection.execute(insert(batches).values(hash=code, epoch=request.epoch, digest=body.hex()))
-        if before not in (None, body.hex()):
-            return None
         signed = tuple(signer.sign(bytes.fromhex(each)).hex() for each in request.blinded)
-        return BlindSignatures(epoch=request.epoch, signatures=signed)
+        return self._kept(body, BlindSignatures(epoch=request.epoch, signatures=signed))
+
+    def _kept(self, body: bytes, answer: BlindSignatures) -> BlindSignatures:
+        with self._lock:
+            self._answers[body] = answer
+            for oldest in list(self._answers)[:-KEPT]:
+                del self._answers[oldest]
+        return answer
 
     def redeemable(self, token: str) -> tuple[str, int] | None:
         """(hash, epoch) of a token that this epoch's key signed; None for any other, and it may be redeemed already."""
@@ -138,6 +148,14 @@ class Issuer:
             if old.stem.isdigit() and int(old.stem) < epoch:
                 old.unlink(missing_ok=True)
         return signer, self._operator.token_key(key)
+
+
+def _may_ask(connection: Connection, code: str, epoch: int, body: bytes) -> bool:
+    """Whether the code's hash is enrolled, and nothing but this was asked by it in the epoch."""
+    if connection.execute(select(enrolments).where(enrolments.c.hash == code)).first() is None:
+        return False
+    mine = batches.c.hash == code, batches.c.epoch == epoch
+    return connection.execute(select(batches.c.digest).where(*mine)).scalar() in (None, body.hex())
 
 
 def enrol(store: Store, codes: Iterable[str]) -> int:
