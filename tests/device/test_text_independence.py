@@ -9,7 +9,7 @@ import hashlib
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -373,7 +373,7 @@ def looks(examples: int) -> Any:
 
 
 pairs = st.lists(st.sampled_from(list(TYPED)), min_size=2, max_size=2, unique=True)
-few, many = looks(4), looks(2000)
+few, many = looks(4), looks(850)  # of each of twelve ways
 
 
 def the_same(world: World, asked: Asked, texts: Sequence[str], **more: Any) -> None:
@@ -427,6 +427,18 @@ def test_two_texts_count_alike_at_length(how: str, world: World, model: Model, t
 @pytest.mark.parametrize("texts", [("the word", "hardly anything"), ("another word", "no known word")])
 def test_two_texts_answer_alike_which_words_they_have(texts: tuple[str, str], world: World) -> None:
     the_same(world, discovering(), texts)
+
+
+@pytest.mark.parametrize("how", ["plain", "sealed", "evaluate", "personalize"])
+def test_what_a_policy_keeps_is_no_more_seen(how: str, world: World) -> None:
+    """A split by time leaves nothing to train on, or to judge by, where little was typed, or at no known time."""
+    model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
+    asked = training(how, world, model) if how in TRAINING else counting(how, model)
+    keeps = replace(WILLING, split="time:0.5")
+    texts = [world.text(name, trains=True, policy=keeps) for name in TYPED]
+    assert {len(each.judging.timestamps(0)) > 0 for each in texts} == {True, False}
+    seen = [world.trace(asked, each) for each in texts]
+    assert all(each.what == "reported" and each.seen == seen[0].seen for each in seen), [each.says for each in seen]
 
 
 # -- whatever goes wrong where text is read ----------------------------------------------------------------------------

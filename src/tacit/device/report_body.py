@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_SAID = 300  # characters of what went wrong
 
 
-def report_of(prepared: PreparedTask, task: RoundTask, *, draw: Draw) -> tuple[ReportBody, str]:
+def report_or_nothing(prepared: PreparedTask, task: RoundTask, *, draw: Draw) -> tuple[ReportBody, str]:
     """(the report, why it says nothing: for the device's owner alone, and empty where it says something).
 
     A report that is not finite, or none that the task asks for, or none at all, whatever the reason, is the report of a

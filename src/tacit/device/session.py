@@ -26,7 +26,7 @@ from tacit.device.eligibility import Probe, first_obstacle
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord
-from tacit.device.report_body import body_of, report_of, sealed_round
+from tacit.device.report_body import body_of, report_or_nothing, sealed_round
 from tacit.device.separation import SeparationRule, refuse_early
 from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
@@ -151,7 +151,7 @@ class Session:
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
             return self._turned(what, (yield from self._said(error)), task)
         # No text was read so far; from here on none decides whether, when, how often or how long something is sent.
-        report, why = report_of(prepared, task, draw=self.machine.draw)
+        report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
         body = self.body(accepted.plan, task, report, assignment.assignment)
         held_back = min(self._policy.send_after_s, (task.deadline - now) / 10)
         rest = min(held_back, now + held_back - self.machine.clock())
