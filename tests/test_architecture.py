@@ -129,7 +129,7 @@ NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "pla
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-DEVICE_FILES, DEVICE_LINES = 137, 15_600
+DEVICE_FILES, DEVICE_LINES = 137, 15_700
 # The files of a room that computes which say what one device does.
 ONE_DEVICE = {"device_part", "in_plan"}
 
@@ -595,8 +595,8 @@ def says_what_it_is(to_record: ast.FunctionDef) -> bool:
     return ["'schema'", "'version'"] in [[ast.unparse(key) for key in each.keys[:2] if key] for each in objects]
 
 
-# What a statistic raises says something of the text, so it must not decide what a device does.
-WHATEVER_IT_IS = {"evaluation/counts/device_part.py"}
+# What reading text raises says something of the text, so it must not decide what a device does.
+WHATEVER_IT_IS = {"evaluation/counts/device_part.py", "device/report_body.py"}
 
 
 def test_no_handler_swallows_everything() -> None:

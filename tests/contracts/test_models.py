@@ -311,7 +311,7 @@ class TestEveryShippedNetwork:
         text, found = OwnText(cache.path, None, None), []
         for trainer in (ByJax(text), ByOnnx(text, model.parent / "phone")):
             trainer.check(plan)
-            found.append(trainer.report(plan, task, np.asarray(start), draw=lambda size: bytes(size)))
+            found.append(trainer.prepare(plan, task, np.asarray(start))(lambda size: bytes(size)))
         by_jax, by_onnx = found
         assert by_jax.usable and by_onnx.usable and 0.01 < np.linalg.norm(by_jax.values) < 0.2001
         np.testing.assert_allclose(by_onnx.values, by_jax.values, rtol=2e-3, atol=2e-6)

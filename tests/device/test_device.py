@@ -110,7 +110,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
     plan = a_plan(words)
     operator.assign(plan, operator.task(plan, 0))
     turns: list[Any] = []
-    wire = Wire(operator)
+    wire, clock = Wire(operator), Clock()
     turn = tacit.run_device(
         "http://localhost:1",
         cache.path,
@@ -119,7 +119,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
         operator_key=operator.key.public,
         first_time=True,
         once=True,
-        machine=Machine(clock=lambda: NOON),
+        machine=Machine(clock=clock, sleep=clock.sleep),
         through=wire,
         told=lambda each: turns.append((each, wire.closed)),
     )
@@ -287,7 +287,7 @@ def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
         record.keep_plan(digest(mine), operator.key.plan(mine))
         task = operator.task(mine, 3)
         record.observe(task)
-        record.take_part(task, assignment="ab" * 16, at=NOON, zcdp=0.1, body="cd" * 32)
+        record.take_part(task, assignment="ab" * 16, at=NOON, zcdp=0.1)
         for number in range(many):
             plan = mine.model_copy(update={"run": f"run-{number}"})
             record.keep_plan(digest(plan), operator.key.plan(plan))
@@ -308,7 +308,7 @@ def test_a_damaged_record_is_said_and_left(damage: str, operator: Operator, cach
         "cut": content[: len(content) // 2],
         "overwritten": content[:2000] + bytes(range(256)) * 16 + content[6096:],
         "none of ours": b"nothing" * 1000,
-        "of another version": content.replace(b"tacit device 1", b"tacit device 7"),
+        "of another version": content.replace(b"tacit device 2", b"tacit device 7"),
     }[damage]
     file.write_bytes(damaged)
     with pytest.raises(DeviceError, match=r"use the version|cannot be used|is damaged"):
@@ -341,7 +341,7 @@ class Full:
         def full(record: Any, *given: Any, **named: Any) -> None:
             pages = record._rows("PRAGMA page_count")[0][0]
             record._database.execute(f"PRAGMA max_page_count = {pages}")
-            named["body"] = "x" * 1_000_000
+            named["assignment"] = "x" * 1_000_000
             take_part(record, *given, **named)
 
         patch.setattr(DeviceRecord, "take_part", full)

@@ -129,8 +129,8 @@ def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path,
     ):
         wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
         with pytest.raises(TaskRefused, match=said):
-            doing.report(plan, wrong, content, draw=lambda size: bytes(size))
-    honest = doing.report(plan, task, content, draw=lambda size: bytes(size))
+            doing.prepare(plan, wrong, content)
+    honest = doing.prepare(plan, task, content).read(lambda size: bytes(size))
     assert honest.values.sum() == 1 and len(honest.values) == cells[0]
     strange = 'models = [{network = {kind = "os:system"}}]'
     for recipe, said in (("models = 3", "names no models"), (strange, "has the code of"), ("=", "is no TOML")):

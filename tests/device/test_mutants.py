@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import REPOSITORY
 
 REFUSALS, MATRICES = "device/test_refusals.py", "device/test_matrix_plans.py"
+TEXTS = "device/test_text_independence.py"
 
 
 class Mutant(NamedTuple):
@@ -92,6 +93,19 @@ MUTANTS = {
     ),
     "clocks that are set back": Mutant(
         "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"
+    ),
+    # -- text ----------------------------------------------------------------------------------------------------------
+    "that nobody sees what text raises": Mutant(
+        "device/report_body.py", "except Exception as error:", "except KeyError as error:", TEXTS, "raises and plain"
+    ),
+    "that an update which is not finite is the zero update": Mutant(
+        "device/report_body.py", "if report.usable:", "if True:", TEXTS, "tells and plain"
+    ),
+    "that a report is as long whatever it says": Mutant(
+        "protocol/bodies.py", ".encode().ljust(HEADER)", ".encode()", TEXTS, "train_alike and asked"
+    ),
+    "that a report leaves at a time of its own": Mutant(
+        "device/session.py", "if rest > 0:", "if False:", TEXTS, "long_reading"
     ),
     # -- matrices ------------------------------------------------------------------------------------------------------
     "the SHA-256 of a matrix": Mutant(

@@ -1,17 +1,17 @@
 """Sealed reports: a sum of them opens with a quorum of decryptors, and no round but the plan's own is sealed for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.device.operator import SECURE, Operator, a_plan, encoded_sum, once, recipe_text
+from tests.support.device.operator import Operator, encoded_sum, once, sealed_plan
 
 from tacit.data import Cache
-from tacit.device.policy import Policy
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import AggregationSettings, Plan, RoundTask
+from tacit.protocol.messages import Plan, RoundTask
 from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.simulation import OneMessageParties
@@ -33,8 +33,8 @@ class Given:
     def check(self, plan: Plan) -> None:
         """All can be done."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
-        return ReportBody(self.words, self.usable, None, None)
+    def prepare(self, plan: Plan, task: RoundTask, model: Any) -> Callable[[Any], ReportBody]:
+        return lambda draw: ReportBody(self.words, self.usable, None, None)
 
 
 @pytest.fixture
@@ -42,18 +42,6 @@ def parties(tmp_path: Path) -> OneMessageParties:
     return OneMessageParties.from_settings(
         3, tmp_path / "decryptors", dimension=ENCODED.length, largest=LARGEST, seed=3, report_goal=3
     )
-
-
-def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
-    said: dict[str, Any] = {
-        "kind": "sealed",
-        "threshold": 3,
-        "keepers": tuple(each.hex() for each in settings.decryptors),
-        "boxes": tuple(each.hex() for each in settings.boxes),
-        "corrupt": settings.corrupt,
-        "contributors": (),
-    }
-    return a_plan(words, text=recipe_text(**SECURE), aggregation=AggregationSettings(**said | changed))
 
 
 def assigned(operator: Operator, plan: Plan, settings: OneMessageRound, **changed: Any) -> None:
@@ -148,11 +136,14 @@ def test_what_is_no_round_is_refused(
     assert turn.what == "refused" and "is not as its plan says" in turn.says
 
 
-def test_what_is_not_finite_is_not_sealed(
+def test_what_is_not_finite_is_sealed_as_the_zero_update(
     parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
-    """Nobody could leave it out of the sum."""
-    assigned(operator, sealed_plan(words, parties.settings), parties.settings)
-    zeros = np.zeros(ENCODED.length, np.uint32)
-    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(zeros, usable=False), policy=Policy())
-    assert turn.what == "refused" and "is not finite" in turn.says and not operator.received
+    """Nobody could leave it out of the sum, and a refusal would tell of the text."""
+    plan, zeros = sealed_plan(words, parties.settings), np.zeros(ENCODED.length, np.uint32)
+    for number in range(3):
+        assigned(operator, plan, parties.settings)
+        trainer = Given(NO_UPDATE if number else zeros, usable=bool(number))
+        turn = once(operator, cache.path, tmp_path / str(number), trainer=trainer)
+        assert turn.what == "reported" and ("is not finite" in turn.says) == (not number), turn.says
+    np.testing.assert_array_equal(opened(parties, [body for _, body in operator.received]), 3 * NO_UPDATE)

@@ -21,13 +21,16 @@ from tests.support.device.operator import (
 )
 
 from tacit.data import Cache
+from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
+from tacit.device.train import ByJax
 from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument
 from tacit.protocol.messages import AggregationSettings, Plan, Separation
 from tacit.protocol.operator_key import OperatorKey
+from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 
@@ -345,8 +348,12 @@ def test_a_newer_plan_is_none_of_this_version(operator: Operator, words: str, ca
 def test_what_is_held_back_for_judging_is_not_trained_on(
     operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
-    """The cache has no times, so that with a split nothing is known to be old enough."""
+    """The cache has no times, so that with a split nothing is known to be old enough. Who asks does not learn that."""
     plan = a_plan(words)
-    operator.assign(plan, operator.task(plan, 0))
-    turn = once(operator, cache.path, tmp_path, policy=Policy(split="time:0.8"))
-    refused(operator, turn, "no text of this device is older than the policy's split")
+    operator.assign(plan, task := operator.task(plan, 0))
+    kept = Policy(split="time:0.8")
+    text = OwnText(cache.path, None, kept.temporal_split)
+    turn = once(operator, cache.path, tmp_path, policy=kept, text=text, trainer=ByJax(text))
+    assert turn.what == "reported" and turn.spent > 0, turn.says
+    ((assignment, body),) = operator.received
+    assert not read_report(body, task.asks.shape(), assignment).values.any()

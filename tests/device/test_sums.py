@@ -113,14 +113,14 @@ def test_a_task_that_its_plan_does_not_reckon_with_is_refused(
     plan, task = asked
     wrong = task.model_copy(update={"asks": task.asks.model_copy(update=changed)})
     with pytest.raises(TaskRefused, match=said):
-        StatisticHandler(OwnText(cache, 0, None)).report(plan, wrong, b"", draw=draw)
+        StatisticHandler(OwnText(cache, 0, None)).prepare(plan, wrong, b"")
 
 
 def test_a_report_is_within_the_norm_and_the_server_takes_no_other(asked: Any, cache: Path) -> None:
     plan, task = asked
     shape = task.question(CountDocument).shape()
     text = OwnText(cache, 0, None)
-    values = StatisticHandler(text).report(plan, task, b"", draw=draw).values
+    values = StatisticHandler(text).prepare(plan, task, b"").read(draw).values
     _, counts = SUM.counted(device_part.TypedText.from_cache(text.whole, 0))
     assert int((counts**2).sum()) > 9 >= int((values.astype(np.int64) ** 2).sum()) > 0, "there was something to clip"
     shape.check(values)
@@ -155,6 +155,6 @@ def test_a_statistic_that_fails_sends_zeros(asked: Any, cache: Path, monkeypatch
 
     monkeypatch.setattr(device_part, "SUMS", {"word_pairs": (2, fails)})
     plan, task = asked
-    values = StatisticHandler(OwnText(cache, 0, None)).report(plan, task, b"", draw=draw).values
+    values = StatisticHandler(OwnText(cache, 0, None)).prepare(plan, task, b"").read(draw).values
     assert values.shape == (900,) and not values.any()
     task.question(CountDocument).shape().check(values)

@@ -1,5 +1,6 @@
 """A device against the application that workers serve, in one process: the documents, paths and errors are the same."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +30,10 @@ from tacit.server.sums.partial_sums import PartialSums
 class Ones(Zeros):
     """A trainer whose update is longest in no direction."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
-        parameters = task.question(TrainDocument).parameters
-        return ReportBody(
-            np.full(parameters, task.question(TrainDocument).clip_norm / parameters**0.5, np.float32), True, None, None
-        )
+    def prepare(self, plan: Plan, task: RoundTask, model: Any) -> Callable[[Any], ReportBody]:
+        asks = task.question(TrainDocument)
+        update = np.full(asks.parameters, asks.clip_norm / asks.parameters**0.5, np.float32)
+        return lambda draw: ReportBody(update, True, None, None)
 
 
 def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundTask]:

@@ -95,6 +95,7 @@ def test_enrolled_devices_train_a_run_over_tls_and_nobody_else_does(tmp_path: Pa
                 first_time=True,
                 once=True,
                 probes=[],
+                policy=tacit.Policy(send_after_s=0.0),
             )
 
         plain = turn(state=tmp_path / "plain", enrolment_code=None, server=serving.url.replace("https", "http"))

@@ -92,7 +92,9 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
                     operator_key=operator,
                     first_time=True,
                     probes=(),
-                    policy=Policy(largest_epsilon=1e6, largest_zcdp=1e6, budget_zcdp=1e6, largest_delta=0.1),
+                    policy=Policy(
+                        largest_epsilon=1e6, largest_zcdp=1e6, budget_zcdp=1e6, largest_delta=0.1, send_after_s=0.0
+                    ),
                     machine=Machine(sleep=rest),
                     told=heard,
                 )

@@ -82,6 +82,7 @@ def comes(serving: Serving, data: Path, state: Path, client: int) -> int:
             first_time=True,
             once=True,
             probes=[],
+            policy=tacit.Policy(send_after_s=0.0),
         )
         if turn.what == "reported":
             assert turn.zcdp == 2.0

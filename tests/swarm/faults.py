@@ -7,9 +7,9 @@ from enum import Enum
 
 from tacit.errors import InputError
 
-# Between which steps a device may die: it has the task; the model; a report; recorded that it takes part; sent half of
+# Between which steps a device may die: it has the task; the model; recorded that it takes part; a report; sent half of
 # the report; sent all of it and not read the receipt.
-STEPS = ("assigned", "fetched", "trained", "recorded", "half sent", "sent")
+STEPS = ("assigned", "fetched", "recorded", "trained", "half sent", "sent")
 
 
 class Fault(Enum):

@@ -20,7 +20,7 @@ class Reports(Protocol):
     """Makes devices' reports: the same one as often as it is asked, so that whoever tries a server can add them up."""
 
     def report(self, device: int, plan: Plan, task: RoundTask, model: FloatArray) -> ReportBody:
-        """What the device reports in a task that begins with this model (d,). Raises: TaskRefused."""
+        """What the device reports in a task that begins with this model (d,)."""
         ...
 
 
@@ -70,6 +70,4 @@ class Trained:
             said = f"swarm {self._seed} {device} {task.run} {task.round}".encode()
             return hashlib.shake_256(said).digest(count)
 
-        text = self._text_of(device)
-        text.check()
-        return ByJax(text).report(plan, task, model, draw=draw)
+        return ByJax(self._text_of(device)).prepare(plan, task, model)(draw)

@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from tests.swarm import log
@@ -23,7 +24,8 @@ from tests.swarm.record import MemoryRecord
 
 from tacit.device.policy import Policy
 from tacit.device.session import Machine, Session, Steps
-from tacit.device.task_handler import Draw, Refuse
+from tacit.device.task_handler import Draw, PreparedTask, Refuse
+from tacit.device.train import encoding_of, no_update
 from tacit.device.turn import SOON, Pause, SessionOutcome
 from tacit.errors import ServerError
 from tacit.federation.cost import Cost
@@ -52,11 +54,12 @@ ANYTHING = Policy(
     smallest_cohort=1,
     largest_model_mb=math.inf,
     largest_report_mb=math.inf,
+    send_after_s=0.0,
 )
 
 
-class Died(Exception):
-    """The device is gone, between two steps."""
+class Died(BaseException):
+    """The device is gone, between two steps: as of a process that is killed, nothing of it catches that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,13 +88,17 @@ class SimulatedTraining:
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """All is asked as it should be."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
         self._device.step("fetched")
         swarm = self._device.swarm
-        made = swarm.settings.reports.report(self._device.number, plan, task, swarm.model_of(task, content))
-        self._device.made = made
-        self._device.step("trained")
-        return made
+        model = swarm.model_of(task, content)
+
+        def read(draw: Draw) -> ReportBody:
+            self._device.made = made = swarm.settings.reports.report(self._device.number, plan, task, model)
+            self._device.step("trained")
+            return made
+
+        return PreparedTask(read=read, nothing=partial(no_update, task, encoding_of(task)))
 
 
 class DyingRecord(MemoryRecord):
@@ -101,8 +108,8 @@ class DyingRecord(MemoryRecord):
         super().__init__(device.swarm.settings.operator_key)
         self._device = device
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float, body: str) -> None:
-        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp, body=body)
+    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
+        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp)
         self._device.step("recorded")
 
 

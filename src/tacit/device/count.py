@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import Draw, Refuse
-from tacit.errors import CacheError, InputError, TaskRefused
+from tacit.device.task_handler import Draw, PreparedTask, Refuse
+from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK, ROUNDING, Cost, checked_claims
 from tacit.federation.report_layout import ReportLayout, Words
 from tacit.protocol.bodies import ReportBody, read_model
@@ -97,30 +97,27 @@ class HistogramHandler(ABC):
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:  # noqa: B027  (no kind's)
         """See TaskHandler; what is asked is checked where the answer is made."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
         """See TaskHandler."""
         document, what = task.question(HistogramsDocument), f"round {task.round} of run {task.run!r}"
         _check_task(plan, task, document, what)
         try:
-            return ReportBody(self._values(plan, task, content, what, draw), True, None, None)
-        except CacheError:  # the device's own, and no fault of what is asked
-            raise
+            return self._prepared(plan, task, content, what)
         except InputError as error:
             raise TaskRefused(f"{what}: {error}") from error
 
-    def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
-        """The report (length,). what: the task, in an error. Raises: TaskRefused, InputError, CacheError."""
+    def _prepared(self, plan: Plan, task: RoundTask, content: bytes, what: str) -> PreparedTask:
+        """what: the task, in an error. Raises: TaskRefused, InputError."""
         document, computation = task.question(HistogramsDocument), self._computation(plan, task, content)
         sizes = tuple(each.size for each in computation.histograms.values())
         if sizes != document.cells:
             raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
         layout = ReportLayout(sizes=sizes, local_epsilon=document.local_epsilon)
-        chosen = self._cells(plan, computation)
-        if document.local_epsilon is None:
-            return layout.counted(chosen)
-        from tacit.randomizers import device_generator
-
-        return randomized(layout, chosen, device_generator(draw))
+        no_report = np.array(sizes) - 1
+        return PreparedTask(
+            read=lambda draw: _counted(layout, self._cells(plan, computation), draw),
+            nothing=lambda draw: _counted(layout, no_report, draw),
+        )
 
     @abstractmethod
     def _check(self, plan: Plan) -> None:
@@ -132,7 +129,7 @@ class HistogramHandler(ABC):
 
     @abstractmethod
     def _cells(self, plan: Plan, computation: Any) -> Any:
-        """The cell (H,) of each histogram."""
+        """The cell (H,) of each histogram. Raises: anything."""
 
 
 class ModelHandler(HistogramHandler):
@@ -175,15 +172,18 @@ class StatisticHandler(HistogramHandler):
                 f"{ASK}."
             )
 
-    def _values(self, plan: Plan, task: RoundTask, content: bytes, what: str, draw: Draw) -> Words:
+    def _prepared(self, plan: Plan, task: RoundTask, content: bytes, what: str) -> PreparedTask:
         """Of sums whole numbers, scaled down to the norms that the plan names; they are the task's, too."""
         question, document = self._question(plan), task.question(CountDocument)
         if question.sums != document.sums:
             raise TaskRefused(f"{what} asks for other sums than its plan; {ASK}.")
         if question.sums is None:
-            return super()._values(plan, task, content, what, draw)
-        values: Words = question.report_of(self._text.whole, self._text.client)
-        return values
+            return super()._prepared(plan, task, content, what)
+        zeros = np.zeros(question.sums.length, np.uint32)
+        return PreparedTask(
+            read=lambda draw: ReportBody(question.report_of(self._text.whole, self._text.client), True, None, None),
+            nothing=lambda draw: ReportBody(zeros, True, None, None),
+        )
 
     def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
         return self._question(plan)
@@ -195,6 +195,15 @@ class StatisticHandler(HistogramHandler):
         from tacit.evaluation.counts.device_part import question_in  # SciPy, which other tasks need not load
 
         return question_in(plan.recipe)
+
+
+def _counted(layout: ReportLayout, chosen: ArrayLike, draw: Draw) -> ReportBody:
+    """The report of a device in these cells (H,), randomised where that is asked."""
+    if layout.local_epsilon is None:
+        return ReportBody(layout.counted(chosen), True, None, None)
+    from tacit.randomizers import device_generator
+
+    return ReportBody(randomized(layout, chosen, device_generator(draw)), True, None, None)
 
 
 def randomized(layout: ReportLayout, chosen: ArrayLike, generator: np.random.Generator) -> Words:

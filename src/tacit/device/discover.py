@@ -7,14 +7,14 @@ anybody may see (`discovery.device_part.reports`).
 """
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import Draw, Refuse
+from tacit.device.task_handler import Draw, PreparedTask, Refuse
 from tacit.discovery.device_part import WordQuestion, question_from, reports
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK, Cost, checked_claims
@@ -49,9 +49,13 @@ class DiscoverHandler:
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """See TaskHandler; what is asked is checked where the answer is made."""
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
         """See TaskHandler."""
-        return votes_of(plan, task, content, self._text, draw=draw)
+        self._text.check_spelling()
+        votes, known = prepared_votes(plan, task, content)
+        return PreparedTask(
+            read=lambda draw: votes(self._text.unknown_words(known), draw), nothing=lambda draw: votes({}, draw)
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,8 +93,13 @@ def _reports(plan: Plan) -> Mapping[str, Any]:
     return found
 
 
-def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw: Draw) -> ReportBody:
-    """Votes (domain,) of K reports. content: the vocabulary, whose words nobody reports. Raises: TaskRefused."""
+def prepared_votes(
+    plan: Plan, task: RoundTask, content: bytes
+) -> tuple[Callable[[Mapping[str, int], Draw], ReportBody], frozenset[str]]:
+    """(what makes votes (domain,) of K reports of how often each unknown word was typed, the words that are known).
+
+    content: the vocabulary, whose words nobody reports. Raises: TaskRefused.
+    """
     what = f"round {task.round} of run {task.run!r}"
     try:
         document = task.question(DiscoverDocument)
@@ -108,6 +117,10 @@ def votes_of(plan: Plan, task: RoundTask, content: bytes, text: OwnText, *, draw
         raise TaskRefused(f"{what} chooses by the sampler {settings.sampler}, not {planned.sampler}; {ASK}.")
     if known.sha256 != plan.vocabulary:
         raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
-    drawn = reports(text.unknown_words(frozenset(known.words)), question, settings, device_generator(draw))
-    votes = settings.randomizer_for(question.domain).votes(drawn)
-    return ReportBody(votes.astype(np.uint32), True, None, None)
+    randomizer = settings.randomizer_for(question.domain)
+
+    def votes(typed: Mapping[str, int], draw: Draw) -> ReportBody:
+        drawn = reports(typed, question, settings, device_generator(draw))
+        return ReportBody(randomizer.votes(drawn).astype(np.uint32), True, None, None)
+
+    return votes, frozenset(known.words)

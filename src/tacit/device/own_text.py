@@ -88,8 +88,8 @@ class OwnText:
         return TextView(self._cache, self._unread)
 
     def check_judges(self) -> None:
-        """Raises: TaskRefused where training may have read all of it."""
-        if not len(self._unread):
+        """Raises: TaskRefused where training may read all of it, whatever is typed: where no policy keeps any."""
+        if self._split is None and self.client in self._cache.clients("train"):
             raise TaskRefused(
                 "training may read all text of this device, so none of it judges models; keep some for that (split in "
                 "the policy), or give a client that is not of the split train."
@@ -117,22 +117,22 @@ class OwnText:
         return bool(np.isin(np.concatenate([parts.gate, parts.test]), self._unread).all())
 
     def check(self) -> None:
-        """Raises: TaskRefused where none of it may be trained on."""
+        """Raises: TaskRefused where none of it may be trained on, whatever is typed."""
         if self.client not in self._cache.clients("train"):
             raise TaskRefused(
                 f"the text of client {self.client} is kept to judge models by (it is not of the split train), so none "
                 "is trained on; give another client."
             )
-        if not len(self._rows):
-            raise TaskRefused("no text of this device is older than the policy's split, so none may be trained on.")
+
+    def check_spelling(self) -> None:
+        """Raises: CacheError where the words that its ids stand for are not those of the import."""
+        assert self._spelled
 
     def unknown_words(self, known: Container[str]) -> dict[str, int]:
         """How often each word was typed that is not known and that the cache's own vocabulary spells, in what may be
         trained on.
         """
-        from tacit.text.vocabulary import SPECIALS, Vocabulary  # loaded where words are asked for
-
-        words = [None] * SPECIALS + list(Vocabulary.from_json(self._cache.vocabulary_json).words)
+        words = self._spelled
         ids, lengths = self._cache.sentences(self.client)
         allowed = np.isin(np.repeat(np.arange(len(lengths)), lengths), self._rows)
         found, times = np.unique(ids[allowed], return_counts=True)
@@ -148,6 +148,13 @@ class OwnText:
         """As `MappedSentences.padded`, of sentences as they are numbered here."""
         self._must_be(client)
         return self._cache.padded(client, self._rows[chosen], length)
+
+    @cached_property
+    def _spelled(self) -> list[str | None]:
+        """The word of each id; None of a mark."""
+        from tacit.text.vocabulary import SPECIALS, Vocabulary  # loaded where words are asked for
+
+        return [None] * SPECIALS + list(Vocabulary.from_json(self._cache.vocabulary_json).words)
 
     @cached_property
     def _unread(self) -> NDArray[np.int64]:

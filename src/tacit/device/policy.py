@@ -22,6 +22,7 @@ from tacit.records import from_plain
 
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
+NOUGHT = ("hours_apart", "clock_minutes", "smallest_noise_multiplier", "send_after_s")  # may be 0
 MEGABYTE = 10**6
 
 
@@ -47,6 +48,7 @@ class Policy:
     clock_minutes: float = 10.0  # by which the operator's clock may be ahead of the device's
     largest_model_mb: float = 100.0
     largest_report_mb: float = 100.0
+    send_after_s: float = 10.0  # a report leaves no sooner after its text is read; of a short round a tenth of the rest
     split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is
     eligibility: Eligibility = field(default_factory=Eligibility)
 
@@ -67,7 +69,7 @@ class Policy:
                 raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")
         for each in dataclasses.fields(self):
             value = getattr(self, each.name)
-            least = 0.0 if each.name in ("hours_apart", "clock_minutes", "smallest_noise_multiplier") else None
+            least = 0.0 if each.name in NOUGHT else None
             if isinstance(value, float) and not (value >= 0 if least is not None else value > 0):
                 raise InputError(f"{each.name}={value:g} must be {'0 or more' if least is not None else 'above 0'}.")
         if self.split:

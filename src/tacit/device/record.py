@@ -23,7 +23,7 @@ from tacit.files import check_folder, held, transaction
 from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
-FORMAT = "tacit device 1"
+FORMAT = "tacit device 2"
 CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
 CHANGING = "changing"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
@@ -36,7 +36,7 @@ CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL
     opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
 CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, body TEXT NOT NULL, received INTEGER NOT NULL DEFAULT 0,
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0,
     UNIQUE (plan, round));
 """
 MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
@@ -184,18 +184,18 @@ class DeviceRecord:
         rows = self._rows("SELECT max(zcdp) FROM participations WHERE plan != ? GROUP BY plan", but)
         return math.fsum(found for (found,) in rows)
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float, body: str) -> None:
-        """Record a participation, on disk when this returns. zcdp: what this run has cost with it. body: the SHA-256 of
-        what will be sent. Raises: TaskRefused where the round or the task is recorded already.
+    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
+        """Record a participation, on disk when this returns: before any text is read for it. zcdp: what this run has
+        cost with it. Raises: TaskRefused where the round or the task is recorded already.
         """
         try:
             with self._writing():
                 self._database.execute(
-                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp, "
-                    "body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         *(task.plan, self._epoch, task.round, task.task, assignment),
-                        *(at, task.opens, task.deadline, zcdp, body),
+                        *(at, task.opens, task.deadline, zcdp),
                     ),
                 )
         except sqlite3.IntegrityError:

@@ -1,43 +1,72 @@
-"""The bytes that leave a device: a report in the clear, or one that a quorum of decryptors opens only in a sum."""
+"""What leaves a device once it takes part: a report, whatever its text says, and bytes of one length.
 
-from tacit.device.task_handler import SEED_BYTES, Draw
-from tacit.errors import DeviceError, InputError, ProtocolError, TaskRefused
-from tacit.protocol.bodies import ReportBody, report_body
+A report is in the clear, or one that a quorum of decryptors opens only in a sum.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.device.task_handler import SEED_BYTES, Draw, PreparedTask
+from tacit.errors import InputError, ProtocolError, TaskRefused
+from tacit.federation.report_shape import LOSS, SHORT
+from tacit.protocol.bodies import DTYPES, ReportBody, report_body
 from tacit.protocol.messages import Plan, RoundTask
+
+if TYPE_CHECKING:
+    from tacit.secure_aggregation.one_message.messages import OneMessageRound
+
+MOST_SAID = 300  # characters of what went wrong
+
+
+def report_or_nothing(prepared: PreparedTask, task: RoundTask, *, draw: Draw) -> tuple[ReportBody, str]:
+    """(the report, why it says nothing: for the device's owner alone, and empty where it says something).
+
+    A report that is not finite, or none that the task asks for, or none at all, whatever the reason, is the report of a
+    device that has nothing to say: were it refused, who asks would learn that it failed on this text.
+    """
+    try:
+        report = prepared.read(draw)
+        if report.usable:
+            _check(report, task)
+            return report, ""
+        why = "what it computed is not finite"
+    except Exception as error:  # whatever it is, it says something of the text
+        why = f"{type(error).__name__}: {error}"[:MOST_SAID]
+    return prepared.nothing(draw), why
+
+
+def _check(report: ReportBody, task: RoundTask) -> None:
+    """As the server checks it. Raises: InputError."""
+    shape, values = task.asks.shape(), report.values
+    if values.shape != (shape.length,) or values.dtype != DTYPES[shape.tensor]:
+        raise InputError(f"the report has {values.shape} numbers in {values.dtype}, and {shape.length} were asked for.")
+    beside = {name for name, value in ((SHORT, report.short), (LOSS, report.bounded_loss)) if value is not None}
+    if beside != shape.beside or not np.isfinite(report.bounded_loss or 0.0):
+        raise InputError(f"the report says {sorted(beside)} beside its numbers, not {sorted(shape.beside)}.")
+    shape.check(values)
 
 
 def body_of(plan: Plan, task: RoundTask, report: ReportBody, assignment: str, *, draw: Draw) -> bytes:
-    """The bytes that leave the device, of a report that was checked once more, as the server checks it.
-
-    Raises: TaskRefused for a sealed round whose settings are not its plan's; DeviceError for a report that no server
-    takes.
-    """
-    if report.usable:
-        try:
-            task.asks.shape().check(report.values)
-        except InputError as error:
-            raise DeviceError(
-                f"{error} That is an error of this program; nothing was sent. Please report it."
-            ) from error
+    """The bytes that leave the device: as many for every report of this task."""
     if task.sealed is None:
         return report_body(report, assignment)
-    return _one_message_body(plan, task, report, draw)
-
-
-def _one_message_body(plan: Plan, task: RoundTask, report: ReportBody, draw: Draw) -> bytes:
-    """One message that a quorum of decryptors opens in a sum alone; by a key of this round, that no other round
-    knows.
-    """
     from tacit.secure_aggregation.one_message.client import one_message_report
-    from tacit.secure_aggregation.one_message.messages import OneMessageRound
     from tacit.secure_aggregation.secrets import Identity
+
+    settings = sealed_round(plan, task)
+    # by a key of this round, that no other round knows
+    return one_message_report(settings, Identity(draw(SEED_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
+
+
+def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
+    """The settings of a sealed round. Raises: TaskRefused where they are not its plan's."""
+    from tacit.protocol.one_message_shape import settings_of
 
     assert task.sealed is not None  # the caller's to know
     what, said = f"the sealed round {task.round} of run {task.run!r}", plan.aggregation
-    if not report.usable:
-        raise TaskRefused(f"{what}: this device's update is not finite, and in a sealed sum nobody could leave it out.")
     try:
-        settings = OneMessageRound.from_bytes(bytes.fromhex(task.sealed))
+        settings = settings_of(task.sealed)
         settings.check(
             least_reports=said.threshold,
             decryptors={bytes.fromhex(key) for key in said.keepers},
@@ -55,4 +84,4 @@ def _one_message_body(plan: Plan, task: RoundTask, report: ReportBody, draw: Dra
     expected = task.asks.shape()
     if (settings.dimension, settings.largest) != (expected.length, expected.largest):
         raise TaskRefused(f"{what} sums other vectors than its reports are.")
-    return one_message_report(settings, Identity(draw(SEED_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
+    return settings

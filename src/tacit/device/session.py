@@ -5,8 +5,11 @@ the `Answer`, or throws the ServerError of a request that got none. A phone driv
 server thousands. Record, policy and task handlers are what it is made with: no rule of a device is anywhere else.
 
 It trusts nobody. Who operates the server is a key that its owner pinned; what a plan promises is computed anew; how
-often it takes part, and at what cost, stands in a record of its own, on disk before anything leaves. Private
-randomness is the operating system's.
+often it takes part, and at what cost, stands in a record of its own. Private randomness is the operating system's.
+
+Text decides what a report says, and nothing else. Plan, policy, record and clock decide whether the device takes part;
+what the round begins with is fetched and checked; the participation and its price go to disk; only then is text read.
+From then on one message leaves, of a length that the task fixes.
 """
 
 import hashlib
@@ -23,9 +26,9 @@ from tacit.device.eligibility import Probe, first_obstacle
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord
-from tacit.device.report_body import body_of
+from tacit.device.report_body import body_of, report_or_nothing, sealed_round
 from tacit.device.separation import SeparationRule, refuse_early
-from tacit.device.task_handler import TaskHandler
+from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
 from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
@@ -140,15 +143,22 @@ class Session:
         try:
             accepted = yield from self._accepted_plan(assignment)
             self._allowed(accepted, task)
-            body = yield from self._report(accepted.plan, task, assignment.assignment)
+            prepared = yield from self._prepared(accepted.plan, task)
             zcdp, now = self._allowed(accepted, task)  # time went by, and clocks are set
-            sent = hashlib.sha256(body).hexdigest()
-            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, body=sent)
+            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp)
         except (TaskRefused, ServerError) as error:
             yield from _given_back(assignment)
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
             return self._turned(what, (yield from self._said(error)), task)
-        return (yield from self._sent(task, assignment, body, sent, zcdp))
+        # No text was read so far; from here on none decides whether, when, how often or how long something is sent.
+        report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
+        body = self.body(accepted.plan, task, report, assignment.assignment)
+        held_back = min(self._policy.send_after_s, (task.deadline - now) / 10)
+        rest = min(held_back, now + held_back - self.machine.clock())
+        if rest > 0:
+            yield Pause(rest)
+        says = f" Its report says nothing, as if nothing had been typed ({why})." if why else ""
+        return (yield from self._sent(task, assignment, body, says, zcdp))
 
     def _accepted_plan(self, assignment: Assignment) -> Steps[AcceptedPlan]:
         """The plan of the task, both signed by the pinned operator, which the policy accepts.
@@ -260,30 +270,34 @@ class Session:
             )
         return zcdp, now
 
-    def _report(self, plan: Plan, task: RoundTask, assignment: str) -> Steps[bytes]:
-        """The bytes that will leave. Raises: TaskRefused, ServerError."""
+    def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:
+        """The task with what it begins with, all that can be refused checked. Raises: TaskRefused, ServerError."""
+        if task.sealed is not None:
+            sealed_round(plan, task)
         said = task.content
         file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)
-        report = self._handler(plan).report(plan, task, content, draw=self.machine.draw)
-        return self.body(plan, task, report, assignment)
+        return self._handler(plan).prepare(plan, task, content)
 
     def body(self, plan: Plan, task: RoundTask, report: ReportBody, assignment: str) -> bytes:
         """The report as it leaves: see `body_of`."""
         return body_of(plan, task, report, assignment, draw=self.machine.draw)
 
     def _sent(
-        self, task: RoundTask, assignment: Assignment, body: bytes, sha256: str, zcdp: float
+        self, task: RoundTask, assignment: Assignment, body: bytes, adds: str, zcdp: float
     ) -> Steps[SessionOutcome]:
-        """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already."""
-        wait, said = LATER[0], "the round ended before it was sent."
+        """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already.
+
+        adds: to what the owner is told.
+        """
+        sha256, wait, said = hashlib.sha256(body).hexdigest(), LATER[0], "the round ended before it was sent."
         while self.machine.clock() < task.deadline:
             try:
                 receipt = yield from requests.report(assignment.assignment, assignment.secret, body, sha256)
                 said = self._wrong(receipt, assignment, sha256)
                 if not said:
                     self.record.received(task)
-                    says = f"took part in round {task.round} of run {task.run!r}, and the operator signed for it."
+                    says = f"took part in round {task.round} of run {task.run!r}, and the operator signed for it.{adds}"
                     self._fruitless = 0
                     return self._turned("reported", says, task, zcdp=zcdp, wait=SOON)
             except ServerError as error:
@@ -292,7 +306,7 @@ class Session:
                     break
             yield Pause(min(random.SystemRandom().uniform(wait / 2, wait), LONGEST))
             wait *= 2
-        says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent."
+        says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent.{adds}"
         return self._turned("lost", says, task, zcdp=zcdp)
 
     def _wrong(self, signed: SignedReceipt, assignment: Assignment, sha256: str) -> str:

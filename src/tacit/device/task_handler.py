@@ -6,6 +6,7 @@ with.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
 from tacit.federation.cost import Cost
@@ -21,6 +22,18 @@ class Refuse(Protocol):
     """Raises TaskRefused: why, and the way out."""
 
     def __call__(self, why: str, way_out: str = ...) -> NoReturn: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedTask:
+    """A task that was checked in all respects but the text: from here on nothing is refused.
+
+    `read` reads the text, and may raise anything. `nothing` reads none: it is the report of a device that has nothing
+    to say, and whatever goes wrong becomes it.
+    """
+
+    read: Callable[[Draw], ReportBody]
+    nothing: Callable[[Draw], ReportBody]
 
 
 class TaskHandler(Protocol):
@@ -39,15 +52,16 @@ class TaskHandler(Protocol):
         ...
 
     def check(self, plan: Plan) -> None:
-        """Raises: TaskRefused where it cannot do what the plan asks, or has no text for it."""
+        """Raises: TaskRefused where it cannot do what the plan asks, whatever was typed here."""
         ...
 
     def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
         """Refuses a task that asks otherwise than its plan reckons with. cost: as `cost` gave it."""
         ...
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
-        """What the device reports. content: what the round begins with. draw: where random bytes come from; the
-        operating system's, but in tests that say so. Raises: TaskRefused; DeviceError.
+    def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
+        """Everything but the text. content: what the round begins with. A report draws its random bytes from what it is
+        given, the operating system's but in tests that say so. Raises: TaskRefused, CacheError; whatever was typed
+        here, the same.
         """
         ...

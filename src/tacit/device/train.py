@@ -5,13 +5,14 @@ the first task came. `ByOnnx` (`train_onnx.py`) computes the same of reports in 
 """
 
 import tomllib
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.device.own_text import OwnText
-from tacit.device.task_handler import SEED_BYTES, Draw, Refuse
+from tacit.device.task_handler import SEED_BYTES, Draw, PreparedTask, Refuse
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import Cost
 from tacit.networks.models import DEFAULT, MODELS
@@ -32,11 +33,18 @@ class Trainer(Protocol):
         """Raises: TaskRefused where it cannot do what the plan asks."""
         ...
 
-    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, model: FloatArray) -> "Training":
+        """What reads the text. Raises: TaskRefused for what it cannot compute, a model of another size say."""
+        ...
+
+
+class Training(Protocol):
+    """Of one task, all of it checked but for the text."""
+
+    def __call__(self, draw: Draw) -> ReportBody:
         """What the device reports: its update of the model (d,), clipped, and encoded where the task says how.
 
-        draw: where random bytes come from; the operating system's, but in tests that say so. Raises: TaskRefused for a
-        model of another size than the plan's network has.
+        Not usable where that is not finite. Raises: anything.
         """
         ...
 
@@ -72,13 +80,14 @@ class TrainHandler:
         assert isinstance(cost, TrainCost)  # its own
         check_train_task(cost, task, refuse)
 
-    def report(self, plan: Plan, task: RoundTask, content: bytes, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
         """See TaskHandler."""
         try:
             model = read_model(content, task.question(TrainDocument).parameters)
         except InputError as error:
             raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
-        return self._trainer.report(plan, task, model, draw=draw)
+        nothing = partial(no_update, task, encoding_of(task))
+        return PreparedTask(read=self._trainer.prepare(plan, task, model), nothing=nothing)
 
 
 class ByJax:
@@ -91,7 +100,7 @@ class ByJax:
         """See Trainer."""
         network_said(plan)
 
-    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
+    def prepare(self, plan: Plan, task: RoundTask, model: FloatArray) -> Training:
         """See Trainer."""
         import jax
         import jax.numpy as jnp
@@ -101,13 +110,16 @@ class ByJax:
         from tacit.training.device_part import ClientTraining, ClientWork, RoundModel, report_of
 
         kind, settings = network_said(plan)
+        question = task.question(TrainDocument)
         try:
             network = model_of(kind, {**settings, "vocabulary": self._text.words})
         except InputError as error:
             raise TaskRefused(f"the plan of run {plan.run!r} names no network: {error}") from error
+        try:
+            client = ClientTraining(**question.client.model_dump())
+        except InputError as error:
+            raise TaskRefused(f"round {task.round} of run {task.run!r} cannot be trained: {error}") from error
         check_size(plan, parameter_count(network), task)
-        question = task.question(TrainDocument)
-        client = ClientTraining(**question.client.model_dump())
         shape = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape), jax.eval_shape(network.init, jax.random.key(0)))
         text: Any = self._text  # a cache of one client
         work = ClientWork(loss=next_word_loss(network), unravel=ravel_pytree(shape)[1], cache=text, settings=client)
@@ -119,8 +131,23 @@ class ByJax:
             loss_bound=question.loss_bound,
             secure=encoding_of(task),
         )
-        found = report_of(work, round_model, self._text.client, seed=draw(SEED_BYTES))
-        return ReportBody(found.update, found.usable, found.short, found.bounded_loss)
+
+        def trained(draw: Draw) -> ReportBody:
+            found = report_of(work, round_model, self._text.client, seed=draw(SEED_BYTES))
+            return ReportBody(found.update, found.usable, found.short, found.bounded_loss)
+
+        return trained
+
+
+def no_update(task: RoundTask, encoding: "ReportEncoding | None", draw: Draw) -> ReportBody:
+    """The zero update, encoded where the task says how: it moves no sum, and a loss of half the bound moves none."""
+    question = task.question(TrainDocument)
+    update, middle = np.zeros(question.parameters, np.float32), np.float32((question.loss_bound or 0.0) / 2)
+    if encoding is not None:
+        words = encoding.encoded(update, norm=np.float32(0), loss=middle, seed=draw(SEED_BYTES), client=0)
+        return ReportBody(words, True, None, None)
+    short = None if question.clip_estimate is None else True
+    return ReportBody(update, True, short, None if question.loss_bound is None else 0.0)
 
 
 def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:

@@ -7,13 +7,14 @@ reports that are encoded need the simulation's code, and so JAX.
 import hashlib
 import math
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.device.own_text import OwnText
 from tacit.device.task_handler import SEED_BYTES, Draw
-from tacit.device.train import FloatArray, check_size, network_said
+from tacit.device.train import FloatArray, Training, check_size, network_said
 from tacit.errors import InputError, TaskRefused
 from tacit.files import PathLike
 from tacit.keyboard.exported import TRAIN, load_exported
@@ -21,7 +22,8 @@ from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.networks.language_model import model_of, settings_of
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.train import TrainDocument, Training
+from tacit.protocol.train import TrainDocument
+from tacit.protocol.train import Training as ClientSettings
 
 LARGEST = 1.8e19  # of a norm whose square float32 still has, as `aggregation.clip` computes it
 
@@ -56,12 +58,15 @@ class ByOnnx:
         if wanted != self._network:
             raise TaskRefused(f"run {plan.run!r} trains {wanted}, and the export of this device is of {self._network}.")
 
-    def report(self, plan: Plan, task: RoundTask, model: FloatArray, *, draw: Draw) -> ReportBody:
-        """See Trainer; computes the same as `training.one_by_one.report_of`."""
-        question = task.question(TrainDocument)
+    def prepare(self, plan: Plan, task: RoundTask, model: FloatArray) -> Training:
+        """See Trainer."""
         # for this task alone: between tasks a device waits
         trainer = OnnxTrainer.from_export(self._exported, keeps=False)
         check_size(plan, sum(math.prod(shape) for shape in trainer.shapes.values()), task)
+        return partial(self._trained, trainer, task.question(TrainDocument), model)
+
+    def _trained(self, trainer: OnnxTrainer, question: TrainDocument, model: FloatArray, draw: Draw) -> ReportBody:
+        """The same as `training.device_part.report_of`."""
         update, loss = self._update(trainer, model, question.client, draw(SEED_BYTES))
         norm = math.sqrt(float(np.einsum("i,i->", update, update, dtype=np.float64)))  # without a copy of it
         usable = math.isfinite(norm) and norm <= LARGEST
@@ -75,7 +80,7 @@ class ByOnnx:
         )
 
     def _update(
-        self, trainer: OnnxTrainer, model: FloatArray, client: Training, seed: bytes
+        self, trainer: OnnxTrainer, model: FloatArray, client: ClientSettings, seed: bytes
     ) -> tuple[FloatArray, float]:
         """(theta - model (d,), mean loss): `training.client.local_update`."""
         sentences, batches = self._sentences(client, seed)
@@ -92,7 +97,7 @@ class ByOnnx:
         flat -= model
         return flat, total / max(steps, 1)
 
-    def _sentences(self, client: Training, seed: bytes) -> tuple[NDArray[np.int32], int]:
+    def _sentences(self, client: ClientSettings, seed: bytes) -> tuple[NDArray[np.int32], int]:
         """(padded sentences, batches that hold any): `training.client.gather`."""
         own = hashlib.sha256(seed + self._text.client.to_bytes(8, "little")).digest()
         draw = np.random.Generator(np.random.PCG64(int.from_bytes(own, "little")))

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
 from tacit.errors import InputError
 from tacit.federation.report_shape import LOSS, SHORT
@@ -19,6 +18,7 @@ from tacit.records import strict_json
 
 LENGTH_BYTES = 8  # of a safetensors file before its header: how many bytes that has
 MOST_HEADER = 4096  # bytes of safetensors' header that a report may have
+HEADER = 512  # that a device's has, filled up with spaces: as long whatever is said in it
 Buffer: TypeAlias = bytes | bytearray | memoryview
 DTYPES: Mapping[str, np.dtype[Any]] = {
     "update": np.dtype("<f4"),
@@ -44,14 +44,17 @@ def sha256(body: Buffer) -> str:
 
 
 def report_body(report: ReportBody, assignment: str) -> bytes:
-    """The report as a device sends it: update (d,) float32, or words (length,) uint32."""
+    """The report as a device sends it: update (d,) float32, or words (length,) uint32; as long whatever it says."""
     said = {"assignment": assignment, "usable": _truth(report.usable)}
     if report.short is not None:
         said[SHORT] = _truth(report.short)
     if report.bounded_loss is not None:
         said[LOSS] = repr(float(report.bounded_loss))
     name = "words" if report.values.dtype == np.uint32 else "update"
-    return save({name: np.ascontiguousarray(report.values, DTYPES[name])}, said)
+    values = np.ascontiguousarray(report.values, DTYPES[name])
+    tensor = {"dtype": NAMES[DTYPES[name].str], "shape": [values.size], "data_offsets": [0, values.nbytes]}
+    header = json.dumps({"__metadata__": said, name: tensor}, separators=(",", ":")).encode().ljust(HEADER)
+    return b"".join((len(header).to_bytes(LENGTH_BYTES, "little"), header, values.data))
 
 
 def read_model(body: Buffer, parameters: int) -> NDArray[np.float32]:

@@ -50,6 +50,7 @@ from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
 from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.server.log.merkle_tree import MerkleTree
 
 POPULATION = "keyboards"
@@ -268,8 +269,8 @@ class Zeros:
     def check(self, plan: Plan) -> None:
         """All can be done."""
 
-    def report(self, plan: Plan, task: RoundTask, model: Any, *, draw: Any) -> ReportBody:
-        return ReportBody(np.zeros(task.question(TrainDocument).parameters, np.float32), True, None, None)
+    def prepare(self, plan: Plan, task: RoundTask, model: Any) -> Callable[[Any], ReportBody]:
+        return lambda draw: ReportBody(np.zeros(task.question(TrainDocument).parameters, np.float32), True, None, None)
 
 
 @dataclass
@@ -326,3 +327,15 @@ SEED = bytes(range(32))
 SECURE = {"aggregation": {"kind": "secure"}}
 
 ENCODED = AggregationSettings(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
+
+
+def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
+    said: dict[str, Any] = {
+        "kind": "sealed",
+        "threshold": 3,
+        "keepers": tuple(each.hex() for each in settings.decryptors),
+        "boxes": tuple(each.hex() for each in settings.boxes),
+        "corrupt": settings.corrupt,
+        "contributors": (),
+    }
+    return a_plan(words, text=recipe_text(**SECURE), aggregation=AggregationSettings(**said | changed))

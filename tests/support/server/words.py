@@ -177,7 +177,7 @@ class WordsFleet:
         assert self.plan is not None
         content = self.blobs.get(model_name(task.content.sha256), digest=task.content.sha256)
         doing = DiscoverHandler(OwnText(self.cache.path, client, None))
-        report = doing.report(self.plan, task, content, draw=self.draws(task.round, client))
+        report = doing.prepare(self.plan, task, content).read(self.draws(task.round, client))
         assert report.values.dtype == np.uint32
         return body_of(self.plan, task, report, assignment, draw=os.urandom)
 
