@@ -113,6 +113,7 @@ def recipe_of(name: str, asked: argparse.Namespace) -> Path:
     if values["privacy"]["mechanism"] != {"name": "none"}:
         values["privacy"]["zcdp"] = tree.with_participation(served).zcdp / asked.noise**2
     values["name"] = folder_of(name, asked).name
+    asked.runs.mkdir(parents=True, exist_ok=True)
     made = asked.runs / f"{values['name']}.toml"
     made.write_text(Recipe.model_validate(values).to_toml(), encoding="utf-8")
     return made
