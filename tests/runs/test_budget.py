@@ -199,6 +199,27 @@ def test_whatever_is_changed_removed_moved_or_cut_is_found(budget: PopulationBud
         PopulationBudget.open(budget.path)
 
 
+def test_a_run_is_raised_before_it_costs_more_and_only_to_what_is_free(budget: PopulationBudget) -> None:
+    first, second = entered(budget, "a", zcdp=1.0), entered(budget, "b", zcdp=2.0)
+    run = budget.path.parent / "a"
+    assert budget.recheck(first, run) == Cost(zcdp=1.0)
+    assert budget.reserve_more(first, Cost(zcdp=0.5), run=run) == Cost(zcdp=1.0)  # never less, and nothing is written
+    before = files(budget)
+    with pytest.raises(BudgetError, match=r"zCDP 2 of 4 left after 1 other run, and this run would take 2\.25"):
+        budget.reserve_more(first, Cost(zcdp=2.25), run=run)
+    assert files(budget) == before
+    assert budget.reserve_more(first, Cost(zcdp=1.75), run=run) == Cost(zcdp=1.75)
+    assert budget.recheck(first, run) == Cost(zcdp=1.75) and budget.read().total.zcdp == 3.75
+    with pytest.raises(BudgetError, match=r"zCDP 0\.25 of 4 left after 2 runs"):
+        entered(budget, "c", zcdp=1.0)
+    with pytest.raises(RunError, match="a copy would be counted once"):
+        budget.reserve_more(first, Cost(zcdp=1.8), run=budget.path.parent / "b")
+    budget.commit(first, Cost(zcdp=1.5), run=run, seal=SEAL)
+    with pytest.raises(RunError, match="is settled in"):
+        budget.reserve_more(first, Cost(zcdp=1.6), run=run)
+    assert budget.reserve_more(second, Cost(zcdp=2.5), run=budget.path.parent / "b").zcdp == 2.5
+
+
 def test_it_is_for_its_owner_alone(budget: PopulationBudget) -> None:
     entered(budget, "a", zcdp=1.0)
     assert stat.S_IMODE(budget.path.stat().st_mode) == 0o700

@@ -8,8 +8,9 @@
 A run is *entered* with its planned cost before its folder exists, *begun* when that exists, and *settled* to what it
 really took when nothing more can be released from it. Nothing is released from a run that was not begun here, so an
 entry that a killed process left before that cost nothing and is *withdrawn*; one that was begun keeps its planned cost
-until it is settled, whatever becomes of its folder. Costs add: rho of zCDP where noise is added to sums, epsilon where
-devices randomise their own reports (`statements.population` says which theorem).
+until it is settled, whatever becomes of its folder. A run whose clients come more often than planned is *raised* before
+it releases what costs more, or stops: so nothing is released beyond what is allowed. Costs add: rho of zCDP where noise
+is added to sums, epsilon where devices randomise their own reports (`statements.population` says which theorem).
 """
 
 import fcntl
@@ -35,6 +36,7 @@ from tacit.runs.budget_book import (
     Committed,
     Cost,
     Line,
+    Raised,
     Reservation,
     Reserved,
     RunBegun,
@@ -163,14 +165,31 @@ class PopulationBudget:
         """BudgetError unless there is enough left for so much; nothing is entered."""
         self._check(self.read(), planned)
 
-    def recheck(self, name: str, run: Path) -> None:
-        """That a run may release: before its first round, and whenever it goes on. Raises: RunError where it may not,
-        because it was never entered here, or was withdrawn.
+    def recheck(self, name: str, run: Path) -> Cost:
+        """That a run may release: before its first round, and whenever it goes on; so much is reserved for it. Raises:
+        RunError where it may not, because it was never entered here, or was withdrawn.
         """
         with self._alone() as book:
             reservation = self._reservation(book, name, run)
             if reservation.state == "entered":  # its process was killed between its folder and this
                 self._append(book, RunBegun(name=name))
+            return reservation.cost
+
+    def reserve_more(self, name: str, needed: Cost, *, run: Path) -> Cost:
+        """Reserve `needed` in all for a begun run, before it releases what costs so much; what is reserved for it now,
+        never less than before. On disk when this returns. Raises: BudgetError where that is not free; RunError.
+        """
+        with self._alone() as book:
+            reservation = self._reservation(book, name, run)
+            before = reservation.cost
+            more = needed.or_more(before)
+            if more == before:
+                return before
+            if reservation.state != "begun":
+                raise RunError(f"'{run}' is {reservation.state} in '{self.path}', and costs no more; begin a new run.")
+            others = Book(allowed=book.allowed, runs={each: book.runs[each] for each in book.runs if each != name})
+            self._check(others, more, "other run")
+            return self._append(book, Raised(name=name, reserved=more)).runs[name].cost
 
     def commit(self, name: str, spent: Cost, *, run: Path, seal: str) -> Book:
         """What a run took, when nothing more can be released from it; the budget after it. Settling twice is once."""
@@ -193,8 +212,8 @@ class PopulationBudget:
             )
         return reservation
 
-    def _check(self, book: Book, planned: Cost) -> None:
-        """BudgetError unless there is enough left."""
+    def _check(self, book: Book, planned: Cost, counted: str = "run") -> None:
+        """BudgetError unless there is enough left. counted: what the runs in the book are called."""
         assert book.allowed is not None
         total = book.total
         pots = (
@@ -208,7 +227,7 @@ class PopulationBudget:
                     "a population that has."
                 )
             if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
-                runs = "1 run" if len(book.counted) == 1 else f"{len(book.counted)} runs"
+                runs = f"{len(book.counted)} {counted}{'' if len(book.counted) == 1 else 's'}"
                 raise BudgetError(
                     f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left "
                     f"after {runs}, and this run would take {wanted:.6g}; ask for less, or others."

@@ -27,6 +27,22 @@ class Cost:
     def __add__(self, other: "Cost") -> "Cost":
         return Cost(zcdp=self.zcdp + other.zcdp, local_epsilon=self.local_epsilon + other.local_epsilon)
 
+    def at_least(self, other: "Cost") -> bool:
+        """Whether it is no less than the other in either currency."""
+        return self.zcdp >= other.zcdp and self.local_epsilon >= other.local_epsilon
+
+    def within(self, limit: "Cost", rounding: float) -> bool:
+        """Whether it is no more than the limit in either currency, up to a relative error of rounding."""
+        return self.zcdp <= limit.zcdp * (1 + rounding) and self.local_epsilon <= limit.local_epsilon * (1 + rounding)
+
+    def __str__(self) -> str:
+        said = (("zCDP", self.zcdp), ("local epsilon", self.local_epsilon))
+        return " and ".join(f"{name} {value:.6g}" for name, value in said if value) or "nothing"
+
+    def or_more(self, other: "Cost") -> "Cost":
+        """The larger of both in each currency."""
+        return Cost(zcdp=max(self.zcdp, other.zcdp), local_epsilon=max(self.local_epsilon, other.local_epsilon))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Allowed:
@@ -77,6 +93,15 @@ class RunBegun:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Raised:
+    """A begun run is going to cost more than was planned: what it may cost now, entered before that is released."""
+
+    what: ClassVar[str] = "raised"
+    name: str
+    reserved: Cost
+
+
+@dataclass(frozen=True, kw_only=True)
 class Withdrawn:
     """An entered run was never begun: nothing was released from it, and nothing can be."""
 
@@ -94,8 +119,10 @@ class Committed:
     of: str  # the seal of its journal, from which that follows
 
 
-Line = Allowed | Reserved | RunBegun | Withdrawn | Committed
-KINDS: Mapping[str, type[Line]] = {each.what: each for each in (Allowed, Reserved, RunBegun, Withdrawn, Committed)}
+Line = Allowed | Reserved | RunBegun | Raised | Withdrawn | Committed
+KINDS: Mapping[str, type[Line]] = {
+    each.what: each for each in (Allowed, Reserved, RunBegun, Raised, Withdrawn, Committed)
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,14 +131,17 @@ class Reservation:
 
     reserved: Reserved
     state: State = "entered"
+    raised: Cost | None = None  # what it may cost, where that became more than was planned
     spent: Cost | None = None  # of a settled one
 
     @property
     def cost(self) -> Cost:
-        """What counts: what was spent where that is settled, nothing where it was withdrawn, else what was planned."""
+        """What counts: what was spent where that is settled, nothing where it was withdrawn, else what is reserved."""
         if self.state == "withdrawn":
             return Cost()
-        return self.reserved.planned if self.spent is None else self.spent
+        if self.spent is not None:
+            return self.spent
+        return self.reserved.planned if self.raised is None else self.raised
 
 
 @dataclass
@@ -147,11 +177,15 @@ class Book:
             before = self.runs.get(line.name)
             follows: dict[type, tuple[State, ...]] = {
                 RunBegun: ("entered",),
+                Raised: ("begun",),
                 Withdrawn: ("entered",),
                 Committed: ("begun",),
             }
             fits = before is not None and before.state in follows[type(line)]
-            if before is not None:
+            if before is not None and isinstance(line, Raised):
+                fits = fits and line.reserved.at_least(before.cost)
+                self.runs[line.name] = replace(before, raised=line.reserved)
+            elif before is not None:
                 spent = line.spent if isinstance(line, Committed) else None
                 self.runs[line.name] = replace(before, state=line.what, spent=spent)  # type: ignore[arg-type]
         if not fits:
