@@ -21,6 +21,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from tacit.files import sync_folder
 from tacit.folders import folder_beside
 from tacit.records import from_plain, strict_json, to_plain
 from tacit.runs.budget_book import (
+    DAY,
     FORMAT,
     KINDS,
     Allowed,
@@ -40,6 +42,7 @@ from tacit.runs.budget_book import (
     Reservation,
     Reserved,
     RunBegun,
+    Window,
     Withdrawn,
 )
 from tacit.runs.journal import RESTORE, START
@@ -64,9 +67,12 @@ class PopulationBudget:
         zcdp: float | None = None,
         local_epsilon: float | None = None,
         delta: float | None = None,
+        window: Window | None = None,
     ) -> "PopulationBudget":
         """A new one; all of it exists when this returns, or none. Raises: InputError; RunError when `path` is there."""
-        allowed = Allowed(clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta, created=time.time())
+        allowed = Allowed(
+            clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta, created=time.time(), window=window
+        )
         if path.exists():
             raise RunError(f"'{path}' exists already, and what is allowed never changes; begin another at a new path.")
         with folder_beside(path) as draft:
@@ -196,7 +202,7 @@ class PopulationBudget:
         with self._alone() as book:
             if self._reservation(book, name, run).state == "settled":
                 return book
-            return self._append(book, Committed(name=name, spent=spent, of=seal))
+            return self._append(book, Committed(name=name, spent=spent, of=seal, time=time.time()))
 
     def _reservation(self, book: Book, name: str, run: Path) -> Reservation:
         reservation = book.runs.get(name)
@@ -215,12 +221,9 @@ class PopulationBudget:
     def _check(self, book: Book, planned: Cost, counted: str = "run") -> None:
         """BudgetError unless there is enough left. counted: what the runs in the book are called."""
         assert book.allowed is not None
-        total = book.total
-        pots = (
-            ("zCDP", planned.zcdp, total.zcdp, book.allowed.zcdp),
-            ("local epsilon", planned.local_epsilon, total.local_epsilon, book.allowed.local_epsilon),
-        )
-        for what, wanted, taken, allowed in pots:
+        pots = (("zCDP", "zcdp"), ("local epsilon", "local_epsilon"))
+        for what, name in pots:
+            wanted, taken, allowed = (getattr(each, name) for each in (planned, book.total, book.allowed))
             if wanted and allowed is None:
                 raise BudgetError(
                     f"the population '{self.name}' has no budget of {what}, and this run would take {wanted:.6g}; give "
@@ -231,6 +234,19 @@ class PopulationBudget:
                 raise BudgetError(
                     f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left "
                     f"after {runs}, and this run would take {wanted:.6g}; ask for less, or others."
+                )
+        window, now = book.allowed.window, time.time()
+        begins = book.window_begins(now)
+        if window is None or begins is None:
+            return
+        for what, name in pots:
+            wanted, taken, allowed = (getattr(each, name) for each in (planned, book.in_window(now), window))
+            if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
+                renewed = datetime.fromtimestamp(begins + window.days * DAY, UTC)
+                raise BudgetError(
+                    f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left in "
+                    f"these {window.days:g} days, and this run would take {wanted:.6g}; ask for less, or after "
+                    f"{renewed:%Y-%m-%d %H:%M} UTC, where no run that took it is still open."
                 )
 
     # -- the file --------------------------------------------------------------------------------------------------
