@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.device.device import run_device
+    from tacit.device.owner import device_status
     from tacit.device.policy import Policy
     from tacit.jobs.account.job import account
     from tacit.jobs.account.population import account_population, begin_population
@@ -60,6 +61,7 @@ _HOME = {
     "count": "tacit.jobs.count.job",
     "demo": "tacit.jobs.demo",
     "design_mechanism": "tacit.jobs.design",
+    "device_status": "tacit.device.owner",
     "discover": "tacit.jobs.discover.job",
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate.job",
@@ -104,6 +106,7 @@ __all__ = [
     "decryptor",
     "demo",
     "design_mechanism",
+    "device_status",
     "discover",
     "doctor",
     "evaluate",

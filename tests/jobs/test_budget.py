@@ -216,6 +216,24 @@ def test_a_tuning_of_several_trials_is_entered_to_its_end(cache: Cache, tmp_path
     assert len(list((tmp_path / "tuned" / "runs").iterdir())) == 2
 
 
+def test_a_statement_says_what_its_week_took(cache: Cache, tmp_path: Path) -> None:
+    budget = tmp_path / "phones"
+    begin_population(budget, clients="phones of a test", zcdp=9.0, delta=1e-6, window_days=7, window_epsilon=20.0)
+    weekly = zcdp_for_epsilon(20.0, 1e-6)
+    with begin(recipe(cache, budget), tmp_path / "run") as run:
+        carry_on(run, hardware=ONE)
+        spent = spent_by(run).zcdp
+    stated = tacit.statement(tmp_path / "run")
+    window = None if stated.facts.budget is None else stated.facts.budget.window
+    assert window is not None and window.zcdp == spent and window.zcdp_allowed == weekly and window.days == 7
+    assert "k such windows together cost each client at most k times that limit" in stated.markdown()
+    assert tacit.verify(stated).holds and tacit.verify(tmp_path / "run").holds
+    found = account_population(budget)
+    assert found.window is not None and found.to_record()["window_now"]["zcdp"] == spent
+    with pytest.raises(BudgetError, match="left in these 7 days"):
+        begin(recipe(cache, budget, zcdp=weekly), tmp_path / "second")
+
+
 def test_the_command_begins_and_shows(tmp_path: Path) -> None:
     path = tmp_path / "budgets" / "phones"
 
@@ -227,6 +245,10 @@ def test_the_command_begins_and_shows(tmp_path: Path) -> None:
     assert "clients: all [phones]" in made.stdout and "zcdp 0 of" in made.stdout
     shown = json.loads(said("--json").stdout)
     assert shown["runs"] == [] and shown["spent"]["epsilon"] == 0.0 and shown["zcdp"] == zcdp_for_epsilon(8, 1e-6)
+    weekly = tmp_path / "weekly"
+    options = ["--clients", "all", "--zcdp", "4", "--window-days", "7", "--window-zcdp", "1"]
+    made = CliRunner().invoke(app, ["account", "population", str(weekly), *options])
+    assert made.exit_code == 0 and "in the 7 days from" in made.stdout.replace("\n", " ")
     again = said("--clients", "more", "--zcdp", "9")
     assert again.exit_code == 2 and "exists already, and what is allowed never changes" in again.stderr
     for options, says in (
@@ -234,6 +256,8 @@ def test_the_command_begins_and_shows(tmp_path: Path) -> None:
         (("--clients", "a", "--epsilon", "1"), "give that, too"),
         (("--clients", "a", "--epsilon", "1", "--zcdp", "1"), "give one of them"),
         (("--clients", "a"), "allows something"),
+        (("--clients", "a", "--zcdp", "4", "--window-zcdp", "1"), "needs the days of one"),
+        (("--clients", "a", "--zcdp", "4", "--window-days", "7", "--window-epsilon", "2"), "give that, too"),
     ):
         path = tmp_path / "other"
         refused = said(*options)

@@ -12,6 +12,7 @@ from tacit.errors import CacheError, InputError
 from tacit.jobs.resume import resume
 from tacit.jobs.train.job import train
 from tacit.jobs.train.noise_forecast import CODE, NoiseForecastResult, forecast_for_record, noise_forecast
+from tacit.planning import noise_forecast as curve
 from tacit.progress import Event, Noted, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Labels, Paragraph
@@ -38,6 +39,13 @@ def told(cache: Cache, noise: float | None, out: Path, **sections: Any) -> list[
     return [each for each in heard if isinstance(each, Noted | Warned) and each.code == CODE]
 
 
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if runs of nine rounds had been measured."""
+    for name in ("FEWEST_ROUNDS", "FEWEST_ROUNDS_OF_PUBLIC"):
+        monkeypatch.setattr(curve, name, 9)
+
+
 def noise_at(cache: Cache, ratio: float) -> float:
     """The noise multiplier at which the tiny recipe has this ratio."""
     found = noise_forecast(recipe(cache, 1.0)).noise_forecast
@@ -45,6 +53,7 @@ def noise_at(cache: Cache, ratio: float) -> float:
     return ratio / found.ratio
 
 
+@pytest.mark.usefixtures("measured")
 def test_what_works_is_noted_what_costs_warned_and_without_noise_nothing_is_said(cache: Cache, tmp_path: Path) -> None:
     (quiet,) = told(cache, noise_at(cache, 0.1), tmp_path / "quiet")
     assert isinstance(quiet, Noted) and "of the accuracy without noise will be kept" in quiet.message
@@ -79,6 +88,7 @@ def test_stopping_changes_nothing_where_nothing_drowns(cache: Cache, tmp_path: P
     assert train(recipe(cache, 0.05), tmp_path / "run", hardware=ONE, stop_if_diverged=True).rounds == 9
 
 
+@pytest.mark.usefixtures("measured")
 def test_a_delta_that_allows_publishing_a_clients_text_is_warned_of_before_training(
     cache: Cache, tmp_path: Path
 ) -> None:
@@ -103,6 +113,7 @@ def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path:
         noise_forecast(recipe(cache, LOUD), data=tmp_path / "none")
 
 
+@pytest.mark.usefixtures("measured")
 def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache) -> None:
     made = recipe(cache, noise_at(cache, 0.1))
     network, plan = made.model.settings(cache.manifest.vocabulary.size), made.plan(made.matrix())
@@ -121,6 +132,23 @@ def test_of_a_cohort_that_extrapolate_to_more_no_epsilon_of_its_own_is_told(cach
     noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "extrapolate_to": 600}
     (way,) = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
     assert "times less noise" in way and "delta" not in way
+
+
+@pytest.mark.parametrize(("public", "fewest"), [(False, 40), (True, 16)])
+def test_of_fewer_rounds_than_were_measured_only_the_worst_is_told(cache: Cache, public: bool, fewest: int) -> None:
+    """Short runs kept 35% and 70% where 90% was foretold."""
+
+    def of(rounds: int, noise: float) -> NoiseForecastResult:
+        made = recipe(cache, noise, rounds={"rounds": rounds})
+        network = made.model.settings(cache.manifest.vocabulary.size)
+        return forecast_for_record(made, made.plan(made.matrix()), network, clients=40, public=public)
+
+    quiet = 1e-4
+    short, long = of(fewest - 1, quiet), of(fewest, quiet)
+    assert (short.judgement, long.judgement) == ("unknown", "works")
+    assert f"not measured below {fewest} rounds, and this recipe has {fewest - 1}" in short.sentence
+    assert short.to_record()["judgement"] == "unknown" and "kept" not in short.to_record()
+    assert of(fewest - 1, LOUD * 10).judgement == "cannot work"
 
 
 def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:

@@ -30,6 +30,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "demo": ("out=3 is no path", lambda: job.demo(3)),
     "demo, quick": ("quick='no' is of the type str", lambda: job.demo(quick="no")),
     "design_mechanism": ("mechanism=3", lambda: job.design_mechanism(3, LIMITS)),
+    "device_status": ("forget=1 is of the type int", lambda: job.device_status("state", forget=1)),
     "run_device": ("server=3 is of the type int", lambda: job.run_device(3, "cache", "state")),
     "run_device, client": ("client='0' is of", lambda: job.run_device("https://a", "cache", "state", client="0")),
     "run_device, state": ("state=3 is no path", lambda: job.run_device("https://a", "cache", 3)),

@@ -6,8 +6,11 @@ import re
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,8 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import BudgetError, InputError, RunError
+from tacit.runs import budget as runs_budget
 from tacit.runs.budget import ENTRIES, HEAD, PopulationBudget
-from tacit.runs.budget_book import Book, Committed, Cost, Reserved, Withdrawn
+from tacit.runs.budget_book import Book, Committed, Cost, Reserved, Window, Withdrawn
 from tacit.runs.budget_book import RunBegun as BegunLine
 
 SEAL = "ab" * 32
@@ -199,6 +203,27 @@ def test_whatever_is_changed_removed_moved_or_cut_is_found(budget: PopulationBud
         PopulationBudget.open(budget.path)
 
 
+def test_a_run_is_raised_before_it_costs_more_and_only_to_what_is_free(budget: PopulationBudget) -> None:
+    first, second = entered(budget, "a", zcdp=1.0), entered(budget, "b", zcdp=2.0)
+    run = budget.path.parent / "a"
+    assert budget.recheck(first, run) == Cost(zcdp=1.0)
+    assert budget.reserve_more(first, Cost(zcdp=0.5), run=run) == Cost(zcdp=1.0)  # never less, and nothing is written
+    before = files(budget)
+    with pytest.raises(BudgetError, match=r"zCDP 2 of 4 left after 1 other run, and this run would take 2\.25"):
+        budget.reserve_more(first, Cost(zcdp=2.25), run=run)
+    assert files(budget) == before
+    assert budget.reserve_more(first, Cost(zcdp=1.75), run=run) == Cost(zcdp=1.75)
+    assert budget.recheck(first, run) == Cost(zcdp=1.75) and budget.read().total.zcdp == 3.75
+    with pytest.raises(BudgetError, match=r"zCDP 0\.25 of 4 left after 2 runs"):
+        entered(budget, "c", zcdp=1.0)
+    with pytest.raises(RunError, match="a copy would be counted once"):
+        budget.reserve_more(first, Cost(zcdp=1.8), run=budget.path.parent / "b")
+    budget.commit(first, Cost(zcdp=1.5), run=run, seal=SEAL)
+    with pytest.raises(RunError, match="is settled in"):
+        budget.reserve_more(first, Cost(zcdp=1.6), run=run)
+    assert budget.reserve_more(second, Cost(zcdp=2.5), run=budget.path.parent / "b").zcdp == 2.5
+
+
 def test_it_is_for_its_owner_alone(budget: PopulationBudget) -> None:
     entered(budget, "a", zcdp=1.0)
     assert stat.S_IMODE(budget.path.stat().st_mode) == 0o700
@@ -229,6 +254,91 @@ def test_a_budget_never_takes_the_place_of_something(budget: PopulationBudget, t
         PopulationBudget.create(budget.path, clients="others", zcdp=100.0)
     with pytest.raises(RunError, match="is no population's budget"):
         PopulationBudget.open(tmp_path / "none")
+
+
+WEEK = 7 * 86400.0
+
+
+def weekly(path: Path, patch: pytest.MonkeyPatch) -> tuple[PopulationBudget, list[float]]:
+    """A budget of 1 a week and 10 in all, and the clock that it goes by."""
+    clock = [1_000_000.0]
+    patch.setattr(
+        runs_budget, "time", SimpleNamespace(time=lambda: clock[0], monotonic=time.monotonic, sleep=time.sleep)
+    )
+    window = Window(days=7.0, zcdp=1.0)
+    return PopulationBudget.create(path, clients="all", zcdp=10.0, local_epsilon=1.0, window=window), clock
+
+
+def test_what_a_week_allows_comes_back_with_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    budget, clock = weekly(tmp_path / "weekly", monkeypatch)
+    first = entered(budget, "a", zcdp=0.7)
+    with pytest.raises(
+        BudgetError, match=r"zCDP 0\.3 of 1 left in these 7 days.*0\.5; ask for less, or after 1970-01-19"
+    ):
+        entered(budget, "b", zcdp=0.5)
+    entered(budget, "local", local_epsilon=1.0)  # of which no week has a limit
+    clock[0] += WEEK  # the first is still open, and may release still
+    with pytest.raises(BudgetError, match=r"zCDP 0\.3 of 1 left in these 7 days"):
+        entered(budget, "b", zcdp=0.5)
+    with pytest.raises(BudgetError, match="in these 7 days"):
+        budget.reserve_more(first, Cost(zcdp=1.1), run=tmp_path / "a")
+    budget.commit(first, Cost(zcdp=0.6), run=tmp_path / "a", seal=SEAL)
+    entered(budget, "b", zcdp=0.4)
+    clock[0] -= 3 * WEEK  # a clock that is set back opens no week anew
+    with pytest.raises(BudgetError, match="zCDP 0 of 1 left"):
+        entered(budget, "c", zcdp=0.1)
+    clock[0] += 4 * WEEK
+    assert budget.read().in_window(clock[0]).zcdp == 0.4  # b is open, a is not
+    entered(budget, "c", zcdp=0.6)
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 1.5 * WEEK), st.floats(0.01, 0.9), st.floats(0, 2 * WEEK), st.floats(0, 1)), max_size=9
+    )
+)
+def test_no_week_costs_more_than_its_limit_and_k_of_them_k_times_that(
+    runs: list[tuple[float, float, float, float]],
+) -> None:
+    """Held against every release that any run can have made between its entry and its end."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        budget, clock = weekly(Path(folder) / "weekly", patch)
+        created, open_runs, lived = clock[0], list[tuple[float, str, str, float]](), list[tuple[float, float, float]]()
+        for number, (wait, planned, lasts, share) in enumerate(runs):
+            begins = clock[0] + wait
+            for ends, name, place, spent in sorted(each for each in open_runs if each[0] <= begins):
+                clock[0] = ends
+                budget.commit(name, Cost(zcdp=spent), run=Path(folder) / place, seal=SEAL)
+            open_runs = [each for each in open_runs if each[0] > begins]
+            clock[0] = begins
+            try:
+                name = entered(budget, str(number), zcdp=planned)
+            except BudgetError:
+                continue
+            open_runs.append((begins + lasts, name, str(number), planned * share))
+            lived.append((begins, begins + lasts, planned * share))
+        last = max((end for _, end, _ in lived), default=created)
+        weeks = int((last - created) // WEEK) + 1
+        for week in range(weeks):
+            opens, closes = created + week * WEEK, created + (week + 1) * WEEK
+            assert math.fsum(cost for begin, end, cost in lived if begin < closes and end >= opens) <= 1 + 1e-9
+        assert math.fsum(cost for _, _, cost in lived) <= min(10.0, weeks * 1.0) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("window", "says"),
+    [
+        ({"days": 0.0, "zcdp": 1.0}, "a window of 0.0 days is none"),
+        ({"days": math.inf, "zcdp": 1.0}, "days is none"),
+        ({"days": 7.0}, "a window limits something"),
+        ({"days": 7.0, "zcdp": -1.0}, "of a window is no budget"),
+        ({"days": 7.0, "local_epsilon": 1.0}, "none is allowed in all"),
+    ],
+)
+def test_what_is_no_window_is_refused(tmp_path: Path, window: dict[str, float], says: str) -> None:
+    with pytest.raises(InputError, match=says):
+        PopulationBudget.create(tmp_path / "b", clients="all", zcdp=4.0, window=Window(**window))
+    assert not list(tmp_path.iterdir())
 
 
 costs = st.builds(Cost, zcdp=st.floats(0, 5), local_epsilon=st.floats(0, 5))

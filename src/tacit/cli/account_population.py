@@ -23,12 +23,22 @@ def population(
     local_epsilon: Annotated[
         float | None, typer.Option(help="and what all reports that devices randomise themselves may.")
     ] = None,
+    window_days: Annotated[
+        float | None, typer.Option(help="Beside that, limit every so many days (7: each week):")
+    ] = None,
+    window_zcdp: Annotated[float | None, typer.Option(help="what releases with noise may cost in them,")] = None,
+    window_epsilon: Annotated[float | None, typer.Option(help="or the same as an epsilon at --delta;")] = None,
+    window_local_epsilon: Annotated[
+        float | None, typer.Option(help="and what reports that devices randomise themselves may.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What every run took of a population's budget; with --clients and what is allowed, begin one."""
     from tacit.jobs.account.population import account_population, begin_population
 
     limits = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
+    limits |= {"window_days": window_days, "window_zcdp": window_zcdp, "window_epsilon": window_epsilon}
+    limits |= {"window_local_epsilon": window_local_epsilon}
     if clients is None and all(value is None for value in limits.values()):
         made = account_population(path)
     else:
@@ -47,6 +57,8 @@ def _show(made: "PopulationAccount") -> None:
         console.print(
             f"epsilon {rounded_up(made.epsilon, 6)} at delta {made.allowed['delta']:g}, of all releases with noise"
         )
+    if made.window is not None:
+        console.print(made.window.taken(), markup=False)
     if made.runs:
         table = Table("run", "kind", "state", "zCDP", "local epsilon", box=None, pad_edge=False)
         for each in made.runs:

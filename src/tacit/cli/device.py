@@ -8,6 +8,7 @@ import typer
 import tacit
 from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
+from tacit.errors import InputError
 from tacit.process_limits import no_core_dumps
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
@@ -16,9 +17,11 @@ if TYPE_CHECKING:  # what it needs is loaded when it runs
 
 @command
 def device(
-    server: Annotated[str, typer.Option(help="The server: https://HOST, or http://127.0.0.1:PORT on this machine.")],
-    data: Annotated[Path, typer.Option(help="The cache with its owner's text.")],
     state: Annotated[Path, typer.Option(help="Its folder: its record, policy.toml, the last model; made if missing.")],
+    server: Annotated[
+        str | None, typer.Option(help="The server: https://HOST, or http://127.0.0.1:PORT on this machine.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(help="The cache with its owner's text.")] = None,
     population: Annotated[str, typer.Option(help="The population it belongs to, as recipes name it.")] = "default",
     client: Annotated[int | None, typer.Option(help="Whose text of the cache; left out where there is one.")] = None,
     operator_key: Annotated[
@@ -33,9 +36,23 @@ def device(
         Path | None, typer.Option(help="Believe the certificates of this PEM file in place of the system's.")
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Look once whether there is something to do.")] = False,
+    show: Annotated[
+        bool, typer.Option("--show", help="Do nothing but show what left this device, to whom, and what is left;")
+    ] = False,
+    forget: Annotated[
+        bool, typer.Option("--forget", help="and remove models and unused plans first, never what was spent;")
+    ] = False,
+    pause: Annotated[
+        bool | None, typer.Option("--pause/--resume", help="and take part in nothing from now on, or again.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Be one device: take part in rounds where the owner's policy and the device's record allow it."""
+    if show or forget or pause is not None:
+        say(tacit.device_status(state, pause=pause, forget=forget), json, lambda each: console.print(str(each)))
+        return
+    if server is None or data is None:
+        raise InputError("a device asks a server and has its owner's text: give --server and --data, or --show.")
 
     def told(outcome: "SessionOutcome") -> None:
         say(outcome, json, lambda each: console.print(str(each)))

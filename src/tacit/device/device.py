@@ -8,7 +8,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from tacit.device.eligibility import Probe
+from tacit.device.eligibility import NotPaused, Probe
 from tacit.device.own_text import OwnText
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
@@ -110,7 +110,7 @@ def run_device(
             policy=rules,
             handlers=task_handlers(text, trainer),
             population=population,
-            probes=chosen_probes,
+            probes=(NotPaused(place), *chosen_probes),
             machine=machine,
             code=code,
         )

@@ -16,6 +16,7 @@ Probe: TypeAlias = Callable[[], str | None]
 ROOT = Path("/")
 PLUGGED = ("Charging", "Full", "Not charging")  # as the kernel's power-supply class says of a battery on a charger
 METERED = ("wwan", "bluetooth", "ppp")  # kinds of interfaces, as the kernel names them
+PAUSED = "paused"  # a file in the state folder
 PPP = "512"  # ARPHRD_PPP of linux/if_arp.h: a modem's
 
 
@@ -49,6 +50,19 @@ class Eligibility:
 def first_obstacle(probes: Sequence[Probe]) -> str | None:
     """Why the device may not work now; None where it may. Later probes are not asked."""
     return next((why for probe in probes if (why := probe()) is not None), None)
+
+
+@dataclass(frozen=True)
+class NotPaused:
+    """Looks for the file by which its owner pauses the device of a folder; `owner.py` writes it."""
+
+    state: Path
+
+    def __call__(self) -> str | None:
+        """Why not, or nothing."""
+        if not (self.state / PAUSED).exists():
+            return None
+        return f"its owner paused it; `tacit device --state {self.state} --resume` ends that."
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ A refusal is a sentence with the value, the rule and the way out. docs/device.md
 """
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ class Policy:
     largest_delta: float = 1e-5
     largest_local_epsilon: float = 2.0  # of everything sent in a run whose reports this device randomises itself
     budget_zcdp: float = 4.0  # of everything that this device ever takes part in
+    budget_zcdp_week: float = math.inf  # of the runs in which it took part in any seven days, each counted whole
     smallest_noise_multiplier: float = 0.1
     largest_clip_norm: float = 100.0
     smallest_cohort: int = 2  # the report goal, and the fewest reports that a sum is opened for

@@ -20,7 +20,7 @@ from typing import Any
 from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
-from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
+from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
 FORMAT = "tacit device 2"
@@ -76,6 +76,11 @@ class DeviceRecord:
     def _operators_before(self) -> list[str]:
         """Keys that were pinned and handed over, the oldest first."""
         return list(json.loads(self._about("operators before") or "[]"))
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """All keys that were ever pinned, the present one last; none before the first."""
+        return (*self._operators_before, *([] if self.operator is None else [self.operator]))
 
     def key_rotation(self, key: str, head: TreeHead) -> None:
         """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
@@ -142,6 +147,19 @@ class DeviceRecord:
             )
             for table, column in (("sights", "plan"), ("plans", "digest")):
                 self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", (digest, MOST_PLANS))
+
+    def kept_plans(self) -> dict[tuple[str, str], Plan]:
+        """All plans that it keeps, by (population, run)."""
+        signed = [SignedPlan.model_validate_json(row[0]).plan for row in self._rows("SELECT signed FROM plans")]
+        return {(plan.population, plan.run): plan for plan in signed}
+
+    def forget_plans(self) -> int:
+        """Forget all plans of runs in which it never took part; how many they were."""
+        with self._writing():
+            before = self._rows("SELECT count(*) FROM plans")[0][0]
+            for table, column in (("sights", "plan"), ("plans", "digest")):
+                self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", ("", 0))
+            return int(before - self._rows("SELECT count(*) FROM plans")[0][0])
 
     # -- taking part ---------------------------------------------------------------------------------------------------
 
@@ -360,3 +378,23 @@ def opened(folder: Path, *, now: float, first_time: bool = False) -> Iterator[De
                 database.close()
     except BlockingIOError:
         raise DeviceError(f"another process runs the device of '{folder}'; end it, or give another --state.") from None
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[DeviceRecord]:
+    """The record in a state folder that has one, as it is on disk; another process may run the device meanwhile.
+
+    Raises: DeviceError where it cannot be read, or is of another version.
+    """
+    database = sqlite3.connect(f"{(folder / FILE).absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
+    try:
+        record = DeviceRecord(folder, database)
+        found = record._about("format")
+        if found != FORMAT:
+            raise DeviceError(
+                f"'{folder / FILE}' has the format {found!r}, and this version reads {FORMAT!r}; use the version that "
+                "wrote it."
+            )
+        yield record
+    finally:
+        database.close()

@@ -31,6 +31,7 @@ from tacit.device.separation import SeparationRule, refuse_early
 from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
 from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
+from tacit.device.weekly_budget import check_week
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.federation.cost import ROUNDING, Cost
 from tacit.federation.kinds import FEDERATED
@@ -268,6 +269,8 @@ class Session:
                 f"{what} would bring everything to zCDP {elsewhere + zcdp:.4g}, and budget_zcdp={policy.budget_zcdp:g}"
                 f"; raise it in {POLICY_FILE}, or leave it."
             )
+        week, parts, run = policy.budget_zcdp_week, self.record.participations(), (plan.population, plan.run)
+        check_week(parts, run, zcdp, allowed=week, now=now, what=what)
         return zcdp, now
 
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:

@@ -30,6 +30,7 @@ class FederatedKind(Kind):
     """A kind of run that asks real devices; its name is on the wire, too."""
 
     version: int = 1  # of what a device computes
+    leaves: str  # a device in each round, in words for its owner
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
     device: str  # what a device does: a `device.task_handler.TaskHandler`, made of its text and its trainer
     server: str  # what `tacit serve` is given: a `server.served.ServedJob`
@@ -44,6 +45,7 @@ KINDS: Mapping[str, Kind] = {
             resume="tacit.jobs.train.job:resume_training",
             page="tacit.reports.train",
             records="tacit.reports.train_record:records_of_run",
+            leaves="a clipped update of a model, made of its text",
             question="tacit.protocol.train:TrainDocument",
             device="tacit.device.train:TrainHandler",
             server="tacit.server.train:ServedTraining",
@@ -54,6 +56,7 @@ KINDS: Mapping[str, Kind] = {
             metadata="tacit.runs.metadata:DiscoveryMetadata",
             resume="tacit.jobs.discover.job:resume",
             page="tacit.reports.discover",
+            leaves="reports on a word that it types, randomised here",
             question="tacit.protocol.discover:DiscoverDocument",
             device="tacit.device.discover:DiscoverHandler",
             server="tacit.server.discover:ServedWords",
@@ -64,6 +67,7 @@ KINDS: Mapping[str, Kind] = {
             metadata="tacit.runs.metadata:EvaluationMetadata",
             resume="tacit.jobs.evaluate.job:resume_evaluation",
             page="tacit.reports.evaluate",
+            leaves="in which cell its accuracy lies",
             question="tacit.protocol.count:EvaluateDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedEvaluation",
@@ -74,6 +78,7 @@ KINDS: Mapping[str, Kind] = {
             metadata="tacit.runs.metadata:PersonalizationMetadata",
             resume="tacit.jobs.personalize.job:resume_personalization",
             page="tacit.reports.personalize",
+            leaves="in which cell its gain by fine-tuning lies",
             question="tacit.protocol.count:PersonalizeDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedPersonalization",
@@ -84,6 +89,7 @@ KINDS: Mapping[str, Kind] = {
             metadata="tacit.runs.metadata:CountMetadata",
             resume="tacit.jobs.count.job:resume_count",
             page="tacit.reports.count",
+            leaves="counts of its text within the plan's bounds",
             question="tacit.protocol.count:CountDocument",
             device="tacit.device.count:StatisticHandler",
             server="tacit.server.count_files:ServedCount",

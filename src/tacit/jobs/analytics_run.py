@@ -131,13 +131,13 @@ def carry_out(
                 for place in analytics.lines:
                     run.kept(str(place))
             known = analytics.every_client(run, hardware, progress)
-        budget.recheck(run)
+        reservation = budget.recheck(run, progress)
         if (cost := analytics.release) is not None:
             asking = collector
             if asking is None:
                 assert known is not None  # of simulated clients everything is
                 asking = analytics.simulated(run, known)
-            released = analytics.answers(lambda task: released_step(run, cost, task, asking))
+            released = analytics.answers(lambda task: released_step(run, cost, task, asking, reservation=reservation))
         budget.commit(run)
         record = {"run": str(run.path), **analytics.record(promise_of(run), known, released)}
         stated = statement_of(run).to_record() if run.steps_done else None

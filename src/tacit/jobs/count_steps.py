@@ -27,12 +27,17 @@ from tacit.evaluation.counts.release import AddNoise
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
+from tacit.jobs.account.budget import Reservation
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
+from tacit.privacy import Participation
+from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.privacy.measured_participation import realised_participation
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, StepEntry
 from tacit.runs.budget_book import Cost
-from tacit.statements.ledger import Release, release_from
+from tacit.statements.accounts import ledger_of
+from tacit.statements.ledger import Ledger, Release, release_from
 
 R = TypeVar("R")
 CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of the noise key is drawn for
@@ -146,11 +151,20 @@ def simulated(
     )
 
 
-def released_step(run: Run, cost: ReleaseCost, task: StepQuestion[R], collector: Collector) -> R:
+def released_step(
+    run: Run,
+    cost: ReleaseCost,
+    task: StepQuestion[R],
+    collector: Collector,
+    *,
+    reservation: Reservation | None = None,
+) -> R:
     """The step's release: the one on disk, or a new one, on disk before its ledger row is.
 
-    Hold the run's lock while the run is not finished. Raises: RunError where what is on disk is not what was released;
-    what the collector does.
+    Hold the run's lock while the run is not finished. reservation: in the budget of its population, if it has one.
+    Raises: RunError where what is on disk is not what was released; BudgetError, AccountingError before a release that
+    would cost more than is reserved or free, or that no theorem covers, because a client was asked again; what the
+    collector does.
     """
     step = task.step
     path = run.path / "steps" / f"release-{step:06d}{task.suffix}"
@@ -160,6 +174,8 @@ def released_step(run: Run, cost: ReleaseCost, task: StepQuestion[R], collector:
         return _read_release(path, task, done[step].digest)
     answered, _ = collector.collect(collector.init(), task, seed=b"")
     found, releases = _release(run, cost, task, answered)
+    if reservation is not None:
+        reservation.covers(_cost_with(run, step, releases, answered.clients))
     content = task.to_file(found)
     write_whole(path, content)
     digest = hashlib.sha256(content).hexdigest()
@@ -168,6 +184,22 @@ def released_step(run: Run, cost: ReleaseCost, task: StepQuestion[R], collector:
     )
     released(collector, step)
     return found
+
+
+def _cost_with(run: Run, step: int, releases: tuple[Release, ...], clients: NDArray[np.int64] | int) -> Cost:
+    """What the run has cost each client once the step is released. Raises: AccountingError where no theorem says."""
+    if isinstance(clients, int):  # devices that answer a run once
+        participation = Participation(rounds=step + 1, min_separation=step + 1, max_participations=1)
+    else:
+        round_of, client_of = run.participations()
+        now = np.full(len(clients), step, np.int64)
+        participation = realised_participation(
+            step + 1, np.concatenate([round_of, now]), np.concatenate([client_of, clients])
+        )
+    promised = Ledger((*ledger_of(run).releases, *releases)).account(participation)
+    if isinstance(promised, LocalGuarantee):
+        return Cost(local_epsilon=promised.user_epsilon)
+    return Cost(zcdp=promised.zcdp)
 
 
 def _release(run: Run, cost: ReleaseCost, task: StepQuestion[R], answered: Answered) -> tuple[R, tuple[Release, ...]]:

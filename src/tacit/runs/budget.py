@@ -8,8 +8,9 @@
 A run is *entered* with its planned cost before its folder exists, *begun* when that exists, and *settled* to what it
 really took when nothing more can be released from it. Nothing is released from a run that was not begun here, so an
 entry that a killed process left before that cost nothing and is *withdrawn*; one that was begun keeps its planned cost
-until it is settled, whatever becomes of its folder. Costs add: rho of zCDP where noise is added to sums, epsilon where
-devices randomise their own reports (`statements.population` says which theorem).
+until it is settled, whatever becomes of its folder. A run whose clients come more often than planned is *raised* before
+it releases what costs more, or stops: so nothing is released beyond what is allowed. Costs add: rho of zCDP where noise
+is added to sums, epsilon where devices randomise their own reports (`statements.population` says which theorem).
 """
 
 import fcntl
@@ -20,6 +21,7 @@ import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from tacit.files import sync_folder
 from tacit.folders import folder_beside
 from tacit.records import from_plain, strict_json, to_plain
 from tacit.runs.budget_book import (
+    DAY,
     FORMAT,
     KINDS,
     Allowed,
@@ -35,9 +38,11 @@ from tacit.runs.budget_book import (
     Committed,
     Cost,
     Line,
+    Raised,
     Reservation,
     Reserved,
     RunBegun,
+    Window,
     Withdrawn,
 )
 from tacit.runs.journal import RESTORE, START
@@ -62,9 +67,12 @@ class PopulationBudget:
         zcdp: float | None = None,
         local_epsilon: float | None = None,
         delta: float | None = None,
+        window: Window | None = None,
     ) -> "PopulationBudget":
         """A new one; all of it exists when this returns, or none. Raises: InputError; RunError when `path` is there."""
-        allowed = Allowed(clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta, created=time.time())
+        allowed = Allowed(
+            clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta, created=time.time(), window=window
+        )
         if path.exists():
             raise RunError(f"'{path}' exists already, and what is allowed never changes; begin another at a new path.")
         with folder_beside(path) as draft:
@@ -163,21 +171,38 @@ class PopulationBudget:
         """BudgetError unless there is enough left for so much; nothing is entered."""
         self._check(self.read(), planned)
 
-    def recheck(self, name: str, run: Path) -> None:
-        """That a run may release: before its first round, and whenever it goes on. Raises: RunError where it may not,
-        because it was never entered here, or was withdrawn.
+    def recheck(self, name: str, run: Path) -> Cost:
+        """That a run may release: before its first round, and whenever it goes on; so much is reserved for it. Raises:
+        RunError where it may not, because it was never entered here, or was withdrawn.
         """
         with self._alone() as book:
             reservation = self._reservation(book, name, run)
             if reservation.state == "entered":  # its process was killed between its folder and this
                 self._append(book, RunBegun(name=name))
+            return reservation.cost
+
+    def reserve_more(self, name: str, needed: Cost, *, run: Path) -> Cost:
+        """Reserve `needed` in all for a begun run, before it releases what costs so much; what is reserved for it now,
+        never less than before. On disk when this returns. Raises: BudgetError where that is not free; RunError.
+        """
+        with self._alone() as book:
+            reservation = self._reservation(book, name, run)
+            before = reservation.cost
+            more = needed.or_more(before)
+            if more == before:
+                return before
+            if reservation.state != "begun":
+                raise RunError(f"'{run}' is {reservation.state} in '{self.path}', and costs no more; begin a new run.")
+            others = Book(allowed=book.allowed, runs={each: book.runs[each] for each in book.runs if each != name})
+            self._check(others, more, "other run")
+            return self._append(book, Raised(name=name, reserved=more)).runs[name].cost
 
     def commit(self, name: str, spent: Cost, *, run: Path, seal: str) -> Book:
         """What a run took, when nothing more can be released from it; the budget after it. Settling twice is once."""
         with self._alone() as book:
             if self._reservation(book, name, run).state == "settled":
                 return book
-            return self._append(book, Committed(name=name, spent=spent, of=seal))
+            return self._append(book, Committed(name=name, spent=spent, of=seal, time=time.time()))
 
     def _reservation(self, book: Book, name: str, run: Path) -> Reservation:
         reservation = book.runs.get(name)
@@ -193,25 +218,35 @@ class PopulationBudget:
             )
         return reservation
 
-    def _check(self, book: Book, planned: Cost) -> None:
-        """BudgetError unless there is enough left."""
+    def _check(self, book: Book, planned: Cost, counted: str = "run") -> None:
+        """BudgetError unless there is enough left. counted: what the runs in the book are called."""
         assert book.allowed is not None
-        total = book.total
-        pots = (
-            ("zCDP", planned.zcdp, total.zcdp, book.allowed.zcdp),
-            ("local epsilon", planned.local_epsilon, total.local_epsilon, book.allowed.local_epsilon),
-        )
-        for what, wanted, taken, allowed in pots:
+        pots = (("zCDP", "zcdp"), ("local epsilon", "local_epsilon"))
+        for what, name in pots:
+            wanted, taken, allowed = (getattr(each, name) for each in (planned, book.total, book.allowed))
             if wanted and allowed is None:
                 raise BudgetError(
                     f"the population '{self.name}' has no budget of {what}, and this run would take {wanted:.6g}; give "
                     "a population that has."
                 )
             if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
-                runs = "1 run" if len(book.counted) == 1 else f"{len(book.counted)} runs"
+                runs = f"{len(book.counted)} {counted}{'' if len(book.counted) == 1 else 's'}"
                 raise BudgetError(
                     f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left "
                     f"after {runs}, and this run would take {wanted:.6g}; ask for less, or others."
+                )
+        window, now = book.allowed.window, time.time()
+        begins = book.window_begins(now)
+        if window is None or begins is None:
+            return
+        for what, name in pots:
+            wanted, taken, allowed = (getattr(each, name) for each in (planned, book.in_window(now), window))
+            if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
+                renewed = datetime.fromtimestamp(begins + window.days * DAY, UTC)
+                raise BudgetError(
+                    f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left in "
+                    f"these {window.days:g} days, and this run would take {wanted:.6g}; ask for less, or after "
+                    f"{renewed:%Y-%m-%d %H:%M} UTC, where no run that took it is still open."
                 )
 
     # -- the file --------------------------------------------------------------------------------------------------

@@ -8,12 +8,68 @@ composition. A client that took part in everything has both; (epsilon, delta) of
 
 import math
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from tacit.errors import InputError
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.runs.budget_book import Book
 from tacit.statements.contradictions import ASK, check_count, check_seal
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowSpent:
+    """What runs took of each client, at most, that may have released in one of the windows of a budget: `days` days
+    from `begins` (Unix seconds). None is allowed: nothing limits it but the whole budget.
+    """
+
+    days: float
+    begins: float
+    zcdp: float
+    zcdp_allowed: float | None
+    local_epsilon: float
+    local_epsilon_allowed: float | None
+
+    @classmethod
+    def from_book(cls, book: Book, now: float) -> "WindowSpent | None":
+        """Of the window that it is now; None where the budget has none."""
+        begins = book.window_begins(now)
+        if begins is None or book.allowed is None or book.allowed.window is None:
+            return None
+        window, taken = book.allowed.window, book.in_window(now)
+        return cls(
+            days=window.days,
+            begins=begins,
+            zcdp=taken.zcdp,
+            zcdp_allowed=window.zcdp,
+            local_epsilon=taken.local_epsilon,
+            local_epsilon_allowed=window.local_epsilon,
+        )
+
+    def __post_init__(self) -> None:
+        if not (0 < self.days < math.inf and math.isfinite(self.begins)):
+            raise InputError(f"a window of {self.days} days from {self.begins} is none; {ASK}.")
+        for what, spent, allowed in self.pots:
+            if not 0 <= spent < math.inf or (allowed is not None and not 0 < allowed < math.inf):
+                raise InputError(f"of a window {what} {spent} of {allowed} is spent, which cannot be; {ASK}.")
+
+    @property
+    def pots(self) -> tuple[tuple[str, float, float | None], ...]:
+        """(what, how much is taken, how much is allowed) of each currency."""
+        return (
+            ("zCDP", self.zcdp, self.zcdp_allowed),
+            ("local epsilon", self.local_epsilon, self.local_epsilon_allowed),
+        )
+
+    def taken(self) -> str:
+        """What is gone in it and what windows do together, for people."""
+        parts = [f"{what} {rounded_up(spent, 6)} of {allowed:.6g}" for what, spent, allowed in self.pots if allowed]
+        return (
+            f"Runs that may have released in the {self.days:g} days from "
+            f"{datetime.fromtimestamp(self.begins, UTC):%Y-%m-%d %H:%M} UTC took {' and '.join(parts)}, each counted "
+            "whole. So k such windows together cost each client at most k times that limit, and never more than the "
+            "whole budget."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +91,7 @@ class PopulationSpent:
     delta: float | None
     seal: str
     settled: bool
+    window: WindowSpent | None = None
 
     @classmethod
     def from_book(cls, name: str, book: Book, *, settled: bool) -> "PopulationSpent":
@@ -52,6 +109,7 @@ class PopulationSpent:
             delta=book.allowed.delta,
             seal=book.seals[-1],
             settled=settled,
+            window=WindowSpent.from_book(book, book.latest),
         )
 
     def __post_init__(self) -> None:
@@ -75,7 +133,8 @@ class PopulationSpent:
     @property
     def exceeded(self) -> bool:
         """Whether more was taken than is allowed: clients came more often than planned."""
-        return any(allowed is not None and spent > allowed * (1 + 1e-9) for _, spent, allowed in self._pots)
+        pots = (*self._pots, *(() if self.window is None else self.window.pots))
+        return any(allowed is not None and spent > allowed * (1 + 1e-9) for _, spent, allowed in pots)
 
     def check_covers(self, *, zcdp: float = 0.0, local_epsilon: float = 0.0) -> None:
         """InputError unless what one run took, where that is settled, is within what all did."""
@@ -99,4 +158,5 @@ class PopulationSpent:
         return (
             f"of the budget of {self.population!r} ({self.clients}), {self.runs:,} "
             f"run{'s' if self.runs > 1 else ''} took {' and '.join(parts)} from each client at most."
+            + ("" if self.window is None else f" {self.window.taken()}")
         )

@@ -26,6 +26,7 @@ from tacit.runs import MetricEntry, Run, StepEntry
 from tacit.runs.diagnostics import clipping_failure
 from tacit.training.checkpoint import save_checkpoint
 from tacit.training.cost import CostSoFar
+from tacit.training.privacy_filter import PrivacyFilter
 from tacit.training.rounds import RoundOutcome, RoundPlan, TrainingState, initial_state, noise_replayed, run_round
 from tacit.training.states import KEPT, States
 
@@ -113,7 +114,8 @@ def run_rounds(
     start: the initial model. The checkpoint of a round is written while the next round is computed, or before it, where
     the collector broadcasts; the round's ledger row is committed when its checkpoint is on disk, the collector is told
     then, and the checkpoint kept until its model is evaluated.
-    price: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do.
+    cost: computes what so many rounds cost, for those who listen. Raises: what `run_round` and `Run.commit` do; the
+    rounds before are whole then.
     """
     key, done = run.noise_key, run.steps_done
     watching = _Watching(run, plan.rounds, progress, cost, opening)
@@ -131,7 +133,8 @@ def run_rounds(
                     pending.commit(run, states, collector)
             if pending is not None:
                 evaluation.begin(pending.outcome.round + 1, pending.state.model)
-            pending = _Pending.begin(disk, run, states, state, outcome)
+            finished = collector.finished if isinstance(collector, PrivacyFilter) else None
+            pending = _Pending.begin(disk, run, states, state, outcome, finished)
             watching.computed(outcome)
             if broadcasts(collector):
                 pending.at_once(run, states, collector, evaluation)
@@ -177,10 +180,17 @@ class _Pending:
     checkpoint: str
     state: TrainingState
     outcome: RoundOutcome
+    finished: float | None  # by which its cost was computed, in Unix seconds; None: when it is on disk
 
     @classmethod
     def begin(
-        cls, disk: ThreadPoolExecutor, run: Run, states: States, state: TrainingState, outcome: RoundOutcome
+        cls,
+        disk: ThreadPoolExecutor,
+        run: Run,
+        states: States,
+        state: TrainingState,
+        outcome: RoundOutcome,
+        finished: float | None,
     ) -> "_Pending":
         name = f"round-{outcome.round:06d}.safetensors"
         with phase("checkpoint"):
@@ -190,7 +200,8 @@ class _Pending:
             with beside(WRITING):
                 return save_checkpoint(run.path / "steps" / name, taken)
 
-        return cls(written=disk.submit(copy_context().run, write), checkpoint=name, state=state, outcome=outcome)
+        written = disk.submit(copy_context().run, write)
+        return cls(written=written, checkpoint=name, state=state, outcome=outcome, finished=finished)
 
     def at_once(self, run: Run, states: States, collector: Collector, evaluation: PeriodicEvaluation) -> None:
         """Commit it, and begin to evaluate its model."""
@@ -211,7 +222,8 @@ class _Pending:
             measures=self.outcome.measures,
         )
         with phase("commit"):
-            run.commit(row, clients=self.outcome.clients, finished=time.time(), seconds=self.outcome.seconds)
+            finished = time.time() if self.finished is None else self.finished
+            run.commit(row, clients=self.outcome.clients, finished=finished, seconds=self.outcome.seconds)
             states.committed(row)
             released(collector, row.step)
 

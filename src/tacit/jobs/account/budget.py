@@ -8,9 +8,10 @@ from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path
 from tacit.privacy.composition import Composition
 from tacit.privacy.local_guarantee import LocalGuarantee
+from tacit.progress import Progress, Warned, silent
 from tacit.records import to_plain
 from tacit.runs import Metadata, Run
-from tacit.runs.budget import PopulationBudget
+from tacit.runs.budget import ROUNDING, PopulationBudget
 from tacit.runs.budget_book import Cost
 from tacit.runs.metadata import BudgetUsed, DiscoveryMetadata, TrainingMetadata
 from tacit.statements import count, discover
@@ -72,11 +73,44 @@ def refuse_another(run: Run, population: Path | None) -> None:
         raise RunError(f"'{run.path}' was begun with {_named(begun)}, not {_named(now)}; give that, or another --out.")
 
 
-def recheck(run: Run) -> None:
-    """That the run may release more of its population. Raises: RunError where it is not entered in its budget."""
+def recheck(run: Run, progress: Progress = silent) -> "Reservation | None":
+    """That the run may release more of its population, and how much is reserved for it; None without a population.
+
+    progress: is warned when that is not enough and more is reserved. Raises: RunError where the run is not entered in
+    its budget.
+    """
     used = run.metadata.budget
-    if used is not None:
-        PopulationBudget.open(Path(used.path)).recheck(used.entry, run.path)
+    if used is None:
+        return None
+    budget = PopulationBudget.open(Path(used.path))
+    return Reservation(budget, used, run.path, budget.recheck(used.entry, run.path), progress)
+
+
+class Reservation:
+    """What a run may cost by its entry in the budget of its population. The budget is read again only where more is
+    needed, and then more is reserved on disk before anything is released that costs so much.
+    """
+
+    def __init__(
+        self, budget: PopulationBudget, used: BudgetUsed, run: Path, reserved: Cost, progress: Progress
+    ) -> None:
+        self._budget, self._entry, self._run, self._progress = budget, used.entry, run, progress
+        self.cost = reserved  # so far
+
+    def covers(self, needed: Cost) -> None:
+        """That the run may release what brings its cost to `needed`. Raises: BudgetError where that is neither reserved
+        nor free; RunError where the budget cannot be written.
+        """
+        if needed.within(self.cost, ROUNDING):
+            return
+        before, self.cost = self.cost, self._budget.reserve_more(self._entry, needed, run=self._run)
+        self._progress(
+            Warned(
+                "budget-raised",
+                f"'{self._run}' costs more than was reserved, because clients come more often than planned: the "
+                f"population {self._budget.name!r} has now {self.cost} reserved for it in place of {before}.",
+            )
+        )
 
 
 def commit(run: Run) -> None:

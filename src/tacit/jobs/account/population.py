@@ -1,6 +1,7 @@
 """One budget over a population: what its clients may spend in all, and what every run spent."""
 
 import html
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
@@ -13,8 +14,8 @@ from tacit.privacy import gaussian
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.records import to_plain
 from tacit.runs.budget import PopulationBudget
-from tacit.runs.budget_book import Reservation
-from tacit.statements.population import PopulationSpent
+from tacit.runs.budget_book import Reservation, Window
+from tacit.statements.population import PopulationSpent, WindowSpent
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,7 @@ class PopulationAccount:
     spent: PopulationSpent | None  # None: no run was entered yet
     allowed: Mapping[str, Any]
     runs: tuple[Reservation, ...]
+    window: WindowSpent | None = None  # of the days that it is now; None: the budget has no windows
 
     @property
     def epsilon(self) -> float | None:
@@ -66,6 +68,7 @@ class PopulationAccount:
             "path": self.path,
             **self.allowed,
             "spent": {"zcdp": self.zcdp, "epsilon": self.epsilon, "local_epsilon": self.local_epsilon},
+            "window_now": None if self.window is None else to_plain(self.window),
             "runs": [
                 {**to_plain(each.reserved), "state": each.state, "counts": to_plain(each.cost)} for each in self.runs
             ],
@@ -97,8 +100,10 @@ def account_population(population: PathLike) -> PopulationAccount:
             "zcdp": book.allowed.zcdp,
             "local_epsilon": book.allowed.local_epsilon,
             "delta": book.allowed.delta,
+            "window": None if book.allowed.window is None else to_plain(book.allowed.window),
         },
         runs=tuple(book.counted),
+        window=WindowSpent.from_book(book, time.time()),
     )
 
 
@@ -110,22 +115,44 @@ def begin_population(
     epsilon: float | None = None,
     delta: float | None = None,
     local_epsilon: float | None = None,
+    window_days: float | None = None,
+    window_zcdp: float | None = None,
+    window_epsilon: float | None = None,
+    window_local_epsilon: float | None = None,
 ) -> PopulationAccount:
     """Begin the budget of a population: a new folder in which every run that names it is entered.
 
     clients: who they are, in words. zcdp, or epsilon at delta: what all releases with noise may cost each of them in
     all; local_epsilon: what all reports that they randomise themselves may. What is left out may not be taken at all.
-    Nothing of this can be changed later. Raises: InputError; RunError where there is something at `population`.
+    window_days: beside that, every so many days may cost no more than window_zcdp, or window_epsilon at delta, and
+    window_local_epsilon; a run counts whole in each window in which it may release. Nothing of this can be changed
+    later. Raises: InputError; RunError where there is something at `population`.
     """
     of_type("clients", clients, str)
-    for name, value in (("zcdp", zcdp), ("epsilon", epsilon), ("delta", delta), ("local_epsilon", local_epsilon)):
+    numbers = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}
+    numbers |= {"window_days": window_days, "window_zcdp": window_zcdp, "window_epsilon": window_epsilon}
+    for name, value in (numbers | {"window_local_epsilon": window_local_epsilon}).items():
         of_type(name, value, Real, NoneType)
-    if epsilon is not None:
-        if zcdp is not None:
-            raise InputError(f"zcdp={zcdp:g} and epsilon={epsilon:g} both say what is allowed; give one of them.")
-        if delta is None:
-            raise InputError(f"epsilon={epsilon:g} is an epsilon at a delta; give that, too.")
-        zcdp = gaussian.zcdp_for_epsilon(epsilon, delta)
+    zcdp = _in_zcdp("", zcdp, epsilon, delta)
+    window_zcdp = _in_zcdp("window_", window_zcdp, window_epsilon, delta)
+    window = None
+    if window_days is not None:
+        window = Window(days=window_days, zcdp=window_zcdp, local_epsilon=window_local_epsilon)
+    elif window_zcdp is not None or window_local_epsilon is not None:
+        raise InputError("a limit of each window needs the days of one; give window_days, 7 for a week.")
     path = as_path("population", population)
-    PopulationBudget.create(path, clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta)
+    PopulationBudget.create(path, clients=clients, zcdp=zcdp, local_epsilon=local_epsilon, delta=delta, window=window)
     return account_population(path)
+
+
+def _in_zcdp(what: str, zcdp: float | None, epsilon: float | None, delta: float | None) -> float | None:
+    """What is allowed in zCDP, where it was given as that, or as an epsilon at delta. what: before the names."""
+    if epsilon is None:
+        return zcdp
+    if zcdp is not None:
+        raise InputError(
+            f"{what}zcdp={zcdp:g} and {what}epsilon={epsilon:g} both say what is allowed; give one of them."
+        )
+    if delta is None:
+        raise InputError(f"{what}epsilon={epsilon:g} is an epsilon at a delta; give that, too.")
+    return gaussian.zcdp_for_epsilon(epsilon, delta)

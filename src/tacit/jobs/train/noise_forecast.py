@@ -255,6 +255,11 @@ def forecast_for_record(
         public=public,
         noises=max(1, plan.decryptors),
     )
+    if not unknown and not known.known:
+        unknown = (
+            f"it was not measured below {known.fewest_rounds} rounds, and this recipe has {plan.rounds}; so short a "
+            "run learns little without noise, and may keep less of that"
+        )
     return NoiseForecastResult(
         noise_forecast=None if unknown else known,
         clients=clients,

@@ -12,7 +12,8 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
-from tacit.jobs.account.budget import BudgetRequest, check_left, recheck, reserved
+from tacit.federation.collector import Collector
+from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
 from tacit.jobs.train.noise_forecast import forecast_for_record, tell
@@ -34,7 +35,7 @@ from tacit.runs import Run, TrainingMetadata
 from tacit.runs.budget_book import Cost
 from tacit.runs.draft import SETTINGS
 from tacit.runs.metadata import DeploymentUsed, FirstModelUsed, SecureSumUsed
-from tacit.statements.accounts import guarantee_record, matrix_of, trained
+from tacit.statements.accounts import guarantee_record, matrix_of, planned_in_all, trained
 from tacit.text.vocabulary import Vocabulary
 from tacit.training import key_from_seed
 from tacit.training.cohort import shard_size
@@ -43,6 +44,8 @@ from tacit.training.cost import CostSoFar
 from tacit.training.divergence import DivergenceWatch
 from tacit.training.hooks import Hooks
 from tacit.training.loop import PeriodicEvaluation, run_rounds
+from tacit.training.participation_so_far import log_so_far
+from tacit.training.privacy_filter import PrivacyFilter
 from tacit.training.rounds import RoundPlan
 
 DESIGN = "designing the mechanism"
@@ -142,8 +145,18 @@ def _as_it_began(
         same_precision(run, learner.work(plan.client), cores.devices[0].platform)
     if hooks.collector is None:
         same_clients(run, learner)
-    recheck(run)
     return cache, learner, plan
+
+
+def _filtered(run: Run, collector: Collector, plan: RoundPlan, reservation: Reservation) -> PrivacyFilter:
+    """The same devices, whose rounds are released as far as the population's budget allows."""
+    return PrivacyFilter(
+        collector,
+        log_so_far(run, plan.separation),
+        planned_in_all(run),
+        lambda zcdp: reservation.covers(Cost(zcdp=zcdp)),
+        run=str(run.path),
+    )
 
 
 def carry_on(
@@ -162,7 +175,8 @@ def carry_on(
     does worse than one that knows nothing; resuming tries on. cluster: the address of the Ray cluster whose workers
     train the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when
     another process trains this run, its recipe was changed since it began, its cache is not the one it began with, its
-    hooks are others, or this processor cannot compute in the precision it began in.
+    hooks are others, or this processor cannot compute in the precision it began in; BudgetError before a round is
+    released that costs more than the population's budget has left, because clients came more often than planned.
     """
     with run.locked(), Profile().counting() as profile:
         recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
@@ -172,6 +186,7 @@ def carry_on(
         with phase("start"):
             cores = Cores(hardware)
             cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress)
+            reservation = recheck(run, progress)
         if cores.idle and cluster is None and hooks.collector is None:
             progress(Warned("idle-cores", cores.idle))
         held_out = HeldOutClients(recipe, cache, learner, cores)
@@ -193,7 +208,7 @@ def carry_on(
                 run,
                 learner.start,
                 plan,
-                collector,
+                collector if reservation is None else _filtered(run, collector, plan, reservation),
                 evaluation=evaluation,
                 cost=None
                 if progress is silent
