@@ -52,6 +52,8 @@ ANYTHING = Policy(
     smallest_cohort=1,
     largest_model_mb=math.inf,
     largest_report_mb=math.inf,
+    largest_memory_mb=math.inf,
+    largest_operations=math.inf,
 )
 
 

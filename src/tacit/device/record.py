@@ -20,6 +20,7 @@ from typing import Any
 from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
+from tacit.parsing import parsed_json
 from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
@@ -75,7 +76,7 @@ class DeviceRecord:
     @property
     def _operators_before(self) -> list[str]:
         """Keys that were pinned and handed over, the oldest first."""
-        return list(json.loads(self._about("operators before") or "[]"))
+        return list(parsed_json(self._about("operators before") or "[]"))
 
     def key_rotation(self, key: str, head: TreeHead) -> None:
         """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
@@ -110,7 +111,7 @@ class DeviceRecord:
     @property
     def tokens(self) -> dict[str, Any]:
         """What it keeps of the epoch's tokens (`tokens.py`); nothing before the first."""
-        return dict(json.loads(self._about("tokens") or "{}"))
+        return dict(parsed_json(self._about("tokens") or "{}"))
 
     def keep_tokens(self, kept: dict[str, Any]) -> None:
         """In place of what was kept; on disk when this returns."""

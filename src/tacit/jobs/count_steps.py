@@ -29,6 +29,7 @@ from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
+from tacit.parsing import parsed_json
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, StepEntry
 from tacit.runs.budget_book import Cost
@@ -77,7 +78,7 @@ class Lines:
         if self.path.exists():
             for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
                 try:
-                    yield json.loads(line)
+                    yield parsed_json(line)
                 except ValueError as error:
                     raise RunError(
                         f"line {number} of '{self.path}' is damaged ({error}); remove it to compute it again."

@@ -1,7 +1,6 @@
 """What a run published of its privacy, for people, and whether such a statement says what follows from its facts."""
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +10,8 @@ from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path
 from tacit.jobs.open_run import opened
-from tacit.records import strict_json, visible
+from tacit.parsing import parsed_json, strict_json
+from tacit.records import visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
@@ -130,7 +130,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
     record: object
     file: Path | None = None
     if isinstance(statement, Statement):
-        record = json.loads(statement.to_json())
+        record = parsed_json(statement.to_json())
     elif isinstance(statement, Mapping):
         record = statement
     else:

@@ -4,7 +4,6 @@
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, ClassVar, Literal, Self
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.networks.models import WEIGHTS, WORDS
-from tacit.records import from_plain, strict_json, to_plain
+from tacit.parsing import parsed_json, strict_json
+from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import Provenance, Vocabulary
 
 SCHEMA, VERSION = "tacit.export", 1
@@ -153,8 +153,8 @@ def is_exported(path: PathLike) -> bool:
     if (folder / STEP).is_file():
         return True
     try:
-        record = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        record = parsed_json((folder / MANIFEST).read_bytes())
+    except (OSError, ValueError):
         return False
     return isinstance(record, Mapping) and record.get("schema") == SCHEMA
 

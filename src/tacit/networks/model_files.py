@@ -5,7 +5,6 @@ JAX is not loaded here, but by a network whose module does: `model_folder` build
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from safetensors.numpy import load
 from tacit.errors import InputError, of_type
 from tacit.networks.language_model import LanguageModel, model_of
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
-from tacit.records import strict_json
+from tacit.parsing import parsed_json, strict_json
 from tacit.text.vocabulary import Vocabulary
 
 
@@ -56,7 +55,7 @@ class ModelFiles:
     def public_text(self) -> str | None:
         """The public text it was made from, and from nothing else; None where that is not known."""
         try:
-            text = json.loads((self.folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
+            text = parsed_json((self.folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
         return text if isinstance(text, str) else None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.parsing import parsed_json
 from tacit.records import from_plain
 from tacit.text.words import LINE_END, is_placeholder, marked, pieces
 
@@ -144,8 +145,8 @@ class Vocabulary:
     def from_json(cls, text: str) -> Self:
         """The vocabulary that `to_json` wrote; InputError on anything else, or on changed words."""
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            record = parsed_json(text)
+        except ValueError as error:
             raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
         if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
             raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")

@@ -1,7 +1,6 @@
 """The guarantee of a mechanism before anything is spent, and from the times at which rounds finished."""
 
 import csv
-import json
 import math
 from datetime import UTC, datetime
 from numbers import Real
@@ -10,6 +9,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
+from tacit.parsing import parsed_json
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.delta import PAPERS_DELTA, default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -103,7 +103,7 @@ def account_amplified(
 def strategy_from_file(path: Path) -> Strategy:
     """The strategy of a JSON file: its record alone, or under the key "strategy" of something larger."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = parsed_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise InputError(f"there is no strategy file '{path}'; write one with `tacit design ... --out`.") from None
     except ValueError as error:
