@@ -13,6 +13,7 @@ from tacit.errors import InputError
 if TYPE_CHECKING:
     import sqlite3
 
+MOST_BYTES = 1 << 26  # of what people write and read: settings, lists of words, statements
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
@@ -23,8 +24,8 @@ def as_path(name: str, value: object) -> Path:
     return Path(value)
 
 
-def read_bounded(path: Path, most: int) -> bytes:
-    """The content of a file that may have so many bytes.
+def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file that somebody named, which may have so many bytes.
 
     Raises: InputError for a longer one, and for what is no file: a pipe is waited for, and /dev/zero read, for ever;
     OSError, as reading does.

@@ -15,6 +15,7 @@ from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import InputError, TaskRefused, of_type
 from tacit.federation.cost import Cost
 from tacit.federation.kinds import FEDERATED
+from tacit.files import read_bounded
 from tacit.networks.training_cost import GIGABYTE, TrainingCost
 from tacit.parsing import parsed_toml
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
@@ -80,7 +81,7 @@ class Policy:
     def load(cls, path: Path) -> "Policy":
         """That of a file; the defaults where there is none. Raises: InputError naming the key."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_bounded(path).decode("utf-8")
         except FileNotFoundError:
             return cls()
         except (OSError, UnicodeDecodeError) as error:

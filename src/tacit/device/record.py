@@ -273,7 +273,7 @@ class DeviceRecord:
             yield
         except sqlite3.IntegrityError:
             raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # which a damaged page may be shown in
             raise DeviceError(
                 f"the record in '{self.folder / FILE}' cannot be used ({error}); make room on its disk, or see who "
                 f"else has it open. Where it is damaged, {ANEW}."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -221,11 +221,13 @@ def _read(file: Path) -> object:
         )
         raise InputError(f"'{file}' is a folder; {way_out}.")
     try:
-        return strict_json(file.read_text(encoding="utf-8"))
+        content = read_bounded(file)
     except FileNotFoundError:
         raise InputError(
             f"there is no statement '{file}'; `tacit account run ... --statement` and `tacit discover` write one."
         ) from None
+    try:
+        return strict_json(content)
     except ValueError as error:
         raise InputError(
             f"'{file}' is not JSON ({error}), so it is no statement; that of a run is RUN/report/{NAME}."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.networks.models import WEIGHTS, WORDS
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import from_plain, to_plain
@@ -153,7 +153,7 @@ def is_exported(path: PathLike) -> bool:
     if (folder / STEP).is_file():
         return True
     try:
-        record = parsed_json((folder / MANIFEST).read_bytes())
+        record = parsed_json(read_bounded(folder / MANIFEST))
     except (OSError, ValueError):
         return False
     return isinstance(record, Mapping) and record.get("schema") == SCHEMA
@@ -166,7 +166,7 @@ def load_exported(path: PathLike) -> Exported:
     """
     folder = as_path("path", path)
     try:
-        content = (folder / MANIFEST).read_bytes()
+        content = read_bounded(folder / MANIFEST)
         record = strict_json(content.decode())
     except OSError:
         raise InputError(

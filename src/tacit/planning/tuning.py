@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 
 from tacit.errors import InputError
+from tacit.files import read_bounded
 from tacit.parsing import parsed_json
 from tacit.planning.adaptive_clipping import FIRST_RESTART, RESTART_EVERY
 from tacit.planning.scenario import Record
@@ -327,7 +328,7 @@ class Tuned:
         """From the folder's tuning.json; InputError where there is none, or where nothing was chosen."""
         path = folder / "tuning.json"
         try:
-            record: Any = parsed_json(path.read_text(encoding="utf-8"))
+            record: Any = parsed_json(read_bounded(path))
         except FileNotFoundError:
             raise InputError(f"there is no '{path}'; `tacit tune RECIPE --out {folder}` writes it.") from None
         except ValueError as error:

@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 import tomli_w
 
 from tacit.errors import InputError
+from tacit.files import read_bounded
 from tacit.parsing import parsed_toml
 from tacit.population.devices import Population, RoundRules
 
@@ -100,11 +101,13 @@ class SimulationSettings:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return parsed_toml(path.read_bytes().decode("utf-8"))
+        return parsed_toml(read_bounded(path).decode("utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"there is no file of settings '{path}'; `tacit simulate` writes one into its --out."
         ) from None
+    except InputError:
+        raise
     except ValueError as error:
         raise InputError(f"'{path}' is not TOML in UTF-8: {error}; mend that line.") from error
 

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationError, model_validator
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
-from tacit.files import as_path
+from tacit.files import as_path, read_bounded
 from tacit.networks.training_cost import TrainingCost
 from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
@@ -176,7 +176,7 @@ class Recipe(Section):
     def load(cls, path: Path) -> Self:
         """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
-            text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+            text = read_bounded(path).decode("utf-8-sig")  # some editors begin a file with a mark
         except FileNotFoundError:
             found = named(path)
             if found is None:

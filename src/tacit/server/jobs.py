@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tacit.errors import InputError
 from tacit.federation.kinds import FEDERATED, loaded
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.parsing import parsed_toml
 from tacit.recipe import Recipe
 from tacit.server.served import ServedJob
@@ -56,7 +56,7 @@ def _read(file: PathLike) -> ServedJob:
     """A file, or else a shipped recipe."""
     path = as_path("recipes", file)
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+        text = read_bounded(path).decode("utf-8-sig")  # some editors begin a file with a mark
     except (OSError, UnicodeDecodeError):
         return ServedTraining(Recipe.from_argument(path))  # whose complaint it is
     return job_of(text, where=str(path))
