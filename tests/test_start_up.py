@@ -131,6 +131,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "files",
         "folders",
         "jobs",
+        "parsing",
         "privacy",
         "process_limits",
         "progress",

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ from tacit.errors import InputError
 if TYPE_CHECKING:
     import sqlite3
 
+MOST_BYTES = 1 << 26  # of what people write and read: settings, lists of words, statements
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
@@ -20,6 +22,21 @@ def as_path(name: str, value: object) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name}={value!r} is no path; give text or a pathlib.Path, or what `tacit` gave for one.")
     return Path(value)
+
+
+def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a file that somebody named, which may have so many bytes.
+
+    Raises: InputError for a longer one, and for what is no file: a pipe is waited for, and /dev/zero read, for ever;
+    OSError, as reading does.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # a pipe without a writer waits
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise InputError(f"'{path}' is a pipe or a device, whose end nobody knows; give a file.")
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"'{path}' has more than {most:,} bytes, so it is not what was asked for; give another file.")
+    return content
 
 
 def check_file(name: str, path: Path) -> None:

@@ -9,7 +9,6 @@ A field that has a default may be missing. A union of dataclasses (`NoisedSum | 
 
 import dataclasses
 import functools
-import json
 import math
 import re
 import types
@@ -95,33 +94,6 @@ def _finite(plain: Any) -> Any:
 def visible(text: str) -> str:
     """The text with what a terminal would obey written as JSON writes it, `\\u001b`; for people and for JSON alike."""
     return _UNSHOWN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def strict_json(text: str) -> Any:
-    """The value of a JSON text that says it once and in numbers: what two programs cannot read differently.
-
-    Raises: ValueError for a key that an object has twice, a number that is not finite (1e999, NaN), and what is not
-    JSON, or is nested so deep that it cannot be read.
-    """
-
-    def once(pairs: list[tuple[str, Any]]) -> Record:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in found if names.count(name) > 1)
-            raise ValueError(f"an object has the key {twice!r} twice")
-        return found
-
-    def finite(written: str) -> float:
-        value = float(written)
-        if not math.isfinite(value):
-            raise ValueError(f"{written[:40]} is no finite number")
-        return value
-
-    try:
-        return json.loads(text, object_pairs_hook=once, parse_float=finite, parse_constant=finite)
-    except RecursionError:
-        raise ValueError("its objects are nested too deep") from None
 
 
 # -- one value ---------------------------------------------------------------------------------------------------------

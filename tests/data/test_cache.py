@@ -9,7 +9,8 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -377,6 +378,41 @@ def test_every_flipped_bit_is_found(
                 Cache.open(cache.path).verify()
         file.write_bytes(whole)
     Cache.open(cache.path).verify()
+
+
+def everything(cache: Cache) -> None:
+    """All that is read of a client's text without that the cache was verified; each part may refuse."""
+
+    def of_client(client: int) -> Iterator[Callable[[], object]]:
+        yield lambda: cache.sentences(client)
+        yield lambda: cache.padded(client, np.arange(cache.sentence_count(client)), 3)
+        yield lambda: cache.timestamps(client)
+        yield lambda: cache.words(client)
+        yield lambda: cache.name(client)
+
+    for read in [*of_client(0), *of_client(1), cache.words_per_client]:
+        with suppress(CacheError):
+            read()
+
+
+@pytest.mark.parametrize("name", ["client_offsets", "sentence_offsets", "ids", "names", "name_offsets"])
+def test_a_flipped_bit_of_what_nobody_verified_is_a_cache_error(cache: Cache, name: str) -> None:
+    """A device reads its own sentences and verifies nothing: no place beyond a file's end, no memory for it."""
+    whole = (cache.path / name).read_bytes()
+    for bit in range(8 * len(whole)):
+        flipped = bytearray(whole)
+        flipped[bit // 8] ^= 1 << (bit % 8)
+        (cache.path / name).write_bytes(flipped)
+        everything(Cache.open(cache.path))
+
+
+@pytest.mark.parametrize("name", ["client_offsets", "sentence_offsets", "ids"])
+def test_what_has_no_place_in_a_cache_is_said_by_its_file(cache: Cache, name: str) -> None:
+    size = (cache.path / name).stat().st_size
+    (cache.path / name).write_bytes(bytes([0xFF]) * size)
+    for read in (cache.sentences, lambda client: cache.padded(client, np.zeros(1, np.int64), 3)):
+        with pytest.raises(CacheError, match=f"{name} is not what was imported"):
+            read(0)
 
 
 @given(parts=st.lists(st.binary(max_size=20), max_size=8), block=st.integers(1, 9))

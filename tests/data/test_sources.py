@@ -1,5 +1,7 @@
 """Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
 
+import random
+import re
 import sqlite3
 import subprocess
 import sysconfig
@@ -16,14 +18,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.conftest import REPOSITORY
 
+import tacit
 from tacit.data import ClientText, TableOf, TextsOf, open_source
-from tacit.data.clients import paragraphs, split_of
+from tacit.data.clients import check_text, paragraphs, split_of
 from tacit.data.docstrings import Docstrings, prose
 from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
 from tacit.data.stackoverflow import read_example
 from tacit.data.tables import Columns
+from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
 
 
@@ -357,6 +361,36 @@ class TestStackOverflow:
         with pytest.raises(SourceError, match="yesterday"):
             read(self.write(tmp_path / "date.sqlite", [("train", "1", bad_date)]))
 
+    def test_what_is_no_blob_of_anybody_is_refused(self, tmp_path: Path) -> None:
+        """SQLite keeps any value in any column."""
+        good = self.post("x", "")
+        for number, (row, complaint) in enumerate(
+            {
+                ("train", "1", None): "a post of client '1' is nothing, and a tf.train.Example is bytes",
+                ("train", "1", "text"): "is a value of the type str",
+                ("train", "1", 5): "is a value of the type int",
+                ("train", None, good): "has no client_id",
+                (None, "1", good): "has a split None",
+                (b"train", "1", good): "has a split b'train'",
+                ("train", "1", b"\x80" * 100_000 + b"\x01"): "a number of more than 64 bits",
+            }.items()
+        ):
+            path = tmp_path / f"{number}.sqlite"
+            with closing(sqlite3.connect(path)) as connection, connection:
+                connection.execute("CREATE TABLE examples (split_name, client_id, serialized_example_proto)")
+                connection.execute("INSERT INTO examples VALUES (?, ?, ?)", row)
+            with pytest.raises(SourceError, match=complaint):
+                read(f"stackoverflow:{path}")
+
+    def test_a_damaged_page_is_said_so(self, tmp_path: Path) -> None:
+        place = self.write(tmp_path / "so.sqlite", [("train", f"{at}", self.post("x" * 99, "")) for at in range(99)])
+        path = tmp_path / "so.sqlite"
+        whole, draw = path.read_bytes(), random.Random(3)
+        for begin in [*range(100, len(whole), 4096), *draw.sample(range(4096), 99)]:
+            path.write_bytes(whole[:begin] + draw.randbytes(1000) + whole[begin + 1000 :])
+            with suppress(SourceError):  # what is in no page that counts is no damage
+                read(place)
+
     def test_files_of_another_layout_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "text").write_text("this is not a database, but it is long enough to be one " * 9)
         with pytest.raises(SourceError, match="is not SQLite"):
@@ -550,3 +584,45 @@ class TestInMemory:
     def test_a_row_of_nobodys_is_refused(self) -> None:
         with pytest.raises(SourceError, match="a row has no client_id"):
             list(TableOf({"client_id": ["a", None], "text": ["x", "y"]}).clients())
+
+
+class TestTooLong:
+    """A row of 200 MB ended the process by SIGABRT, a word of 100 MB by a panic of Rust."""
+
+    TOO_LONG = {  # noqa: RUF012
+        "text": ("ab " * 100, "a text of 300 characters, above 200"),
+        "word": ("a b " + "c" * 80, "80 characters without a blank, above 60: c"),
+        "marks": ("e" + "\u0301" * 31 + " " + "b" * 20, "a letter with 31 marks, above 30"),
+        "name": ("", "a client's name has 90 characters, above 80: nnnn"),
+    }
+
+    @pytest.fixture(autouse=True)
+    def _lowered(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        for name, value in {"TEXT": 200, "RUN": 60, "MARKS": 30, "NAME": 80}.items():
+            monkeypatch.setattr(f"tacit.data.clients.MOST_{name}", value)
+        monkeypatch.setattr("tacit.data.clients.LONG_RUN", 15)
+        monkeypatch.setattr("tacit.data.clients._RUNS", re.compile(r"\S{15,}"))
+
+    @pytest.mark.parametrize("what", TOO_LONG)
+    def test_it_is_refused_before_it_is_cut(self, what: str, tmp_path: Path) -> None:
+        text, complaint = self.TOO_LONG[what]
+        source = TextsOf({"n" * 90 if what == "name" else "ann": text})
+        with pytest.raises(SourceError, match=complaint):
+            tacit.import_data(
+                source, out=tmp_path / "cache", vocabulary=VocabularyChoice(word_list=self.words(tmp_path))
+            )
+        with pytest.raises(SourceError, match=complaint):
+            tacit.import_data(source, out=tmp_path / "cache", vocabulary=VocabularyChoice(private=True))
+        assert not (tmp_path / "cache").exists()
+        if what != "name":
+            public = write(tmp_path / "public.parquet", text=["fine", text])
+            with pytest.raises(SourceError, match=complaint):
+                list(open_source(f"public:{public}").clients())
+
+    def test_what_people_type_is_not_touched(self) -> None:
+        for text in ("ab " * 66, "c" * 60, "e" + "\u0301" * 30, "x" * 15):
+            check_text(text, "ann")
+
+    def words(self, folder: Path) -> Path:
+        (folder / "words.txt").write_text("fine\nwords\n", encoding="utf-8")
+        return folder / "words.txt"

@@ -199,6 +199,8 @@ STRICT: dict[str, tuple[str, Changes, Changes]] = {
     "cohort": ("below smallest_cohort=7", {"smallest_cohort": 7}, {}),
     "model": ("above largest_model_mb=0.001", {"largest_model_mb": 0.001}, {}),
     "report": ("above largest_report_mb=0.001", {"largest_report_mb": 0.001}, {}),
+    "memory": ("above largest_memory_mb=0.001", {"largest_memory_mb": 0.001}, {}),
+    "operations": ("above largest_operations=1000", {"largest_operations": 1000.0}, {}),
     "length of a round": ("above longest_round_hours=0.5", {"longest_round_hours": 0.5}, {}),
     "budget": ("and budget_zcdp=0.001", {"budget_zcdp": 0.001}, {}),
     "decryptors": (
@@ -240,6 +242,10 @@ BAD_TASKS: dict[str, tuple[str, Changes]] = {
         {"client": CLIENT.model_copy(update={"sentences": 100_000, "words": 100_000})},
     ),
     "trains for ever": ("above 10,000,000", {"client": CLIENT.model_copy(update={"epochs": 100_000, "words": 100})}),
+    "takes the memory of many machines": (  # JAX asked for 112 GB
+        "GB of memory in a step, above largest_memory_mb=1000",
+        {"client": CLIENT.model_copy(update={"batch_size": 100_000, "sentences": 100_000, "words": 99})},
+    ),
     "wants it encoded": ("wants a encoded report, and its plan plain ones", {"encoded": encoded_sum()}),
 }
 

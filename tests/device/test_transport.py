@@ -20,6 +20,7 @@ from tests.support.device.operator import SERVER, Wire
 from tacit.device.transport import file_of
 from tacit.errors import InputError, ServerError
 from tacit.protocol import requests
+from tacit.protocol.address import Address
 from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.messages import CheckIn, ComeBack
 from tacit.protocol.requests import Ask, NamedFile
@@ -99,11 +100,30 @@ def test_a_server_is_https_or_this_machine(url: str) -> None:
     [
         *("http://fl.example", "http://10.0.0.1", "http://127.0.0.1.example", "http://localhost.example"),
         *("ftp://127.0.0.1", "127.0.0.1:80", "", "https://", "https://a:b@fl.example", "https://fl.example/?q=1"),
+        # what urlsplit, httpx and the resolver raised each in their own way, and ends of lines, which urlsplit drops
+        *("http://[x", "http://[::1", "https://..", f"https://{'a' * 500}", f"https://{'a' * 64}.example"),
+        *(f"https://{'a.' * 200}example", "https://fl.example:99999", "https://fl.example:b", "https://fl example"),
+        *("https://fl.example\r\nX: y", "https://fl.example/\n", "\thttps://fl.example", "https://fl.example/\x00"),
     ],
 )
 def test_no_other_is_asked(url: str) -> None:
     with pytest.raises(InputError, match=r"is no server's address|has no TLS"):
         Server.from_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://m\u00fcnchen.example", "https://fl.example./v1", f"https://{'a' * 63}.example"]
+)
+def test_names_of_other_alphabets_and_long_ones_are_servers(url: str) -> None:
+    assert Server.from_url(url).url == url
+    with connected(Server.from_url(url), through=Wire(lambda request: httpx.Response(200))):
+        pass
+
+
+@pytest.mark.parametrize("host", ["a" * 500, "\u00e9" * 100, "a..b"])
+def test_a_host_that_is_no_name_is_not_listened_on(host: str) -> None:
+    with pytest.raises(InputError, match="is no name of a machine; give one"):
+        Address(host=host, behind_proxy=True)
 
 
 def test_over_a_socket() -> None:

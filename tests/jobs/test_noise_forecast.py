@@ -174,3 +174,14 @@ def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
 def test_a_model_is_worse_than_its_start_or_diverged(losses: dict[int, float], name: str | None) -> None:
     found = worse_than_start(losses, 60)
     assert (None if found is None else found.name) == name
+
+
+def test_a_batch_for_which_no_machine_has_the_memory_is_refused_before_anything_is_written(
+    cache: Cache, tmp_path: Path
+) -> None:
+    """Every key was within its bounds, and JAX asked for 112 GB."""
+    large = recipe(cache, None, client={"batch_size": 100_000, "sentences": 100_000, "words": 1_000})
+    for asked in (lambda: noise_forecast(large), lambda: train(large, tmp_path / "run", hardware=ONE, until=1)):
+        with pytest.raises(InputError, match=r"GB of memory, above 32; lower one of them"):
+            asked()
+    assert not (tmp_path / "run").exists()

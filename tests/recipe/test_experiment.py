@@ -47,6 +47,12 @@ LEAST: dict[str, Any] = {
 }
 
 
+def test_a_clients_step_is_priced_before_it_is_taken() -> None:
+    large = {**LEAST, "client": {"batch_size": 100_000, "sentences": 100_000, "words": 100_000}}
+    with pytest.raises(RecipeError, match=r"recipe: client.batch_size and client.words .* GB of memory, above 32"):
+        Recipe.from_toml(tomli_w.dumps(large))
+
+
 def test_the_settings_of_a_run_are_told_from_a_recipe(tmp_path: Path) -> None:
     settings = tmp_path / "settings.toml"
     settings.write_text('kind = "train"\n' + (plain := Recipe.model_validate(LEAST).to_toml()), encoding="utf-8")

@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import random
 import shutil
 import sqlite3
 import stat
@@ -11,7 +12,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from sqlite3 import dbapi2
 from typing import Any
@@ -221,6 +222,19 @@ def test_a_damaged_page_is_one_sentence(path: Path) -> None:
         with pytest.raises(RunError) as refusal:
             read_all(path)
         assert "\n" not in str(refusal.value)
+
+
+def test_random_bytes_are_one_sentence(path: Path) -> None:
+    """SQLite shows what it cannot parse, and what is no UTF-8 was raised as that, by whoever asked."""
+    whole, draw = (path / "run.db").read_bytes(), random.Random(7)
+    for _ in range(150):
+        changed = bytearray(whole)
+        for at in [draw.randrange(4096) for _ in range(draw.choice((1, 8, 200)))]:  # the page of the schema
+            changed[at] ^= 1 << draw.randrange(8)
+        for damaged in (bytes(changed), whole[:16] + draw.randbytes(4096), draw.randbytes(999)):
+            (path / "run.db").write_bytes(damaged)
+            with suppress(RunError):  # a bit that means nothing is no damage
+                read_all(path)
 
 
 def test_what_was_said_twice_counts_as_said_last_and_both_stay(path: Path) -> None:

@@ -11,9 +11,9 @@ from tests.statements.every_training import FACTS, STATEMENTS, otherwise, places
 from tests.support.statements.facts import CENTRAL, DISCOVERY, LOCAL, planned_facts
 
 from tacit.errors import TacitError
+from tacit.parsing import strict_json
 from tacit.privacy import Tree
 from tacit.privacy.measured_participation import realised_participation
-from tacit.records import strict_json
 from tacit.statements.statement import Facts, checksum, formats, leaves, statement
 from tacit.statements.verify import verify
 
@@ -181,7 +181,7 @@ def test_a_participation_that_a_log_can_have_is_none_of_these() -> None:
         ('{"a": -Infinity}', "no finite number"),
         ('{"a": 1e999}', "no finite number"),
         ("[" * 100_000, "nested too deep"),
-        ("1" * 5000, "limit"),
+        ("1" * 5000, "none of more than 300"),
     ],
 )
 def test_json_that_two_programs_read_differently_is_refused(text: str, says: str) -> None:

@@ -138,6 +138,14 @@ def test_a_list_in_alphabetical_order_ranks_nothing(words: str, ranked: bool) ->
     assert Vocabulary(words=tuple(words.split()), provenance=provenance).ranked is ranked
 
 
+def test_half_a_character_is_refused() -> None:
+    """JSON can say it and UTF-8 cannot, so that its digest was a traceback."""
+    whole = json.loads(Vocabulary(words=("fine",), provenance=PUBLIC).to_json())
+    for changed in ({"words": ["fi\ud800ne"]}, {"provenance": {"kind": "public", "description": "\udfff"}}):
+        with pytest.raises(InputError, match="has half a character, a surrogate"):
+            Vocabulary.from_json(json.dumps({**whole, **changed}))
+
+
 def test_json_that_is_none() -> None:
     for text in ("{", "[]"):
         with pytest.raises(InputError, match="not a vocabulary"):

@@ -10,6 +10,7 @@ import tacit
 from tacit.cli.console import complaints, say
 from tacit.cli.options import BehindProxy, Host, Json, TlsCert, TlsKey, command
 from tacit.errors import InputError
+from tacit.files import read_bounded
 from tacit.process_limits import no_core_dumps
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
@@ -82,6 +83,6 @@ def _token(file: Path | None) -> str | None:
     if file is None:
         return os.environ.get(TOKEN)
     try:
-        return file.read_text(encoding="utf-8").strip()
+        return read_bounded(file).decode("utf-8").strip()
     except (OSError, ValueError) as error:
         raise InputError(f"--admin-token-file '{file}' cannot be read ({error}); give a file with the token.") from None

@@ -80,11 +80,15 @@ class Cache(MappedSentences):
     def words(self, client: int) -> int:
         """How many words the client typed, known or not, without BOS and EOS."""
         begin, end = self._span(client)
-        return int(self._sentence_offsets[end] - self._sentence_offsets[begin]) - 2 * (end - begin)
+        offsets = self._checked_offsets(self._sentence_offsets[begin : end + 1])
+        return int(offsets[-1] - offsets[0]) - 2 * (end - begin)
 
     def words_per_client(self) -> NDArray[np.int64]:
         """`words` of every client (clients,)."""
-        ids = np.diff(self._sentence_offsets[self._client_offsets])
+        first, last = self._client_offsets[0], self._client_offsets[-1]
+        if first != 0 or last != self.manifest.sentences or (np.diff(self._client_offsets) < 1).any():
+            raise CacheError(changed(self.path / "client_offsets"))
+        ids = np.diff(self._checked_offsets(self._sentence_offsets)[self._client_offsets])
         words: NDArray[np.int64] = ids - 2 * np.diff(self._client_offsets)
         return words
 
@@ -92,7 +96,10 @@ class Cache(MappedSentences):
         """The client's name in its source."""
         self._span(client)
         begin, end = self._name_offsets[client : client + 2]
-        return bytes(self._names[begin:end]).decode("utf-8")
+        try:
+            return bytes(self._names[begin:end]).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CacheError(changed(self.path / "names")) from error
 
     def to_record(self) -> dict[str, Any]:
         """What the cache holds as plain values: clients, words, words of a client, where the vocabulary comes from."""

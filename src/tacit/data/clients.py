@@ -5,12 +5,24 @@ name, and its texts are never spread over train, validation and test.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Protocol, runtime_checkable
+from unicodedata import combining
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tacit.errors import SourceError
+
+MOST_NAME = 10_000  # characters of a client's name
+MOST_TEXT = 1 << 24  # of one text, which is cut as a whole: a book is a tenth of it
+MOST_RUN = 1_000_000  # without a blank: the longest word
+MOST_MARKS = 500  # on one letter; composing them takes time with the square of it
+LONG_RUN = 1_000  # shorter texts, which are most, are not looked at
+_RUNS = re.compile(rf"\S{{{LONG_RUN},}}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +57,46 @@ class Source(Protocol):
     def clients(self) -> Iterator[ClientText]:
         """All clients, always in the same order; SourceError when the text is not as described."""
         ...
+
+
+def checked_clients(source: Source) -> Iterator[ClientText]:
+    """The clients of a source, none of whose texts is longer than what cuts text bears.
+
+    Raises: SourceError for such a text; as the source. Rust aborts the process where memory for a text is not there.
+    """
+    for client in source.clients():
+        if len(client.client_id) > MOST_NAME:
+            raise SourceError(
+                f"a client's name has {len(client.client_id):,} characters, above {MOST_NAME:,}: {client.client_id:.40}"
+                "...; give the column or the files that are names."
+            )
+        for text in client.texts:
+            check_text(text, f"client {client.client_id!r:.60}")
+        yield client
+
+
+def check_text(text: str, whose: str) -> None:
+    """Raises: SourceError for a text, a word, or a letter with more marks than anybody types. whose: who typed it."""
+    if len(text) < LONG_RUN:
+        return
+    if len(text) > MOST_TEXT:
+        raise SourceError(
+            f"{whose} has a text of {len(text):,} characters, above {MOST_TEXT:,}; give its parts as texts of their "
+            "own, or leave it out."
+        )
+    for run in _RUNS.finditer(text):
+        if len(run[0]) > MOST_RUN:
+            raise SourceError(
+                f"{whose} has {len(run[0]):,} characters without a blank, above {MOST_RUN:,}: {run[0]:.40}...; leave "
+                "that text out."
+            )
+        streaks = (sum(1 for _ in same) for marks, same in groupby(run[0], key=_is_mark) if marks)
+        if not run[0].isascii() and (most := max(streaks, default=0)) > MOST_MARKS:
+            raise SourceError(f"{whose} has a letter with {most:,} marks, above {MOST_MARKS:,}; leave that text out.")
+
+
+def _is_mark(letter: str) -> bool:
+    return combining(letter) != 0
 
 
 def split_of(client_id: str) -> str:

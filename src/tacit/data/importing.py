@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
-from tacit.data.clients import ClientText, Source, split_of
+from tacit.data.clients import ClientText, Source, checked_clients, split_of
 from tacit.data.manifest import (
     BLOCK,
     FILES,
@@ -72,7 +72,7 @@ def build_cache(
     _check_place(out)
     with folder_beside(out) as folder:
         with _Arrays(folder, vocabulary) as arrays:
-            for batch in _batches(source.clients()):
+            for batch in _batches(checked_clients(source)):
                 if not arrays.clients + arrays.empty:
                     progress(StageBegan(TOKENISING, source.expected_clients))  # known once reading has begun
                 arrays.add(batch, encode([text for client in batch for text in client.texts]))

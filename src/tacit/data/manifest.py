@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Self
 
 from tacit.errors import CacheError
+from tacit.parsing import parsed_json
 from tacit.records import from_plain, to_plain
 
 FORMAT = "tacit-cache-2"
@@ -108,12 +109,12 @@ class CacheManifest:
             raise CacheError(f"there is no cache at {path}; `tacit data import SOURCE --out {path}` makes one.")
         try:
             text = (path / MANIFEST).read_bytes().decode()
-            record = json.loads(text)
+            record = parsed_json(text)
         except FileNotFoundError as error:
             raise CacheError(
                 f"{path} has no {MANIFEST}: it is another folder, or a cache whose import did not end; {_AGAIN}."
             ) from error
-        except (ValueError, RecursionError) as error:
+        except ValueError as error:
             raise CacheError(f"{path / MANIFEST} is not JSON ({error}); {_AGAIN}.") from error
         found = record.pop("format", None) if isinstance(record, dict) else None
         if found != FORMAT:

@@ -72,8 +72,8 @@ class MappedSentences:
     def sentences(self, client: int) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """The client's ids (a slice of the map) and each sentence's length, both with BOS and EOS."""
         begin, end = self._span(client)
-        offsets = self._sentence_offsets[begin : end + 1]
-        return self._ids[offsets[0] : offsets[-1]], np.diff(offsets)
+        offsets = self._checked_offsets(self._sentence_offsets[begin : end + 1])
+        return self._checked_ids(self._ids[offsets[0] : offsets[-1]]), np.diff(offsets)
 
     def padded(self, client: int, chosen: NDArray[np.int64], length: int) -> NDArray[np.int32]:
         """The chosen sentences of a client (chosen, length): cut at `length` ids, padded with zeros.
@@ -82,8 +82,8 @@ class MappedSentences:
         to the size of the data.
         """
         begin, end = self._span(client)
-        offsets = self._read("sentence_offsets", begin, end + 1)
-        ids = self._read("ids", offsets[0], offsets[-1])
+        offsets = self._checked_offsets(self._read("sentence_offsets", begin, end + 1))
+        ids = self._checked_ids(self._read("ids", offsets[0], offsets[-1]))
         starts = offsets[chosen] - offsets[0]
         column = np.arange(length)
         inside = column < (offsets[chosen + 1] - offsets[chosen])[:, None]  # (chosen, length)
@@ -104,8 +104,25 @@ class MappedSentences:
     def _span(self, client: int) -> tuple[int, int]:
         if not 0 <= client < self.manifest.clients:
             raise InputError(f"client {client} is not in this cache; clients are 0 to {self.manifest.clients - 1}.")
-        begin, end = self._client_offsets[client : client + 2]
-        return int(begin), int(end)
+        begin, end = map(int, self._client_offsets[client : client + 2])
+        if not 0 <= begin < end <= self.manifest.sentences:
+            raise CacheError(changed(self.path / "client_offsets"))
+        return begin, end
+
+    def _checked_offsets(self, offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where sentences begin and end. Raises: CacheError where that is no place in `ids`: whoever does not verify
+        all of a cache (a device does not) reads nothing beyond an end, and reserves no memory for it.
+        """
+        file = self.manifest.files["ids"]
+        if offsets[0] < 0 or offsets[-1] > file.bytes // int(file.dtype[-1]) or (offsets[1:] < offsets[:-1]).any():
+            raise CacheError(changed(self.path / "sentence_offsets"))
+        return offsets
+
+    def _checked_ids(self, ids: NDArray[Any]) -> NDArray[Any]:
+        """Those of words that the vocabulary has. Raises: CacheError."""
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < self.manifest.vocabulary.size:
+            raise CacheError(changed(self.path / "ids"))
+        return ids
 
     def _map(self, name: str) -> NDArray[Any]:
         # As a plain array: every slice of a np.memmap costs microseconds more.

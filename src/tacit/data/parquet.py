@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from tacit.data.clients import check_text
 from tacit.data.manifest import SPLITS
 from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain
 from tacit.errors import SourceError
@@ -88,7 +89,10 @@ def read_texts(path: Path) -> Iterator[str]:
     """The `text` column of a Parquet file, for public text; SourceError as for clients."""
     columns = columns_of(_schema(path), str(path), needed=("text",))
     for table in _read(path, {"text": "text"}, {"text": columns["text"]}):
-        yield from (text for text in as_list(table["text"], "text", str(path)) if text is not None)
+        for text in as_list(table["text"], "text", str(path)):
+            if text is not None:
+                check_text(text, str(path))
+                yield text
 
 
 def row_count(path: Path) -> int:

@@ -9,7 +9,7 @@ tensorflow_federated/python/simulation/datasets/sql_client_data.py. TensorFlow i
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -22,6 +22,7 @@ from tacit.data.manifest import NO_TIME
 from tacit.errors import SourceError
 
 SPLIT_NAMES = {"train": "train", "heldout": "validation", "validation": "validation", "test": "test"}
+MOST_SHIFT = 63  # of a number of a protocol buffer, which has ten bytes
 COLUMNS = ("split_name", "client_id", "serialized_example_proto")
 
 
@@ -49,7 +50,7 @@ class StackOverflow:
     def clients(self) -> Iterator[ClientText]:
         """Clients in the order of split and name, posts by time."""
         query = f"SELECT {', '.join(COLUMNS)} FROM examples ORDER BY split_name, client_id, rowid"
-        with closing(self._connect()) as connection:
+        with self._complaints(), closing(self._connect()) as connection:
             rows = connection.execute(query)
             for (split, client_id), posts in groupby(rows, key=lambda row: (row[0], row[1])):
                 dated = sorted((_post(blob, client_id) for _, _, blob in posts), key=lambda post: post[0])
@@ -60,11 +61,19 @@ class StackOverflow:
     def _connect(self) -> sqlite3.Connection:
         return sqlite3.connect(f"file:{self._path.resolve().as_posix()}?mode=ro", uri=True)
 
+    @contextmanager
+    def _complaints(self) -> Iterator[None]:
+        """SQLite's complaints of a damaged page, which it may show in its own bytes, as ours."""
+        try:
+            yield
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise SourceError(f"{self._path} is damaged ({error}); copy it anew.") from error
+
     def _survey(self, connection: sqlite3.Connection) -> int:
         """The number of clients; SourceError when the layout is another or a client is in two splits."""
         try:
             present = {row[1] for row in connection.execute("PRAGMA table_info(examples)")}
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:
             raise SourceError(f"{self._path} is not SQLite ({error}); if it ends in .lzma, unpack it first.") from error
         missing = [name for name in COLUMNS if name not in present]
         if missing:
@@ -72,10 +81,11 @@ class StackOverflow:
                 f"{self._path} has no column {missing[0]!r} in a table 'examples'; "
                 "give the SQLite file that TensorFlow Federated publishes."
             )
-        pairs = connection.execute("SELECT DISTINCT client_id, split_name FROM examples").fetchall()
+        with self._complaints():
+            pairs = connection.execute("SELECT DISTINCT client_id, split_name FROM examples").fetchall()
         if unknown := {split for _, split in pairs} - set(SPLIT_NAMES):
             raise SourceError(
-                f"{self._path} has a split {min(unknown)!r}; known are {', '.join(SPLIT_NAMES)}: rename it."
+                f"{self._path} has a split {min(unknown, key=repr)!r}; known are {', '.join(SPLIT_NAMES)}: rename it."
             )
         splits: dict[str, str] = {}
         for client_id, split in pairs:
@@ -87,8 +97,13 @@ class StackOverflow:
         return len(splits)
 
 
-def _post(blob: bytes, client_id: str) -> tuple[int, str]:
+def _post(blob: object, client_id: object) -> tuple[int, str]:
     """Time and text of one post."""
+    if client_id is None:
+        raise SourceError("a post has no client_id; every text is somebody's: fill it or drop the row.")
+    if not isinstance(blob, bytes):
+        kind = "nothing" if blob is None else f"a value of the type {type(blob).__name__}"
+        raise SourceError(f"a post of client {client_id!r} is {kind}, and a tf.train.Example is bytes; copy it anew.")
     try:
         features = read_example(blob)
         text = b" ".join(features.get("tokens", [])).decode("utf-8")
@@ -151,6 +166,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
         byte = message[at]
+        if shift > MOST_SHIFT:
+            raise ValueError("a number of more than 64 bits")
         value |= (byte & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if byte < 0x80:

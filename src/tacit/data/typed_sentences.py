@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 import numpy as np
 
 from tacit.data.cache import Cache
-from tacit.data.clients import Source, split_of
+from tacit.data.clients import Source, checked_clients, split_of
 from tacit.data.unknown_words import READING
 from tacit.errors import InputError, SourceError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -95,7 +95,7 @@ def read_typed_sentences(source: Source, cut: Cut, share: Share, *, progress: Pr
     """
     chosen = _Chosen(share)
     seen = fixed = of_split = 0
-    for seen, client in enumerate(source.clients(), start=1):
+    for seen, client in enumerate(checked_clients(source), start=1):
         if seen == 1:
             progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
         fixed += client.split is not None

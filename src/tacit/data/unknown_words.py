@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.cache import Cache
-from tacit.data.clients import Source, split_of
+from tacit.data.clients import Source, checked_clients, split_of
 from tacit.errors import SourceError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
@@ -90,7 +90,7 @@ def read_typed_words(
     no client, or from the source.
     """
     growing = _GrowingCounts()
-    for seen, client in enumerate(source.clients(), start=1):
+    for seen, client in enumerate(checked_clients(source), start=1):
         if seen == 1:
             progress(StageBegan(READING, source.expected_clients))  # known once reading has begun
         if split is None or (client.split or split_of(client.client_id)) == split:

@@ -21,7 +21,7 @@ from tacit.device.transport import held
 from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError, of_type
 from tacit.federation.kinds import FEDERATED, loaded
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.token_format import CODE
 
@@ -132,7 +132,7 @@ def task_handlers(text: OwnText, trainer: Trainer) -> dict[str, TaskHandler]:
 def enrolment_code_in(file: Path) -> str:
     """An enrolment's, from a file: others see what is on a command line. Raises: InputError for a file without one."""
     try:
-        code = file.read_text(encoding="ascii").strip()
+        code = read_bounded(file).decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise InputError(f"--enrolment-code '{file}' cannot be read ({error}); give a file with the code.") from None
     if not CODE.fullmatch(code):

@@ -6,7 +6,6 @@ Steinke 2016, arXiv:1605.02065, Proposition 1.4). What was typed is read here an
 anybody may see (`discovery.device_part.reports`).
 """
 
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from tacit.device.task_handler import Draw, PreparedTask, Refuse
 from tacit.discovery.device_part import WordQuestion, question_from, reports
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import ASK, Cost, checked_claims
+from tacit.parsing import parsed_toml
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.discover import DiscoverDocument
 from tacit.protocol.messages import LocalPrivacy, MatrixFile, Plan, RoundTask
@@ -85,8 +85,8 @@ def local_cost(plan: Plan) -> LocalCost:
 def _reports(plan: Plan) -> Mapping[str, Any]:
     """How reports are randomised, as the plan's recipe has it. Raises: InputError."""
     try:
-        found = tomllib.loads(plan.recipe).get("reports")
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = parsed_toml(plan.recipe).get("reports")
+    except ValueError as error:
         raise InputError(f"its recipe is no TOML ({error})") from None
     if not isinstance(found, dict):
         raise InputError("its recipe has no section [reports], so nothing says how a device hides its answers")

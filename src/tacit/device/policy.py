@@ -5,7 +5,6 @@ A refusal is a sentence with the value, the rule and the way out. docs/device.md
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,9 @@ from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import InputError, TaskRefused, of_type
 from tacit.federation.cost import Cost
 from tacit.federation.kinds import FEDERATED
+from tacit.files import read_bounded
+from tacit.networks.training_cost import GIGABYTE, TrainingCost
+from tacit.parsing import parsed_toml
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain
@@ -51,6 +53,8 @@ class Policy:
     largest_model_mb: float = 100.0
     largest_report_mb: float = 100.0
     send_after_s: float = 10.0  # a report leaves no sooner after its text is read; of a short round a tenth of the rest
+    largest_memory_mb: float = 1000.0  # of one step of training, by its sizes
+    largest_operations: float = 2e14  # of a round's training, by its sizes: a core does 1e11 in a second
     split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is
     eligibility: Eligibility = field(default_factory=Eligibility)
 
@@ -81,15 +85,16 @@ class Policy:
     def load(cls, path: Path) -> "Policy":
         """That of a file; the defaults where there is none. Raises: InputError naming the key."""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_bounded(path).decode("utf-8")
         except FileNotFoundError:
             return cls()
         except (OSError, UnicodeDecodeError) as error:
             raise InputError(f"the policy '{path}' cannot be read ({error}); save it as UTF-8.") from None
         try:
-            return from_plain(cls, tomllib.loads(text), where=f"the policy '{path}'")
-        except tomllib.TOMLDecodeError as error:
+            table = parsed_toml(text)
+        except ValueError as error:
             raise InputError(f"the policy '{path}' is not TOML: {error}; mend that line.") from None
+        return from_plain(cls, table, where=f"the policy '{path}'")
 
     @property
     def temporal_split(self) -> TemporalSplit | None:
@@ -141,11 +146,13 @@ class Policy:
             size = f"{said.bytes / MEGABYTE:.3g} MB"
             _refusal("the plan")(f"has a matrix of {size}, above largest_model_mb={self.largest_model_mb:g}")
 
-    def check_task(self, plan: Plan, task: RoundTask, now: float, as_planned: Callable[[Refuse], None]) -> None:
+    def check_task(
+        self, plan: Plan, task: RoundTask, now: float, as_planned: Callable[[Refuse], TrainingCost | None]
+    ) -> None:
         """Raises: TaskRefused where the task is none of its plan's, or the owner does not accept it.
 
-        now: of the device's clock, Unix seconds. as_planned: refuses what the plan's kind does not reckon with. Who
-        signed the task, whoever calls has checked.
+        now: of the device's clock, Unix seconds. as_planned: refuses what the plan's kind does not reckon with, and
+        says what the task takes of the machine. Who signed the task, whoever calls has checked.
         """
         refuse = _refusal(f"round {task.round} of run {task.run!r}")
         if (task.run, task.kind) != (plan.run, plan.kind):
@@ -157,7 +164,7 @@ class Policy:
         kind = "sealed" if task.sealed is not None else "plain" if encoded is None else "encoded"
         if kind != plan.aggregation.kind:
             refuse(f"wants a {kind} report, and its plan {plan.aggregation.kind} ones", way_out=OPERATOR)
-        as_planned(refuse)
+        self._check_work(as_planned(refuse), refuse)
         if question is not None and question.clip_norm > self.largest_clip_norm:
             refuse(f"clips at {question.clip_norm:g}, above largest_clip_norm={self.largest_clip_norm:g}")
         if task.content.bytes > self.largest_model_mb * MEGABYTE:
@@ -170,6 +177,15 @@ class Policy:
         if report > self.largest_report_mb * MEGABYTE:
             refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)
+
+    def _check_work(self, work: TrainingCost | None, refuse: Refuse) -> None:
+        if work is None:
+            return
+        if work.bytes > self.largest_memory_mb * MEGABYTE:
+            needed = f"takes {work.bytes / GIGABYTE:.3g} GB of memory in a step"
+            refuse(f"{needed}, above largest_memory_mb={self.largest_memory_mb:g}")
+        if work.operations > self.largest_operations:
+            refuse(f"takes {work.operations:.3g} operations, above largest_operations={self.largest_operations:g}")
 
     def _check_times(self, task: RoundTask, now: float, refuse: Refuse) -> None:
         if task.deadline - task.opens > self.longest_round_hours * 3600:

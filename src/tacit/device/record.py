@@ -20,6 +20,7 @@ from typing import Any
 from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
+from tacit.parsing import parsed_json
 from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
@@ -75,7 +76,7 @@ class DeviceRecord:
     @property
     def _operators_before(self) -> list[str]:
         """Keys that were pinned and handed over, the oldest first."""
-        return list(json.loads(self._about("operators before") or "[]"))
+        return list(parsed_json(self._about("operators before") or "[]"))
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -115,7 +116,7 @@ class DeviceRecord:
     @property
     def tokens(self) -> dict[str, Any]:
         """What it keeps of the epoch's tokens (`tokens.py`); nothing before the first."""
-        return dict(json.loads(self._about("tokens") or "{}"))
+        return dict(parsed_json(self._about("tokens") or "{}"))
 
     def keep_tokens(self, kept: dict[str, Any]) -> None:
         """In place of what was kept; on disk when this returns."""
@@ -290,7 +291,7 @@ class DeviceRecord:
             yield
         except sqlite3.IntegrityError:
             raise
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # which a damaged page may be shown in
             raise DeviceError(
                 f"the record in '{self.folder / FILE}' cannot be used ({error}); make room on its disk, or see who "
                 f"else has it open. Where it is damaged, {ANEW}."

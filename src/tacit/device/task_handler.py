@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol, TypeAlias
 
 from tacit.federation.cost import Cost
+from tacit.networks.training_cost import TrainingCost
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 
@@ -55,8 +56,10 @@ class TaskHandler(Protocol):
         """Raises: TaskRefused where it cannot do what the plan asks, whatever was typed here."""
         ...
 
-    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
-        """Refuses a task that asks otherwise than its plan reckons with. cost: as `cost` gave it."""
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> TrainingCost | None:
+        """What the task takes of the machine, where that is to be asked about; refuses one that asks otherwise than its
+        plan reckons with. cost: as `cost` gave it.
+        """
         ...
 
     def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:

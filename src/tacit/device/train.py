@@ -4,7 +4,6 @@
 the first task came. `ByOnnx` (`train_onnx.py`) computes the same of reports in the clear by ONNX Runtime alone.
 """
 
-import tomllib
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,6 +15,8 @@ from tacit.device.task_handler import SEED_BYTES, Draw, PreparedTask, Refuse
 from tacit.errors import InputError, TaskRefused
 from tacit.federation.cost import Cost
 from tacit.networks.models import DEFAULT, MODELS
+from tacit.networks.training_cost import TrainingCost
+from tacit.parsing import parsed_toml
 from tacit.protocol.bodies import ReportBody, read_model
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 from tacit.protocol.train import TrainDocument
@@ -73,12 +74,13 @@ class TrainHandler:
         self._trainer.check(plan)
         self._text.check()
 
-    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> None:
+    def check_task(self, plan: Plan, cost: Cost, task: RoundTask, refuse: Refuse) -> TrainingCost:
         """See TaskHandler."""
-        from tacit.device.train_cost import TrainCost, check_train_task
+        from tacit.device.train_cost import TrainCost, check_train_task, training_cost
 
         assert isinstance(cost, TrainCost)  # its own
         check_train_task(cost, task, refuse)
+        return training_cost(task, self._text.words)
 
     def prepare(self, plan: Plan, task: RoundTask, content: bytes) -> PreparedTask:
         """See TaskHandler."""
@@ -155,8 +157,8 @@ def network_said(plan: Plan) -> tuple[str, dict[str, Any]]:
     what a plan names is imported, and a device runs nobody's code.
     """
     try:
-        section = tomllib.loads(plan.recipe).get("model", {})
-    except tomllib.TOMLDecodeError as error:
+        section = parsed_toml(plan.recipe).get("model", {})
+    except ValueError as error:
         raise TaskRefused(f"the recipe of run {plan.run!r} is no TOML: {error}") from None
     settings = dict(section) if isinstance(section, dict) else {}
     kind = settings.pop("kind", DEFAULT)

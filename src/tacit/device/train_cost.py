@@ -7,7 +7,6 @@ in, not of all that the plan would let it.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +16,8 @@ from tacit.design.families import matrix_kind, strategy_in_numbers
 from tacit.device.task_handler import OPERATOR, Refuse
 from tacit.errors import AccountingError, InputError, TaskRefused
 from tacit.federation.cost import ASK, ROUNDING, Cost, checked_claims
+from tacit.networks.training_cost import TrainingCost
+from tacit.parsing import parsed_toml
 from tacit.privacy import gaussian
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
@@ -133,6 +134,20 @@ def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
         refuse(f"clips the training loss at {question.loss_bound}, and its plan at {cost.loss_bound}", way_out=OPERATOR)
     if question.encoded is not None:
         _check_encoding(cost, question.encoded, question.clip_norm, refuse)
+
+
+def training_cost(task: RoundTask, vocabulary: int) -> TrainingCost:
+    """What a task takes of the machine. vocabulary: ids of the device's text."""
+    question = task.question(TrainDocument)
+    asked = question.client
+    return TrainingCost.estimate(
+        epochs=asked.epochs,
+        batch_size=asked.batch_size,
+        sentences=asked.sentences,
+        words=asked.words,
+        vocabulary=vocabulary,
+        parameters=question.parameters,
+    )
 
 
 def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refuse: Refuse) -> None:
@@ -254,8 +269,8 @@ def _agrees(plan: Plan, recipe: Mapping[str, Any]) -> None:
 
 def _recipe(plan: Plan) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(plan.recipe)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return parsed_toml(plan.recipe)
+    except ValueError as error:
         raise TaskRefused(f"the recipe in the plan of run {plan.run!r} is no TOML ({error}); {ASK}.") from None
 
 

@@ -7,7 +7,6 @@ process was killed is on disk and is not repeated. With real devices there are n
 was released, nothing exact.
 """
 
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -183,4 +182,4 @@ def begun_with(run: Run | PathLike, kind: type[AskingMetadata]) -> BegunWith:
         with Run.open(as_path("run", run)) as opened:
             return begun_with(opened, kind)
     metadata = run.of_kind(kind, "go on with it by `{command}`")
-    return BegunWith(path=run.path, metadata=metadata, settings=tomllib.loads(run.settings))
+    return BegunWith(path=run.path, metadata=metadata, settings=run.settings_table)

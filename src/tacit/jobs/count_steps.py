@@ -30,6 +30,7 @@ from tacit.files import write_whole
 from tacit.jobs.account.budget import Reservation
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.mechanisms import add_independent_noise, round_key
+from tacit.parsing import parsed_json
 from tacit.privacy import Participation
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.measured_participation import realised_participation
@@ -82,7 +83,7 @@ class Lines:
         if self.path.exists():
             for number, line in enumerate(self.path.read_bytes().splitlines(), start=1):
                 try:
-                    yield json.loads(line)
+                    yield parsed_json(line)
                 except ValueError as error:
                     raise RunError(
                         f"line {number} of '{self.path}' is damaged ({error}); remove it to compute it again."

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from tacit.errors import InputError, ProtocolError, of_type
-from tacit.files import PathLike, as_path, check_folder, held
+from tacit.files import PathLike, as_path, check_folder, held, read_bounded
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
@@ -135,7 +135,7 @@ def _identities(file: Path) -> frozenset[bytes]:
     """Those of a file, one in each line. Raises: InputError for a file that is something else."""
     found = set()
     try:
-        lines = file.read_text(encoding="ascii", errors="replace").splitlines()
+        lines = read_bounded(file).decode("ascii", errors="replace").splitlines()
     except OSError as error:
         raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of identities.") from None
     for number, line in enumerate(lines, 1):

@@ -5,7 +5,6 @@ Where a check fails, its last line is shown with the folders left out of every p
 """
 
 import importlib.metadata
-import json
 import os
 import platform
 import re
@@ -23,6 +22,7 @@ from tacit.compute.precision import processor_features
 from tacit.extras import EXTRAS, has_extra
 from tacit.jobs.machine_checks import CHECKS
 from tacit.jobs.result import JobResult
+from tacit.parsing import parsed_json
 from tacit.progress import Progress, counted, silent
 from tacit.records import to_plain
 from tacit.version import __version__
@@ -184,7 +184,7 @@ def _checked(name: str, function: str) -> Checked:
     except subprocess.CalledProcessError as error:
         complaint = (error.output.strip().splitlines() or [f"ended with code {error.returncode}"])[-1]
         return Checked(name, {}, _FOLDERS.sub("", complaint))
-    return Checked(name, json.loads(next(line for line in reversed(told.splitlines()) if line.startswith("{"))))
+    return Checked(name, parsed_json(next(line for line in reversed(told.splitlines()) if line.startswith("{"))))
 
 
 def _named(key: str) -> str:

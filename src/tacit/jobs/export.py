@@ -1,6 +1,5 @@
 """`tacit.export`: a trained model as the files that a keyboard loads, with its guarantee."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +15,7 @@ from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.keyboard.prompts import prompts_for
 from tacit.networks.models import WEIGHTS
+from tacit.parsing import parsed_json
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 
@@ -115,7 +115,7 @@ def _of_run(run: Run | PathLike, model: "TrainedModel") -> _Origin:
         if model.public_text is not None:
             return _of_folder(model)._replace(date=created, run=seal)
         stated = statement(found)
-        record: Mapping[str, Any] = json.loads(stated.to_json())
+        record: Mapping[str, Any] = parsed_json(stated.to_json())
     labelled = f" (labelled {', '.join(label.name for label in stated.labels)})" if stated.labels else ""
     says = f"the run's privacy statement{labelled} goes with the model, in the manifest"
     return _Origin(Promise(kind="statement", says=says, statement=record), created, seal)

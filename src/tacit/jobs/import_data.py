@@ -16,7 +16,7 @@ from tacit.data import (
     open_source,
 )
 from tacit.data.batches import holds_rows
-from tacit.data.clients import split_of
+from tacit.data.clients import checked_clients, split_of
 from tacit.data.manifest import SPLITS
 from tacit.data.manuals import manuals
 from tacit.data.parquet import owner_column, read_texts
@@ -24,7 +24,7 @@ from tacit.data.sources import SOURCES
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import CacheError, InputError, SourceError, of_type
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
@@ -224,14 +224,14 @@ def _public_texts(origin: str, client_id: str) -> Iterator[str]:
 
 
 def _training_texts(source: Source) -> Iterator[str]:
-    for client in source.clients():
+    for client in checked_clients(source):
         if (client.split or split_of(client.client_id)) == "train":
             yield from client.texts
 
 
 def _from_list(path: Path, *, size: int | None, lowercase: bool) -> Vocabulary:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_bounded(path).decode("utf-8").splitlines()
     except FileNotFoundError as error:
         raise InputError(f"there is no word list at {path}; check the path.") from error
     except UnicodeDecodeError as error:

@@ -1,11 +1,12 @@
 """Run folders as jobs are given them: by their path or open, with what their records need to be read."""
 
 import os
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tacit.errors import RunError
 from tacit.files import as_path
+from tacit.parsing import parsed_toml
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.reconciliation import reconciled
 
@@ -31,7 +32,10 @@ def _know_its_mechanism(run: Run) -> None:
     """From what the run recorded when it began, so that ledger and log are enough whatever became of its settings."""
     if not isinstance(run.metadata, TrainingMetadata):
         return
-    privacy = tomllib.loads(run.metadata.recipe).get("privacy")
+    try:
+        privacy = parsed_toml(run.metadata.recipe).get("privacy")
+    except ValueError as error:
+        raise RunError(f"what '{run.path}' recorded as its recipe is no TOML ({error}); restore a copy.") from error
     mechanism = privacy.get("mechanism") if isinstance(privacy, dict) else None
     name = mechanism.get("name") if isinstance(mechanism, dict) else None
     if isinstance(name, str) and ":" in name:

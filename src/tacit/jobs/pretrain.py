@@ -1,6 +1,5 @@
 """A first model from public text, for private training to begin with."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -51,7 +50,7 @@ class PretrainingResult(JobResult):
     @property
     def stopped_early(self) -> bool:
         """Whether training ended because held-out text no longer gained."""
-        planned: int = tomllib.loads(self.run.settings)["pretraining"]["sentences"]
+        planned: int = self.run.settings_table["pretraining"]["sentences"]
         return self.evaluations[-1].sentences < planned
 
     @property
@@ -203,7 +202,7 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
-    settings, cache = tomllib.loads(run.settings), same_cache(run, _metadata(run).data, progress=progress)
+    settings, cache = run.settings_table, same_cache(run, _metadata(run).data, progress=progress)
     plan = from_plain(Pretraining, settings["pretraining"], where="pretraining")
     kind = settings["model"].pop("kind")
     network = model_of(kind, settings["model"])

@@ -2,7 +2,6 @@
 
 import platform
 import time
-import tomllib
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from tacit.errors import CacheError, InputError, RunError
 from tacit.files import PathLike, check_folder
 from tacit.jobs.account.budget import BudgetRequest, refuse_another, reserved
 from tacit.jobs.opened_cache import open_cache
+from tacit.parsing import parsed_toml
 from tacit.progress import Progress, silent
 from tacit.records import first_difference
 from tacit.runs import Metadata, Run
@@ -118,5 +118,5 @@ def refuse_others(run: Run, kind: str, settings: str) -> None:
 
 def difference_of(run: Run, kind: str, settings: str) -> str | None:
     """What was another when the run began, as `name was X and is now Y`; None where nothing was. settings: TOML."""
-    begun, now = ({"kind": of, **tomllib.loads(text)} for of, text in ((run.kind, run.settings), (kind, settings)))
+    begun, now = {"kind": run.kind, **run.settings_table}, {"kind": kind, **parsed_toml(settings)}
     return first_difference(begun, now)

@@ -10,6 +10,7 @@ from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.plan.new_recipe import write_recipe
 from tacit.jobs.result import JobResult
+from tacit.parsing import parsed_toml
 
 if TYPE_CHECKING:
     from tacit.reports.blocks import Block
@@ -94,12 +95,11 @@ def shipped_recipe(name: str, *, out: PathLike | None = None) -> ShippedRecipe:
 
 
 def _all() -> Mapping[str, ShippedRecipe]:
-    import tomllib
 
     from tacit.recipe.shipped_recipes import caches, shipped  # pydantic comes with it
 
     made_by = caches()
     return {
-        name: ShippedRecipe(name=name, toml=text, made_by=made_by[tomllib.loads(text)["data"]["cache"]])
+        name: ShippedRecipe(name=name, toml=text, made_by=made_by[parsed_toml(text)["data"]["cache"]])
         for name, text in shipped().items()
     }

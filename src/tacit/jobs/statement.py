@@ -1,7 +1,6 @@
 """What a run published of its privacy, for people, and whether such a statement says what follows from its facts."""
 
 import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
-from tacit.records import strict_json, visible
+from tacit.parsing import parsed_json, strict_json
+from tacit.records import visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
@@ -130,7 +130,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
     record: object
     file: Path | None = None
     if isinstance(statement, Statement):
-        record = json.loads(statement.to_json())
+        record = parsed_json(statement.to_json())
     elif isinstance(statement, Mapping):
         record = statement
     else:
@@ -221,11 +221,13 @@ def _read(file: Path) -> object:
         )
         raise InputError(f"'{file}' is a folder; {way_out}.")
     try:
-        return strict_json(file.read_text(encoding="utf-8"))
+        content = read_bounded(file)
     except FileNotFoundError:
         raise InputError(
             f"there is no statement '{file}'; `tacit account run ... --statement` and `tacit discover` write one."
         ) from None
+    try:
+        return strict_json(content)
     except ValueError as error:
         raise InputError(
             f"'{file}' is not JSON ({error}), so it is no statement; that of a run is RUN/report/{NAME}."

@@ -1,6 +1,5 @@
 """`tacit.extend_vocabulary`: a vocabulary that learns the words that a discovery run found."""
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.discover.job import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discover.result import DiscoveryResult
+from tacit.parsing import parsed_json
 from tacit.progress import Progress, silent
 from tacit.reports.discover import RESULT
 from tacit.runs import Run
@@ -124,7 +124,7 @@ def found_by(run: Run) -> list[dict[str, Any]]:
     """The rows of a finished discovery run, as `DiscoveredWord.row` has them. Raises: RunError."""
     path = run.path / RESULT
     try:
-        found: list[dict[str, Any]] = json.loads(run.kept(RESULT))["found"]
+        found: list[dict[str, Any]] = parsed_json(run.kept(RESULT))["found"]
     except FileNotFoundError:
         raise RunError(f"'{run.path}' is not finished; run its `tacit discover` again to go on.") from None
     except (ValueError, KeyError) as error:

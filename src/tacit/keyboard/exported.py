@@ -4,16 +4,16 @@
 """
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.networks.models import WEIGHTS, WORDS
-from tacit.records import from_plain, strict_json, to_plain
+from tacit.parsing import parsed_json, strict_json
+from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import Provenance, Vocabulary
 
 SCHEMA, VERSION = "tacit.export", 1
@@ -153,8 +153,8 @@ def is_exported(path: PathLike) -> bool:
     if (folder / STEP).is_file():
         return True
     try:
-        record = json.loads((folder / MANIFEST).read_bytes())
-    except (OSError, ValueError, RecursionError):
+        record = parsed_json(read_bounded(folder / MANIFEST))
+    except (OSError, ValueError):
         return False
     return isinstance(record, Mapping) and record.get("schema") == SCHEMA
 
@@ -166,7 +166,7 @@ def load_exported(path: PathLike) -> Exported:
     """
     folder = as_path("path", path)
     try:
-        content = (folder / MANIFEST).read_bytes()
+        content = read_bounded(folder / MANIFEST)
         record = strict_json(content.decode())
     except OSError:
         raise InputError(

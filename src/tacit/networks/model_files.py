@@ -5,7 +5,6 @@ JAX is not loaded here, but by a network whose module does: `model_folder` build
 """
 
 import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from tacit.errors import InputError, of_type
+from tacit.files import read_bounded
 from tacit.networks.language_model import LanguageModel, model_of
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
-from tacit.records import strict_json
+from tacit.parsing import parsed_json, strict_json
 from tacit.text.vocabulary import Vocabulary
 
 
@@ -56,7 +56,7 @@ class ModelFiles:
     def public_text(self) -> str | None:
         """The public text it was made from, and from nothing else; None where that is not known."""
         try:
-            text = json.loads((self.folder / ORIGIN).read_text(encoding="utf-8"))["public_text"]
+            text = parsed_json(read_bounded(self.folder / ORIGIN))["public_text"]
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
         return text if isinstance(text, str) else None
@@ -76,7 +76,7 @@ def read_files(path: Path) -> ModelFiles:
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
         weights = load((folder / WEIGHTS).read_bytes())
-        settings = strict_json((folder / SETTINGS).read_text(encoding="utf-8"))
+        settings = strict_json(read_bounded(folder / SETTINGS))
         kind = settings.pop("kind")
         of_type("kind", kind, str)
     except (FileNotFoundError, NotADirectoryError):

@@ -6,7 +6,6 @@ report goals". Where that sentence leaves a choice open, the function here says 
 """
 
 import itertools
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,8 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 
 from tacit.errors import InputError
+from tacit.files import read_bounded
+from tacit.parsing import parsed_json
 from tacit.planning.adaptive_clipping import FIRST_RESTART, RESTART_EVERY
 from tacit.planning.scenario import Record
 
@@ -327,7 +328,7 @@ class Tuned:
         """From the folder's tuning.json; InputError where there is none, or where nothing was chosen."""
         path = folder / "tuning.json"
         try:
-            record: Any = json.loads(path.read_text(encoding="utf-8"))
+            record: Any = parsed_json(read_bounded(path))
         except FileNotFoundError:
             raise InputError(f"there is no '{path}'; `tacit tune RECIPE --out {folder}` writes it.") from None
         except ValueError as error:

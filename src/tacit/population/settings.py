@@ -4,7 +4,6 @@ The file has the keys of `Population` and `RoundRules`, all of them optional: `r
 [population], [population.availability] with its tables `night` and `day`, [population.work] and [rules].
 """
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -14,6 +13,8 @@ from typing import Any, Self, TypeVar
 import tomli_w
 
 from tacit.errors import InputError
+from tacit.files import read_bounded
+from tacit.parsing import parsed_toml
 from tacit.population.devices import Population, RoundRules
 
 Settings = TypeVar("Settings")
@@ -100,12 +101,14 @@ class SimulationSettings:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_bytes().decode("utf-8"))
+        return parsed_toml(read_bounded(path).decode("utf-8"))
     except FileNotFoundError:
         raise InputError(
             f"there is no file of settings '{path}'; `tacit simulate` writes one into its --out."
         ) from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except InputError:
+        raise
+    except ValueError as error:
         raise InputError(f"'{path}' is not TOML in UTF-8: {error}; mend that line.") from error
 
 

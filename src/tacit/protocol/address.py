@@ -28,6 +28,10 @@ class Address:
     def __post_init__(self) -> None:
         of_type("host", self.host, str)
         of_type("port", self.port, int)
+        try:
+            self.host.encode("idna")  # as sockets do, which leave one open where it cannot be
+        except UnicodeError:
+            raise InputError(f"--host {self.host[:60]!r} is no name of a machine; give one, or an address.") from None
         if not 0 <= self.port < 1 << 16:
             raise InputError(f"--port {self.port} is none; give one from 1 to 65535, or 0 for any that is free.")
         if (self.tls_certificate is None) != (self.tls_key is None):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.federation.report_shape import LOSS, SHORT
-from tacit.records import strict_json
+from tacit.parsing import strict_json
 
 LENGTH_BYTES = 8  # of a safetensors file before its header: how many bytes that has
 MOST_HEADER = 4096  # bytes of safetensors' header that a report may have

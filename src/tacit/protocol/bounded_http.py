@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 PATIENCE = 30.0  # seconds without a byte
 BLOCK = 1 << 16
+LONGEST_HOST = 253  # letters of a name: RFC 1035
 USER_AGENT = "tacit-device"
 NO_TLS = ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")  # OpenSSL's, of bytes that are no TLS
 
@@ -38,15 +39,17 @@ class Server:
     @classmethod
     def from_url(cls, url: str) -> "Server":
         """Raises: InputError for what is no address of a server, and for one without TLS that is not this machine."""
-        parts = urlsplit(url)
+        parts = _parts(url)
         if (
-            parts.scheme not in ("http", "https")
+            parts is None
+            or parts.scheme not in ("http", "https")
             or not parts.hostname
             or parts.query
             or parts.fragment
             or parts.username
         ):
-            raise InputError(f"--server {url!r} is no server's address; give https://HOST or https://HOST:PORT.")
+            shown = url if len(url) <= 100 else f"{url[:97]}..."
+            raise InputError(f"--server {shown!r} is no server's address; give https://HOST or https://HOST:PORT.")
         found = cls(url.rstrip("/"))
         if parts.scheme == "http" and not found.on_loopback:
             raise InputError(f"--server {url!r} has no TLS, and is not this machine; give https://.")
@@ -60,6 +63,18 @@ class Server:
             return ipaddress.ip_address(host).is_loopback
         except ValueError:
             return host == "localhost"
+
+
+def _parts(url: str) -> SplitResult | None:
+    """Of an address; None where its host or port is none, or it has blanks or ends of lines, which urlsplit drops."""
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")  # labels have at most 63 letters
+        parts.port  # noqa: B018  (a number below 65,536, or it raises)
+    except ValueError:
+        return None
+    shown = url.isprintable() and " " not in url
+    return parts if shown and len(parts.hostname or "") <= LONGEST_HOST else None
 
 
 class Patience:
@@ -145,14 +160,17 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
     httpx = of_extra("deployment", "httpx")
     patience = Patience()
     transport = _network(_verified(certificates), patience) if through is None else through
-    client = httpx.Client(
-        base_url=server.url,
-        transport=transport,
-        trust_env=False,
-        follow_redirects=False,
-        timeout=PATIENCE,
-        headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
-    )
+    try:
+        client = httpx.Client(
+            base_url=server.url,
+            transport=transport,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=PATIENCE,
+            headers={"User-Agent": USER_AGENT, "Accept-Encoding": "identity"},
+        )
+    except httpx.InvalidURL as error:
+        raise InputError(f"--server {server.url!r} is no server's address ({error}); give https://HOST.") from None
     with client:
         client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # nothing that links check-ins
         yield Connection(client, patience, close=transport.close)
@@ -160,6 +178,8 @@ def connected(server: Server, *, certificates: Path | None = None, through: Any 
 
 def _verified(certificates: Path | None) -> ssl.SSLContext:
     """Raises: InputError where the file has no certificates."""
+    if certificates is not None and certificates.exists() and not certificates.is_file():
+        raise InputError(f"--certificates '{certificates}' is no file, whose end would be known; give a file in PEM.")
     try:
         return ssl.create_default_context(cafile=None if certificates is None else str(certificates))
     except (OSError, ssl.SSLError) as error:

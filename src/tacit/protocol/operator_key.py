@@ -6,7 +6,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tacit.errors import InputError
-from tacit.files import write_whole
+from tacit.files import read_bounded, write_whole
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.fields import Document
 from tacit.protocol.messages import (
@@ -56,7 +56,7 @@ class OperatorKey:
         if path.stat().st_mode & 0o077:
             raise InputError(f"'{path}' holds a secret key and others may read it; `chmod 600 {path}`.")
         try:
-            return cls(bytes.fromhex(path.read_text(encoding="ascii").strip()))
+            return cls(bytes.fromhex(read_bounded(path).decode("ascii").strip()))
         except (ValueError, OSError) as error:
             raise InputError(
                 f"'{path}' is no operator's key ({error}); give another path, where one is made."

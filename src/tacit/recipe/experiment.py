@@ -6,7 +6,6 @@ and `server` are their settings types, `privacy` and `rounds` become one Guarant
 """
 
 import json
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -17,7 +16,9 @@ from pydantic import Field, ValidationError, model_validator
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
-from tacit.files import as_path
+from tacit.files import as_path, read_bounded
+from tacit.networks.training_cost import TrainingCost
+from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
@@ -43,6 +44,8 @@ from tacit.recipe.shipped_recipes import named, shipped
 from tacit.training import RoundPlan
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.private_loss import PrivateLoss
+
+SMALLEST = 5  # ids of a vocabulary: the specials and a word; how many there are is the cache's to say
 
 
 class Recipe(Section):
@@ -173,7 +176,7 @@ class Recipe(Section):
     def load(cls, path: Path) -> Self:
         """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
         try:
-            text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+            text = read_bounded(path).decode("utf-8-sig")  # some editors begin a file with a mark
         except FileNotFoundError:
             found = named(path)
             if found is None:
@@ -193,8 +196,8 @@ class Recipe(Section):
     def from_toml(cls, text: str, *, where: str = "recipe") -> Self:
         """Raises: RecipeError naming `where`, the key and the rule."""
         try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            values = parsed_toml(text)
+        except ValueError as error:
             raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
         if isinstance(kind := values.get("kind"), str):
             way_out = "; a copy without its first line is one" if kind == "train" else ""
@@ -209,7 +212,8 @@ class Recipe(Section):
                 recipe.with_delta(recipe.privacy.delta or LARGEST).plan().guarantee.checked()
             if recipe.population is not None:
                 recipe.population.rules(recipe.rounds.report_goal)
-            recipe.model.settings(vocabulary=5)
+            recipe.model.settings(vocabulary=SMALLEST)
+            recipe.client_cost(vocabulary=SMALLEST, parameters=0).check()
         except ValidationError as error:
             raise RecipeError(f"{where}: {first_complaint(error, cls, values)}") from error
         except ValueError as error:
@@ -248,6 +252,11 @@ class Recipe(Section):
     def _may_be_matrix(self) -> bool:
         """Whether a matrix may be chosen where none is named: not for real devices, each of which would fetch it."""
         return self.deployment is None
+
+    def client_cost(self, *, vocabulary: int, parameters: int) -> TrainingCost:
+        """What a client's training takes of its machine, in a round; of a network with so many ids and numbers."""
+        asked = {name: getattr(self.client, name) for name in ("epochs", "batch_size", "sentences", "words")}
+        return TrainingCost.estimate(**asked, vocabulary=vocabulary, parameters=parameters)
 
     def matrix(self) -> Matrix | None:
         """The designed strategy matrix; None where the strategy is a few numbers. A run keeps it.

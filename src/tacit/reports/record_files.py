@@ -8,7 +8,6 @@ published, has the other file only. A page is a function of its record: it reads
 journal of the run has the SHA-256 of both files, as of everything that is written for readers.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 from tacit.errors import InputError, RunError
 from tacit.federation.kinds import KINDS, loaded
+from tacit.parsing import parsed_json
 from tacit.records import Record, json_ready
 from tacit.reports.page import PUBLISHED, SIMULATION, ReportFiles, to_json, write_both, write_files
 from tacit.runs import Run
@@ -125,10 +125,10 @@ def _read(run: Run, name: str) -> Record | None:
         return None
     path = run.path / name
     try:
-        found = json.loads(run.kept(name))
+        found = parsed_json(run.kept(name))
     except FileNotFoundError:
         raise RunError(f"'{path}' is missing, and pages are made from it; {RESTORE}.") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise RunError(f"'{path}' is no JSON ({error}); {RESTORE}.") from error
     schema, version = (found.get(each) for each in HEAD) if isinstance(found, dict) else (None, None)
     if (schema, version) != (schema_of(run.kind), VERSION):

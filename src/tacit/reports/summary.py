@@ -5,7 +5,6 @@ plain values.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,6 @@ from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start
-from tacit.runs.draft import SETTINGS
 from tacit.statements import Statement
 from tacit.statements.accounts import Accounts, Spent, accounts_of, figures_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
@@ -240,12 +238,7 @@ def _rounds(run: Run, accounts: Accounts) -> Rounds:
 
 def settings_of(run: Run) -> dict[str, Any]:
     """settings.toml, flattened."""
-    try:
-        recipe = tomllib.loads(run.settings)
-    except tomllib.TOMLDecodeError as error:
-        path = run.path / SETTINGS
-        raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy of the run.") from error
-    return flattened(recipe)
+    return flattened(run.settings_table)
 
 
 def flattened(settings: Mapping[str, Any], section: str = "") -> dict[str, Any]:

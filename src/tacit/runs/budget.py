@@ -28,7 +28,8 @@ from typing import Any
 from tacit.errors import BudgetError, RunError
 from tacit.files import sync_folder
 from tacit.folders import folder_beside
-from tacit.records import from_plain, strict_json, to_plain
+from tacit.parsing import strict_json
+from tacit.records import from_plain, to_plain
 from tacit.runs.budget_book import (
     DAY,
     FORMAT,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from tacit.errors import RunError
+from tacit.parsing import parsed_json
 from tacit.records import from_plain, to_plain
 
 
@@ -186,8 +187,8 @@ def entry_of(kind: object, content: object, where: str) -> Entry:
     if not isinstance(kind, str) or kind not in KINDS or not isinstance(content, str):
         raise RunError(f"{where} is of the unknown kind {kind!r}; use the version that wrote it.")
     try:
-        record = json.loads(content)
-    except (ValueError, RecursionError) as error:
+        record = parsed_json(content)
+    except ValueError as error:
         raise RunError(f"{where} is no JSON ({error}); restore the folder from a copy.") from error
     return from_plain(KINDS[kind], record, error=RunError, where=where)
 

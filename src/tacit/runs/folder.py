@@ -21,7 +21,6 @@ the state and what was released can never disagree. Only its owner may enter the
 import fcntl
 import functools
 import hashlib
-import json
 import os
 import re
 import time
@@ -38,6 +37,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, sync_folder
 from tacit.folders import folder_beside, write_over
+from tacit.parsing import parsed_json, parsed_toml
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
 from tacit.runs.entries import Kept, Measured, MetricEntry, NoteEntry, RunBegunEntry, StepEntry, check_clock, is_below
@@ -275,6 +275,14 @@ class Run:
         return dict(sorted(self._journal.read().notes.items()))
 
     @property
+    def settings_table(self) -> dict[str, Any]:
+        """`settings`, read. Raises: RunError, also where they are no TOML, or more than is meant."""
+        try:
+            return parsed_toml(self.settings)
+        except ValueError as error:
+            raise RunError(f"'{self.path / SETTINGS}' cannot be read ({error}); {RESTORE}.") from error
+
+    @property
     def strategy_digest(self) -> str | None:
         """SHA-256 of strategy.json as the run began with it; None where there was none."""
         return self._begun.strategy
@@ -289,7 +297,7 @@ class Run:
             content = path.read_bytes()
             if hashlib.sha256(content).hexdigest() != digest:
                 raise RunError(f"'{path}' is not the strategy that the run began with; {RESTORE}.")
-            return dict(json.loads(content))
+            return dict(parsed_json(content))
         except (OSError, ValueError, TypeError) as error:
             raise RunError(f"'{path}' is damaged ({error}); {RESTORE}.") from error
 

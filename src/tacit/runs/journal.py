@@ -30,6 +30,7 @@ FORMAT = "tacit run 3"
 DATABASE, HEAD = "run.db", "head"
 PATIENCE = 30.0  # seconds that a writer waits for another to finish its transaction
 RESTORE = "restore the folder from a copy"
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)  # SQLite's complaints may show a damaged page's own bytes
 START = "0" * 64  # stands where the seal before the first would
 _SCHEMA = """
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -107,7 +108,7 @@ class Journal:
                 _make_durable(database)  # only now: a foreign database is left as it was
             journal = cls(folder, database, writable=writable)
             journal.check_head()
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             database.close()
             raise RunError(f"'{path}' is not a run of tacit's ({error}); name the folder of a run.") from error
         except RunError:
@@ -235,7 +236,7 @@ class Journal:
         """SQLite's complaints of a damaged page as ours."""
         try:
             yield
-        except sqlite3.Error as error:
+        except DAMAGED as error:
             raise RunError(f"'{self.folder / DATABASE}' is damaged ({error}); {RESTORE}.") from error
 
     @contextmanager

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import check_folder, held, sweep_drafts, write_whole
+from tacit.parsing import parsed_json
 from tacit.privacy.encoding import Encoding
 from tacit.secure_aggregation.decoding import SessionOutcome, basis
 from tacit.secure_aggregation.encoding import SEED_BYTES
@@ -144,7 +145,7 @@ class NoiseDecryptor:
                 raise RunError(f"'{path}' is gone, which says what rounds were called: {LOST}")
             return 0, b""
         try:
-            named = json.loads(path.read_bytes())
+            named = parsed_json(path.read_bytes())
             return int(named["rounds"]), bytes.fromhex(named["last"])
         except (ValueError, KeyError, TypeError) as error:
             raise RunError(f"'{path}' is damaged ({error}): {LOST}") from error

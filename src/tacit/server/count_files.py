@@ -1,6 +1,5 @@
 """Counts on real devices, of models and of text: their served files, which say what is asked under the jobs' names."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from tacit.jobs.evaluate.job import evaluate
 from tacit.jobs.personalize import run as personalization_run
 from tacit.jobs.personalize.job import personalize, settings_of
 from tacit.networks.model_files import read_files
+from tacit.parsing import parsed_toml
 from tacit.progress import Progress
 from tacit.protocol.count import HistogramsDocument
 from tacit.protocol.messages import Plan
@@ -230,8 +230,8 @@ def _read_models(text: str, models: str, where: str) -> tuple[dict[str, Any], di
 def _read(text: str, where: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """(the job's own keys, what every file has). Raises: InputError naming the key."""
     try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        table = parsed_toml(text)
+    except ValueError as error:
         raise InputError(f"{where} is no TOML: {error}; mend that line.") from None
     if "release" not in table:
         raise InputError(

@@ -1,6 +1,5 @@
 """The plan of a run that asks real devices for counts: what its folder says that it promises, and what is asked."""
 
-import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ def plan_of_counts(
     counted: by the run and its settings, how many histograms each step has; or of sums the layout of the one step.
     Raises: InputError for a run that asks no devices.
     """
-    metadata, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), tomllib.loads(run.settings)
+    metadata, settings = run.of_kind(AskingMetadata, "give one that asks for counts"), run.settings_table
     cost = cost_of_release(settings)
     if cost is None or metadata.deployment is None:
         raise InputError(f"'{run.path}' asks no devices at a price, so nothing can be promised to them.")

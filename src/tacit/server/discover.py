@@ -1,7 +1,6 @@
 """Word discovery on real devices: its served file, its plan, and a group's question as they get it."""
 
 import dataclasses
-import tomllib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from tacit.errors import InputError
 from tacit.jobs.devices import KEYS, RealDevices
 from tacit.jobs.discover.job import begun, devices_of, discover, vocabulary_digest
 from tacit.jobs.discover.job import settings_of as discovery_of
+from tacit.parsing import parsed_toml
 from tacit.progress import Progress
 from tacit.protocol.code_digest import code_digest
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument, PrefixesDocument
@@ -44,7 +44,10 @@ class ServedWords(ServedAnalytics):
     @classmethod
     def from_toml(cls, text: str, *, where: str) -> Self:
         """See ServedJob."""
-        table = tomllib.loads(text)
+        try:
+            table = parsed_toml(text)
+        except ValueError as error:
+            raise InputError(f"{where} is no TOML: {error}; mend that line.") from None
         vocabulary = table.get("vocabulary")
         if not isinstance(vocabulary, str):
             raise InputError(

@@ -4,13 +4,13 @@ A file whose first key is `kind` is a query of that kind; one without is a recip
 """
 
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 from tacit.errors import InputError
 from tacit.federation.kinds import FEDERATED, loaded
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
+from tacit.parsing import parsed_toml
 from tacit.recipe import Recipe
 from tacit.server.served import ServedJob
 from tacit.server.train import ServedTraining
@@ -22,8 +22,8 @@ QUERIES = tuple(name for name in FEDERATED if name != "train")  # whose files sa
 def job_of(text: str, *, where: str) -> ServedJob:
     """That of a file's text. Raises: InputError, RecipeError."""
     try:
-        kind = tomllib.loads(text).get("kind")
-    except tomllib.TOMLDecodeError:
+        kind = parsed_toml(text).get("kind")
+    except ValueError:
         kind = None  # the recipe's reader says where
     if kind is None:
         return ServedTraining.from_toml(text, where=where)
@@ -56,7 +56,7 @@ def _read(file: PathLike) -> ServedJob:
     """A file, or else a shipped recipe."""
     path = as_path("recipes", file)
     try:
-        text = path.read_bytes().decode("utf-8-sig")  # some editors begin a file with a mark
+        text = read_bounded(path).decode("utf-8-sig")  # some editors begin a file with a mark
     except (OSError, UnicodeDecodeError):
         return ServedTraining(Recipe.from_argument(path))  # whose complaint it is
     return job_of(text, where=str(path))

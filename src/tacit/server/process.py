@@ -4,7 +4,6 @@ One line of JSON, so that no secret is on a command line. The input stays open f
 end is the order to end. What a process has to tell goes to standard output, a line each: `ready`, or `refused` and why.
 """
 
-import json
 import logging
 import signal
 import sys
@@ -12,6 +11,7 @@ import threading
 from typing import Any
 
 from tacit.errors import LeaseLost, StoreError, TacitError
+from tacit.parsing import parsed_json
 from tacit.process_limits import no_core_dumps, one_thread
 from tacit.records import from_plain
 from tacit.server.worker import WorkerSettings, end_this_process
@@ -29,7 +29,7 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=f"{FORMAT} [{sys.argv[2]}]")
     logging.getLogger("tacit").setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.ERROR)  # strangers must not fill a disk with their bad requests
-    told = json.loads(sys.stdin.readline())
+    told = parsed_json(sys.stdin.readline())
     threading.Thread(target=_end_with_the_supervisor, daemon=True).start()
     signal.signal(signal.SIGTERM, _terminated)  # uvicorn takes it over in a worker
     try:

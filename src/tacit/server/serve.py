@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, of_type
-from tacit.files import PathLike, as_path, check_folder
+from tacit.files import PathLike, as_path, check_folder, read_bounded
 from tacit.protocol.address import Address
 from tacit.protocol.key_rotation import keep, previous_key, signed_key_rotation
 from tacit.protocol.log_proofs import key_rotation_entry
@@ -187,7 +187,7 @@ def _made(folder: Path) -> Iterator[None]:
 def _codes(path: Path) -> list[str]:
     """Raises: InputError where they cannot be read."""
     try:
-        return path.read_text(encoding="ascii").splitlines()
+        return read_bounded(path).decode("ascii").splitlines()
     except (OSError, ValueError) as error:
         raise InputError(f"--enrolment-codes '{path}' cannot be read ({error}); give a file of codes.") from None
 

@@ -4,7 +4,6 @@ Figures in sentences are rounded up, never down.
 """
 
 import shlex
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -120,7 +119,7 @@ def evaluation_facts(run: Run, delta: float | None = None) -> EvaluationFacts | 
     metadata = run.metadata
     if not isinstance(metadata, AskingMetadata):
         raise InputError(f"'{run.path}' is a run of `tacit {run.kind}`, which evaluates nothing; give one that does.")
-    ledger, settings = ledger_of(run), tomllib.loads(run.settings)
+    ledger, settings = ledger_of(run), run.settings_table
     if not ledger.releases:
         return None
     local = isinstance(ledger.releases[0], LocalReports)

@@ -4,7 +4,6 @@ Figures in sentences are rounded up, never down.
 """
 
 import shlex
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -97,7 +96,7 @@ def labels(facts: DiscoveryFacts) -> tuple[Label, ...]:
 def facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
     """Of a run that finds words. Raises: InputError for another kind, AccountingError before a first layer."""
     metadata = run.of_kind(DiscoveryMetadata, "only `tacit discover` finds words; give the folder of one")
-    settings = tomllib.loads(run.settings)
+    settings = run.settings_table
     anonymity = settings.get("anonymity")
     return DiscoveryFacts(
         releases=ledger_of(run).local_reports,

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, RunError, TacitError
+from tacit.parsing import strict_json
 from tacit.privacy.strategy import Record
-from tacit.records import LARGEST, json_ready, strict_json
+from tacit.records import LARGEST, json_ready
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
 from tacit.statements.run_facts import facts_of

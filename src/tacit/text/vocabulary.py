@@ -6,6 +6,7 @@ counted on private text says so wherever it goes: nothing here promises anything
 
 import hashlib
 import json
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
@@ -18,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.files import read_bounded
+from tacit.parsing import parsed_json
 from tacit.records import from_plain
 from tacit.text.words import LINE_END, is_placeholder, marked, pieces
 
@@ -25,6 +28,7 @@ PAD, BOS, EOS, OOV = 0, 1, 2, 3
 SPECIALS = 4
 SPECIAL_NAMES = ("<pad>", "<bos>", "<eos>", "<oov>")
 
+_HALF = re.compile("[\ud800-\udfff]")
 LAST_CHARACTER = chr(0x10FFFF)  # of Unicode, which is in no word
 
 ProvenanceKind = Literal["public", "word list", "discovered", "private"]
@@ -67,6 +71,9 @@ class Vocabulary:
         if len(self._ids) != len(self.words):
             twice = next(word for word, times in Counter(self.words).items() if times > 1)
             raise InputError(f"the word {twice!r} is in the vocabulary twice; keep one of the two.")
+        half = next((word for word in (*self.words, self.provenance.description) if _HALF.search(word)), None)
+        if half is not None:
+            raise InputError(f"{half[:60]!r} has half a character, a surrogate, which no file can say; write it whole.")
         strangers = [word for word in self.words if is_placeholder(word) or self._cut(word) != [word]]
         if strangers or LINE_END in self.words:
             word = strangers[0] if strangers else LINE_END
@@ -144,8 +151,8 @@ class Vocabulary:
     def from_json(cls, text: str) -> Self:
         """The vocabulary that `to_json` wrote; InputError on anything else, or on changed words."""
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError) as error:
+            record = parsed_json(text)
+        except ValueError as error:
             raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
         if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
             raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")
@@ -167,9 +174,11 @@ class Vocabulary:
     def load(cls, path: Path) -> Self:
         """Read what `save` wrote; InputError when the file is missing or not a vocabulary."""
         try:
-            return cls.from_json(path.read_text(encoding="utf-8"))
+            content = read_bounded(path)
         except FileNotFoundError as error:
             raise InputError(f"there is no vocabulary at {path}; check the path.") from error
+        try:
+            return cls.from_json(content.decode("utf-8"))
         except UnicodeDecodeError as error:
             raise InputError(f"{path} is not UTF-8, so it is no vocabulary; {_WAY_OUT}.") from error
         except InputError as error:

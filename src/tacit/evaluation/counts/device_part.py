@@ -5,7 +5,6 @@ so no text decides what a report looks like.
 """
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets, HistogramCells
 from tacit.evaluation.counts.statistics import STATISTICS, SUMS, HasSentences, TypedText
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, BoundedLayout, Words
+from tacit.parsing import parsed_toml
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import SPECIALS
 
@@ -262,8 +262,8 @@ def question_in(recipe: str) -> StatisticsQuestion | SumsQuestion:
 def table_of(recipe: str) -> Mapping[str, Any]:
     """The TOML of a plan about histograms. Raises: InputError for what is none."""
     try:
-        return tomllib.loads(recipe)
-    except (ValueError, RecursionError) as error:  # a number of 5,000 digits, too
+        return parsed_toml(recipe)
+    except ValueError as error:  # a number of 5,000 digits, too
         raise InputError(f"what it asks is no TOML: {error}") from None
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
+from tacit.parsing import parsed_json
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import Independent
@@ -115,7 +116,7 @@ def to_file(histograms: Mapping[str, Histogram]) -> bytes:
 
 def from_file(histograms: Mapping[str, HistogramCells], content: bytes) -> dict[str, Histogram]:
     """The histograms of these cells that `to_file` wrote. Raises: ValueError, KeyError for another content."""
-    rows = json.loads(content)
+    rows = parsed_json(content)
     return {
         name: Histogram.from_cells(cells, rows[name]["counts"], rows[name]["variance"], rows[name]["asked"])
         for name, cells in histograms.items()

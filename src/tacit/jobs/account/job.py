@@ -1,7 +1,7 @@
 """The guarantee of a mechanism before anything is spent, and from the times at which rounds finished."""
 
 import csv
-import json
+import io
 import math
 from datetime import UTC, datetime
 from numbers import Real
@@ -10,6 +10,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
+from tacit.files import read_bounded
+from tacit.parsing import MOST_JSON, parsed_json
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.delta import PAPERS_DELTA, default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -103,9 +105,11 @@ def account_amplified(
 def strategy_from_file(path: Path) -> Strategy:
     """The strategy of a JSON file: its record alone, or under the key "strategy" of something larger."""
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        content = read_bounded(path, MOST_JSON)
     except FileNotFoundError:
         raise InputError(f"there is no strategy file '{path}'; write one with `tacit design ... --out`.") from None
+    try:
+        record = parsed_json(content)
     except ValueError as error:
         raise InputError(f"'{path}' is not JSON ({error}); write one with `tacit design ... --out`.") from error
     if isinstance(record, dict) and "kind" not in record:
@@ -133,10 +137,11 @@ def read_round_times(path: Path) -> list[float]:
     time cannot be read, or a round finished before the one before it. The first round is numbered 0 or 1.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            return _round_times(csv.reader(file), path)
+        content = read_bounded(path)
     except FileNotFoundError:
         raise InputError(f"there is no log of rounds '{path}'; give a CSV file with 'round' and 'finished'.") from None
+    try:
+        return _round_times(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")), path)
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"'{path}' is not CSV in UTF-8 ({error}); save it as that.") from error
 

@@ -7,7 +7,6 @@ import json
 import os
 import secrets
 import time
-import tomllib
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -30,6 +29,7 @@ from tacit.jobs import run_start
 from tacit.jobs.account import budget
 from tacit.jobs.devices import KEYS, DevicesCollector, RealDevices, check_served
 from tacit.jobs.discover.result import COLUMNS, DiscoveryResult
+from tacit.parsing import parsed_json
 from tacit.privacy.delta import default_delta
 from tacit.progress import Progress, Warned, silent
 from tacit.records import from_plain, to_plain
@@ -135,20 +135,20 @@ def settings_of(run: Run) -> DiscoverySettings:
     """What the run was asked to do. Raises: InputError where it is of another kind, RunError where it is damaged."""
     metadata_of(run)
     own = (*DIGESTS, *KEYS)
-    table = {name: value for name, value in tomllib.loads(run.settings).items() if name not in own}
+    table = {name: value for name, value in run.settings_table.items() if name not in own}
     return from_plain(DiscoverySettings, table, error=RunError, where=f"the settings of '{run.path}'")
 
 
 def devices_of(run: Run) -> RealDevices:
     """The real devices that the run asks. Raises: InputError where it asks none, or is of another kind."""
     metadata_of(run)
-    return RealDevices.from_table(tomllib.loads(run.settings), where=f"the settings of '{run.path}'")
+    return RealDevices.from_table(run.settings_table, where=f"the settings of '{run.path}'")
 
 
 def vocabulary_digest(run: Run) -> str:
     """The SHA-256 of the vocabulary that the run started from. Raises: InputError where it is of another kind."""
     metadata_of(run)
-    return str(tomllib.loads(run.settings).get("vocabulary_sha256", ""))
+    return str(run.settings_table.get("vocabulary_sha256", ""))
 
 
 def metadata_of(run: Run) -> DiscoveryMetadata:
@@ -208,7 +208,7 @@ class RunJournal:
             raise RunError(f"'{path}' cannot be read ({error}); restore it from a copy, or begin a new run.") from error
         if hashlib.sha256(content).hexdigest() != step.digest:
             raise RunError(f"'{path}' is damaged (its SHA-256 differs); restore it from a copy, or begin a new run.")
-        return from_plain(LocalReports, step.releases[0], error=UnknownRelease), json.loads(content)
+        return from_plain(LocalReports, step.releases[0], error=UnknownRelease), parsed_json(content)
 
     def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         """Keep a step: its file is on disk, and then its row, which makes it done."""
@@ -378,7 +378,7 @@ def _refuse_others(out: Path, settings: DiscoverySettings, known: Vocabulary, de
         run_start.check_place(out)
         return
     with Run.open(out) as run:
-        population = tomllib.loads(run.settings).get("population_sha256")
+        population = run.settings_table.get("population_sha256")
         written = settings_toml(settings, known.sha256, population_sha256=population, devices=devices)
         run_start.refuse_others(run, DiscoveryMetadata.kind, written)
 

@@ -1,6 +1,5 @@
 """Does personalization help, which users, and when should a device use it; exact, and released."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import NoneType
@@ -119,7 +118,7 @@ def personalize(
 
 def settings_of(run: Run) -> "PersonalizationSettings":
     """What a run was asked to do, but for whose text it is."""
-    return settings_from(tomllib.loads(run.settings))
+    return settings_from(run.settings_table)
 
 
 def settings_from(record: Mapping[str, Any]) -> "PersonalizationSettings":

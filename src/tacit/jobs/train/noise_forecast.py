@@ -207,7 +207,9 @@ def noise_forecast(
     InputError where the first model is none that training could begin from.
     """
     from tacit.jobs.opened_cache import open_cache
+    from tacit.jobs.train.refusals import check_client_cost
     from tacit.keyboard.model_folder import load_first_model
+    from tacit.networks.language_model import parameter_count
     from tacit.recipe import Recipe
     from tacit.text.vocabulary import Vocabulary
 
@@ -217,6 +219,7 @@ def noise_forecast(
     loaded = loaded.designed().with_delta(loaded.privacy.delta_for(clients))
     begins = loaded.model.init if init is None else as_path("init", init)
     network = loaded.model.settings(cache.manifest.vocabulary.size)
+    check_client_cost(loaded, network.vocabulary, parameter_count(network))
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
     return forecast_for_record(loaded, loaded.plan(matrix), network, clients=clients, public=begins is not None)

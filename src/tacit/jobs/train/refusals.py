@@ -41,6 +41,14 @@ def check_splits(cache: Cache, clients: int) -> None:
             )
 
 
+def check_client_cost(recipe: Recipe, vocabulary: int, parameters: int) -> None:
+    """Refuse a client's training that no machine has the memory or the time for, before anything is allocated.
+
+    vocabulary: ids. parameters: of the network.
+    """
+    recipe.client_cost(vocabulary=vocabulary, parameters=parameters).check()
+
+
 def check_decryptors(plan: RoundPlan, hooks: Hooks) -> None:
     """Refuse noise that would be added to sums which somebody else makes, and has seen."""
     if plan.decryptors and hooks.collector is not None:

@@ -19,6 +19,7 @@ from tacit.jobs.train.learner import first_model, learner_of
 from tacit.jobs.train.noise_forecast import forecast_for_record, tell
 from tacit.jobs.train.refusals import (
     begun_at,
+    check_client_cost,
     check_decryptors,
     check_not_deployed,
     check_splits,
@@ -82,6 +83,7 @@ def begin(
     if hooks.collector is None:  # refuses here what would fail in a later round
         sampler_for(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
     network = recipe.model.settings(vocabulary.size)
+    check_client_cost(recipe, vocabulary.size, parameter_count(network))
     encoding = plan.encoding(parameter_count(network))
     first = first_model(recipe, vocabulary)
     told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)

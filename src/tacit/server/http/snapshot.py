@@ -4,7 +4,6 @@ Whether a check-in may be given a task is known from here; for one that is not, 
 """
 
 import random
-import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -12,6 +11,7 @@ from functools import lru_cache
 from tacit.errors import StoreError
 from tacit.federation.kinds import FEDERATED
 from tacit.federation.report_shape import ReportShape
+from tacit.parsing import parsed_toml
 from tacit.protocol.messages import CheckIn, RoundTask, SignedPlan, SignedTask, TrainingPrivacy
 from tacit.protocol.served_bodies import most_bytes
 from tacit.server.store.assignments import OpenRound, open_rounds, signed_plan
@@ -99,7 +99,7 @@ def _can(check_in: CheckIn, kind: str) -> bool:
 @lru_cache(maxsize=100)
 def _devices(plan: str) -> int:
     """How many there are of the population that a signed plan is for, as its recipe says; 0 where it does not."""
-    recipe = tomllib.loads(SignedPlan.model_validate_json(plan).plan.recipe)
+    recipe = parsed_toml(SignedPlan.model_validate_json(plan).plan.recipe)
     found = recipe.get("deployment", {}).get("devices", 0)
     return found if isinstance(found, int) else 0
 

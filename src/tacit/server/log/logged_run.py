@@ -7,7 +7,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from tacit.errors import InputError, of_type
-from tacit.files import PathLike, as_path
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
@@ -104,7 +104,7 @@ def _entries(log: PathLike, certificates: Path | None) -> list[str]:
         with connected(Server.from_url(str(log)), certificates=certificates) as connection:
             return entries_of(connection.held(log_entries()), log)
     try:
-        return entries_of(as_path("log", log).read_bytes(), log)
+        return entries_of(read_bounded(as_path("log", log)), log)
     except OSError as error:
         raise InputError(
             f"--log '{log}' cannot be read ({error.strerror}); give a file or a server's https://."

@@ -142,7 +142,7 @@ def _checked_url(url: str) -> URL:
     """Raises: InputError for what is neither SQLite in a file nor PostgreSQL."""
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # ValueError: a port that is no number
         raise InputError(f"--store {url} is no database URL; give sqlite:///PATH or postgresql://...") from error
     kind = parsed.get_backend_name()
     if kind == "postgresql":
