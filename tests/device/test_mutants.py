@@ -102,7 +102,7 @@ MUTANTS = {
         "device/report_body.py", "if report.usable:", "if True:", TEXTS, "tells and plain"
     ),
     "that a report is as long whatever it says": Mutant(
-        "protocol/bodies.py", ".encode().ljust(HEADER)", ".encode()", TEXTS, "train_alike and asked"
+        "protocol/bodies.py", ".encode().ljust(HEADER)", ".encode()", "protocol/test_bodies.py", "wrote_is_read"
     ),
     "that a report leaves at a time of its own": Mutant(
         "device/session.py", "if rest > 0:", "if False:", TEXTS, "long_reading"

@@ -363,7 +363,7 @@ def models(draw: st.DrawFn) -> Model:
             case "a number":
                 flat[at] = number
             case _:
-                with np.errstate(over="ignore"):
+                with np.errstate(all="ignore"):
                     flat *= np.float32(number)
     return np.nan_to_num(flat)
 

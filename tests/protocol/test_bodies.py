@@ -33,6 +33,7 @@ def test_what_a_device_wrote_is_read(usable: bool, short: bool, loss: float) -> 
     assert (found.usable, found.short, found.bounded_loss) == (usable, short, loss)
     np.testing.assert_array_equal(load(body)["update"], update)  # a file like any other of its kind
     assert len(body) <= most_bytes(ASKED)
+    assert len(body) == len(report_body(ReportBody(update, True, True, 0.0), ASSIGNMENT)), "its length says something"
 
 
 @given(st.integers(0, 100), st.floats(0, 1.5), st.floats(0, 12))

@@ -1,7 +1,7 @@
 """What a device remembers: the keys it trusts, the plans it knows, its participations and what they cost.
 
-One SQLite file in the state folder, written by one process. A participation is on disk, with its price, before anything
-of it leaves the device; whatever happens then, it stays spent. A copy of the file, a restored backup say, lacks what
+One SQLite file in the state folder, written by one process. A participation is on disk, with its price, before any
+text is read for it; whatever happens then, it stays spent. A copy of the file, a restored backup say, lacks what
 came after it. It is told by the number of the file on its disk (the inode) and by when it was changed last, which a
 file beside it knows (the time of change, which no program can set): from then on the record is the whole truth again,
 and not before.
