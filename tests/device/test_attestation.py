@@ -9,7 +9,7 @@ import pytest
 from tests.support.device.operator import SEED, Operator, a_plan, once
 from tests.support.server.documents import a_plan as a_simple_plan
 from tests.support.server.served import KEY, served
-from tests.support.server.talking import CODE, SAID, a_record, talking
+from tests.support.server.talking import CODE, OTHER, SAID, a_record, talking
 
 from tacit.data import Cache
 from tacit.device.tokens import checked_in
@@ -62,8 +62,10 @@ def test_a_device_that_is_not_attested_gets_no_tokens(own: Attestation, gets: bo
     assert len(sent) == 1
     if gets:  # what was shown is for this request, and for no other
         other = sent[0].model_copy(update={"blinded": sent[0].blinded[::-1]})
+        assert issuer.sign(other) is None, "this code has its tokens"
+        enrol(worker.store, [OTHER])
         with pytest.raises(InputError, match="not sealed"):
-            issuer.sign(other)
+            issuer.sign(sent[0].model_copy(update={"code": OTHER}))
         assert issuer.sign(sent[0]) == issuer.sign(sent[0]), "the same again for the same"
 
 
