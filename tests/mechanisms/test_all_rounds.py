@@ -4,6 +4,7 @@ twin.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +16,8 @@ from scipy.stats import chi2, kstest
 from tests.support.mechanisms.strategies import STRATEGIES, any_strategy, carrying
 
 from tacit.errors import InputError
-from tacit.mechanisms import NoiseStream, standard_normal_seeds, stream_for
-from tacit.mechanisms.all_rounds import Basis, largest_deviation, noise_of_all_rounds
+from tacit.mechanisms import NoiseStream, all_rounds, standard_normal_seeds, stream_for
+from tacit.mechanisms.all_rounds import Basis, carrying_stream, largest_deviation, noise_of_all_rounds
 from tacit.privacy.strategy import BandedInverse, Independent, Strategy
 
 FloatArray = npt.NDArray[np.float64]
@@ -175,3 +176,32 @@ def test_seeds_that_would_be_drawn_again_are_refused() -> None:
     stream = stream_for(BandedInverse((1.0, -0.9)))
     with pytest.raises(InputError, match="draws_again=False"):
         noise_of_all_rounds(stream, stream.init(DIMENSION), stddev=1.0, key=key_of(1), bound_to=b"", basis=basis_of(0))
+
+
+@every_mechanism
+def test_what_is_beside_the_fresh_seed_does_not_feel_it_in_its_last_bit(
+    strategy: Strategy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The proof holds for b known before Z' is drawn. It was what is left of the whole noise, rounded with Z' in it."""
+    stream, beside, drawn = carrying_stream(strategy), list[bytes](), all_rounds._seeds
+    released = all_rounds.released
+
+    def kept(step: Any, own: int, rows: FloatArray, *given: Any, **named: Any) -> Any:
+        beside.append(rows.tobytes())
+        return released(step, own, rows, *given, **named)
+
+    monkeypatch.setattr(all_rounds, "released", kept)
+    for changed in (5, 6):  # of a tree, or where one begins afresh, one of the two has nothing beside its seed
+        for other in (0.0, 1.0, -3.7):
+
+            def seeds(
+                of: Any, state: Any, *given: Any, changed: int = changed, other: float = other
+            ) -> list[FloatArray]:
+                rows, at = drawn(of, state, *given), int(state.round)
+                fresh = stream.step(at).fresh(stream.seeds_in(at))
+                return [row + other * (at == changed and place == fresh) for place, row in enumerate(rows)]
+
+            monkeypatch.setattr(all_rounds, "_seeds", seeds)
+            whole(stream, changed + 1)
+    assert beside[5] == beside[11] == beside[17] and beside[24] == beside[31] == beside[38]
+    assert any(np.frombuffer(each).any() for each in beside) or isinstance(strategy, Independent)

@@ -228,7 +228,10 @@ def test_no_device_opens_a_sum_without_every_decryptor() -> None:
 # -- what is promised ----------------------------------------------------------------------------------------------
 
 
-def test_one_decryptors_noise_is_accounted_and_all_of_it_foreseen(cache: Cache) -> None:
+def test_one_decryptors_noise_is_accounted_and_all_of_it_foreseen(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tacit.planning.noise_forecast.FEWEST_ROUNDS", 9)  # as if runs of nine rounds were measured
     noise = {"mechanism": {"name": "tree"}, "epsilon": 8.0, "delta": 1e-3}
     plain, kept = (
         tiny_recipe(cache.path, privacy=noise, aggregation=section) for section in ({"kind": "secure"}, keeping(4))

@@ -64,10 +64,9 @@ def noise_of_all_rounds(
     about = np.frombuffer(bound_to, np.uint8)
     of_round = stream.round_keys(state, about, stddev=stddev, key=key, purpose=PURPOSE)[0]
     step, own = stream.step(round), stream.seeds_in(round)
-    seeds = _seeds(stream, state, of_round, basis)
-    noise, after = stream.next(state, seeds)
-    fresh = step.fresh(own)
-    rest = basis.turn(noise - step.seeds[fresh] * seeds[fresh])
+    seeds, fresh = _seeds(stream, state, of_round, basis), step.fresh(own)
+    rest = basis.turn(_but_for(fresh, step, seeds, state.buffers))  # before `next`, which spends the state
+    _, after = stream.next(state, seeds)
     integers = released(
         NoiseStep(seeds=(step.seeds[fresh],), buffers=(1.0,)),
         1,
@@ -99,6 +98,20 @@ def _seeds(stream: NoiseStream, state: NoiseState, of_round: RoundKey, basis: Ba
     """The seeds of round `state.round` in the model's own basis: drawn in the round's, and turned back."""
     own, dimension = stream.seeds_in(int(state.round)), state.buffers.shape[1]
     return [basis.back(turned) for turned in standard_normal_seeds(of_round.seeds, own, dimension)]
+
+
+def _but_for(fresh: int, step: NoiseStep, seeds: Sequence[FloatArray], buffers: npt.NDArray[Any]) -> FloatArray:
+    """The noise of a step with its fresh seed zero (d,): the same number to the last bit whatever that seed is.
+
+    Taking the seed's share off the whole noise would not be: what that was rounded to depends on the seed.
+    """
+    rest = np.zeros(buffers.shape[1])
+    for place, weight in enumerate(step.seeds):
+        if weight and place != fresh:
+            rest += weight * seeds[place]
+    for row, weight in zip(buffers, step.buffers, strict=False):  # weights left out are zero
+        rest += weight * row.astype(np.float64, copy=False)
+    return rest
 
 
 def _kept(of_round: RoundKey) -> npt.NDArray[np.uint8]:

@@ -5,10 +5,17 @@ import math
 import numpy as np
 import pytest
 from scipy.stats import kstest
+from tests.conftest import REPOSITORY
 
 from tacit.errors import InputError
 from tacit.secure_aggregation.discrete_gaussian import WIDTH, sample
-from tacit.secure_aggregation.one_message.hardness import STANDARD_BITS, STANDARD_WIDTH, reduced_width
+from tacit.secure_aggregation.one_message.hardness import (
+    STANDARD_BITS,
+    STANDARD_WIDTH,
+    bits_lost_to_clients,
+    core_svp_bits,
+    reduced_width,
+)
 from tacit.secure_aggregation.one_message.lattice import (
     PUBLISHED,
     LatticeParameters,
@@ -97,3 +104,17 @@ def test_a_word_beyond_its_prime_is_left_out() -> None:
     few = LatticeParameters("few", 64, (prime,), 4)
     rows = np.concatenate([public_polynomial(few, bytes(32), index)[0] for index in range(64)])
     assert int(rows.max()) < prime and kstest(rows / prime, "uniform").pvalue > 0.01
+
+
+def test_the_page_says_the_core_svp_count_and_the_factor_of_the_hybrid() -> None:
+    """Whoever reads "128 bits" reads beside it what the proof loses to the number of clients, and a lower count."""
+    page = (REPOSITORY / "docs" / "secure-aggregation-protocols.md").read_text(encoding="utf-8")
+    lost = [bits_lost_to_clients(clients) for clients in (6_500, 12_200_000)]
+    assert f"{lost[0]:.1f} bits at 6,500 clients, {lost[1]:.1f} at 12.2 million" in page
+    assert bits_lost_to_clients(2) == 0.0
+    for name, dimension, bits in (("4096", 4096, 76), ("8192", 8192, 200), ("16384", 16384, 244)):
+        count = core_svp_bits(dimension, bits, reduced_width())
+        assert f"| `willow-{name}` | {count:.0f} bits | {count - lost[0]:.0f} | {count - lost[1]:.0f} |" in page
+    # NewHope, whose parameters that paper gives: n = 1024, q = 12289, deviation sqrt(8); about 280 bits there.
+    assert core_svp_bits(1024, math.log2(12289), math.sqrt(8)) == pytest.approx(281, abs=3)
+    assert core_svp_bits(4096, 109, 3.25) < core_svp_bits(4096, 76, 3.25)
