@@ -433,6 +433,22 @@ def _endless(folder: Path) -> None:
     _exchange(folder, STEP, graph.SerializeToString())
 
 
+def _looping(folder: Path) -> None:
+    """The scores go 2^62 times through a body that does nothing."""
+    graph = onnx.load(folder / STEP)
+    for node in graph.graph.node:
+        node.output[:] = ["before" if name == "log_probabilities" else name for name in node.output]
+        node.input[:] = ["before" if name == "log_probabilities" else name for name in node.input]
+    tensor, info = onnx.TensorProto, onnx.helper.make_tensor_value_info
+    given = [info("at", tensor.INT64, []), info("more", tensor.BOOL, []), info("scores", tensor.FLOAT, None)]
+    made = [info("go_on", tensor.BOOL, []), info("same", tensor.FLOAT, None)]
+    same = [onnx.helper.make_node("Identity", [old], [new]) for old, new in (("more", "go_on"), ("scores", "same"))]
+    body = onnx.helper.make_graph(same, "body", given, made)
+    graph.graph.initializer.append(onnx.numpy_helper.from_array(np.array(1 << 62), "rounds"))
+    graph.graph.node.append(onnx.helper.make_node("Loop", ["rounds", "", "before"], ["log_probabilities"], body=body))
+    _exchange(folder, STEP, graph.SerializeToString())
+
+
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "another bit": (
         lambda at: _flip(at, STEP),
@@ -483,7 +499,15 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda at: _change(at, privacy={"kind": "unknown", "says": "", "statement": {}}),
         "of the kind 'unknown', and what it says is of another",
     ),
-    "no graph at all": (lambda at: _exchange(at, STEP, b"nonsense"), r"ONNX Runtime .* cannot run '.*step\.onnx'"),
+    "no graph at all": (lambda at: _exchange(at, STEP, b"nonsense"), r"step\.onnx' is no graph of ONNX"),
+    "a graph of another kind": (
+        lambda at: _exchange(at, STEP, b"\x08\x08"),
+        r"ONNX Runtime .* cannot run '.*step\.onnx'",
+    ),
+    "a loop of 2^62 rounds": (
+        _looping,
+        r"step\.onnx' has the operation 'Loop', which runs .*, and no export of tacit's",
+    ),
 }
 
 

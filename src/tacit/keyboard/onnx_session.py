@@ -8,6 +8,7 @@ from typing import Any
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.keyboard.exported import MANIFEST, Exported
+from tacit.keyboard.onnx_flow import flow_refused
 
 ELSEWHERE = b"location"  # the key by which a graph names a file beside it; the word is in none of ours
 NO_ENTRIES: Mapping[str, str] = MappingProxyType({})
@@ -29,6 +30,12 @@ def session_of(
     path = exported.file(name)
     if _has(path, ELSEWHERE):
         raise InputError(f"'{path}' takes weights from files that {MANIFEST} has no digest of; export the model again.")
+    try:
+        refused = flow_refused(path)
+    except ValueError as error:
+        raise InputError(f"'{path}' is no graph of ONNX ({error}); export the model again.") from error
+    if refused is not None:
+        raise InputError(f"'{path}' {refused}, and no export of tacit's does; export the model again.")
     try:
         return runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except refusals(runtime) as error:
