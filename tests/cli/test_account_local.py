@@ -87,6 +87,8 @@ class TestPopulations:
     @pytest.mark.parametrize(
         ("words", "named"),
         [
+            ("--local-epsilons ,", "local_epsilons names none, so there is nothing to say; give one at least"),
+            ("--populations ,", "populations names none"),
             ("--k-anonymity 20", "k,delta"),
             ("--populations many", "not a list of numbers"),
             ("--populations 3", "population=3"),

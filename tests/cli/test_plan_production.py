@@ -227,6 +227,16 @@ def test_bad_input_is_one_line_that_says_what_would_fit(line: str, says: str, tm
     assert not (tmp_path / "plan" / "production.toml").exists()
 
 
+@pytest.mark.parametrize("made", ["folder", "file"])
+def test_a_model_that_is_there_and_is_none_is_refused_before_the_work(made: str, tmp_path: Path) -> None:
+    """One that is not there yet may be made later; what is empty never is one."""
+    empty = tmp_path / "empty"
+    empty.mkdir() if made == "folder" else empty.touch()
+    result = invoke(f"{SMALL} --target-epsilon 4 --cache c --model {empty} --out {tmp_path / 'plan'}")
+    assert result.exit_code == 2 and "holds no model" in result.output
+    assert not (tmp_path / "plan").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "says"),
     [

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.errors import InputError
 from tacit.jobs.result import JobResult
 from tacit.planning.discovery import (
     DiscoveryPlan,
@@ -143,6 +144,9 @@ def account_populations(
 
     With a central epsilon the smallest population at each local epsilon that is promised so much, not `populations`.
     """
+    for name, given in (("populations", populations), ("local_epsilons", local_epsilons)):
+        if not len(given):
+            raise InputError(f"{name} names none, so there is nothing to say; give one at least, or leave it out.")
     if central_epsilon is None:
         return PopulationsAccount(tuple(findable_by_each(populations, local_epsilons, plan)))
     sizes = [(population_for(central_epsilon, epsilon, plan), epsilon) for epsilon in local_epsilons]

@@ -14,6 +14,7 @@ from tacit.files import PathLike, as_path, check_folder, write_whole
 from tacit.jobs.plan import production_files as files
 from tacit.jobs.plan.job import DrawnResult, chosen
 from tacit.jobs.plan.simulate import write_simulation
+from tacit.networks.model_files import read_files
 from tacit.planning import AccountedPlan, Scenario
 from tacit.planning.production import Production, production_plan
 from tacit.planning.simulated_runs import DeviceSimulator
@@ -157,6 +158,8 @@ def plan_production(
     origin = _origin(settings, tuned)
     base = origin.with_what_is_known(origin.base())
     files.vocabulary_of(base.data.cache)  # refuses what is no cache before the work
+    if base.model.init is not None and base.model.init.exists():  # it need not be there yet, no more than the cache
+        read_files(base.model.init)
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
     encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.decryptors) or 0)
