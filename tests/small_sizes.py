@@ -16,6 +16,7 @@ from tacit.cli.console import console
 from tacit.data import manuals
 from tacit.data.docstrings import Docstrings
 from tacit.jobs import demo
+from tacit.planning import noise_forecast
 from tacit.recipe import Recipe
 
 AS_PRINTED = os.environ.get("PAGES") == "as-printed"
@@ -113,6 +114,8 @@ def made_small(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(console, "_width", WIDTH)
     patch.setattr(demo, "PUBLIC_SENTENCES", SENTENCES)
+    for fewest in ("FEWEST_ROUNDS", "FEWEST_ROUNDS_OF_PUBLIC"):  # a page shows what is foretold of its many rounds
+        patch.setattr(noise_forecast, fewest, AT_MOST["rounds"]["rounds"])
     patch.setattr(Recipe, "from_toml", classmethod(from_toml))
     patch.setattr(Docstrings, "_find", few)
     files = manuals._files
