@@ -106,7 +106,7 @@ def _counted(name: str, each: Mapping[str, Any]) -> str:
     return (
         f"{cells} {each['reports']:,} reports; the noise of a cell has standard deviation {each['stddev']:.4g}. "
         f"{clear['cells']:,} cells hold {clear['above']:,} or more, 4 standard deviations; noise alone lifts about "
-        f"{clear['by_noise_alone']:.3g} so far."
+        f"{clear['by_noise_alone']:.3g} of them that high."
     )
 
 
