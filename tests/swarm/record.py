@@ -1,6 +1,7 @@
 """The record of a simulated device: a phone's own, in memory."""
 
 import sqlite3
+import weakref
 from pathlib import Path
 
 from tacit.device.record import DeviceRecord
@@ -13,6 +14,7 @@ class MemoryRecord(DeviceRecord):
         # Devices report in other threads than they check in, one after the other.
         database = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         super().__init__(Path(), database)
+        weakref.finalize(self, database.close)  # with its device, whenever that is gone
         self._begin(0.0, first_time=True)
         self.pin(operator)
 
