@@ -9,10 +9,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tacit.device.policy import FILE as POLICY_FILE
 from tacit.errors import TaskRefused
+from tacit.federation.cost import ROUNDING
 
 WEEK = 7 * 86400.0  # seconds
-ROUNDING = 1e-9  # relative; of sums of costs
 
 
 def spent_since(parts: Sequence[Mapping[str, Any]], when: float, *, but: tuple[str, str] | None = None) -> float:
@@ -40,5 +41,5 @@ def check_week(
     if not week <= allowed * (1 + ROUNDING):
         raise TaskRefused(
             f"{what} would bring the runs of seven days to zCDP {week:.4g}, and budget_zcdp_week={allowed:g}; wait "
-            "until they are longer ago, or raise it in policy.toml."
+            f"until they are longer ago, or raise it in {POLICY_FILE}."
         )

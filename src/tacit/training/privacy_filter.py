@@ -33,14 +33,14 @@ class PrivacyFilter:
 
     def __init__(self, collector: Collector, log: SoFar, planned: Composition, reserve: Reserve, *, run: str) -> None:
         """log: of the rounds that are on disk. planned: what the run reserved from the beginning. run: for messages."""
-        self._asks, self._log, self._planned, self._reserve, self._run = collector, log, planned, reserve, run
+        self._collector, self._log, self._planned, self._reserve, self._run = collector, log, planned, reserve, run
         # Exact sensitivities never fall with a participation more, so what is within the plan need not be computed.
         self._monotone = all(each.guarantee.exact for each in planned.sequences)
 
     @property
     def broadcasts(self) -> bool:
         """See `federation.collector`."""
-        return broadcasts(self._asks)
+        return broadcasts(self._collector)
 
     @property
     def finished(self) -> float | None:
@@ -49,20 +49,20 @@ class PrivacyFilter:
 
     def released(self, round: int) -> None:
         """See `federation.collector`."""
-        released(self._asks, round)
+        released(self._collector, round)
 
     def init(self) -> Any:
         """See Collector."""
-        return self._asks.init()
+        return self._collector.init()
 
     def collect(self, state: Any, question: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
         """See Collector. Raises: BudgetError for a round that costs more than can be reserved: nothing of it is
         released, and where the devices' own rule says so before it, nobody is asked.
         """
-        counted = isinstance(self._log, TimesSoFar)
+        counted = isinstance(self._log, TimesSoFar)  # devices that name nobody
         if isinstance(self._log, TimesSoFar):
             self._check(question.round, self._log.at_least(question.round + 1))
-        answered, after = self._asks.collect(state, question, seed=seed)
+        answered, after = self._collector.collect(state, question, seed=seed)
         if isinstance(answered.clients, int) == counted:  # or whoever asks refuses it
             self._log.add(question.round, answered.clients)
             self._check(question.round, self._log.participation(question.round + 1))

@@ -5,6 +5,7 @@
 of models, `evaluation/on_device.py`; what a collector owes, `federation/collector.py`.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -27,7 +28,7 @@ from tacit.evaluation.counts.release import (
 )
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered
-from tacit.federation.report_layout import Opened, ReportLayout
+from tacit.federation.report_layout import BoundedLayout, Opened, ReportLayout
 from tacit.federation.report_shape import ReportShape
 from tacit.randomizers import SubsetSelection
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
@@ -41,7 +42,38 @@ IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountQuestion:
+class CellsQuestion(ABC):
+    """What questions to a group of devices share whose reports are whole numbers, cell by cell: all of them answer."""
+
+    devices: int  # how many are asked
+
+    @property
+    @abstractmethod
+    def layout(self) -> ReportLayout | BoundedLayout:
+        """How a device's report lies in a vector."""
+
+    @property
+    def goal(self) -> int:
+        """See Question."""
+        return self.devices
+
+    min_reports = goal
+
+    def shape(self) -> ReportShape:
+        """See Question."""
+        return self.layout.shape
+
+    def answered(self, total: Counted, clients: IntArray | int) -> Answered:
+        """See Question."""
+        return Answered(total.values.astype(np.int64), total.reports, clients)
+
+    def check(self, answered: Answered) -> None:
+        """See Question. Raises: InputError for a sum that no honest reports have."""
+        self.layout.check_sum(answered.values, answered.reports)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountQuestion(CellsQuestion):
     """What a group of devices is asked in one round, a step of the run; no device is in two. See
     `federation.collector.Question`.
     """
@@ -49,7 +81,6 @@ class CountQuestion:
     suffix: ClassVar[str] = ".json"  # of the file with what is released
     step: int
     steps: int  # of the run
-    devices: int  # how many are asked
     histograms: Mapping[str, HistogramCells]  # that are made, in the order in which a report has them
     # What a device computes; None: what only a simulation can.
     computation: "ModelsQuestion | StrategiesQuestion | StatisticsQuestion | None"
@@ -66,30 +97,11 @@ class CountQuestion:
         return self.step
 
     @property
-    def goal(self) -> int:
-        """See Question."""
-        return self.devices
-
-    min_reports = goal
-
-    @property
     def layout(self) -> ReportLayout:
-        """How a device's report lies in a vector."""
+        """See CellsQuestion."""
         return ReportLayout(
             sizes=tuple(each.size for each in self.histograms.values()), local_epsilon=self.local_epsilon
         )
-
-    def shape(self) -> ReportShape:
-        """See Question."""
-        return self.layout.shape
-
-    def answered(self, total: Counted, clients: IntArray | int) -> Answered:
-        """See Question."""
-        return Answered(total.values.astype(np.int64), total.reports, clients)
-
-    def check(self, answered: Answered) -> None:
-        """See Question. Raises: InputError for a sum that no honest reports have."""
-        self.layout.check_sum(answered.values, answered.reports)
 
     def opened(self, answered: Answered) -> Opened:
         """The answer taken apart."""

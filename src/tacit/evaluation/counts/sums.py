@@ -15,14 +15,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.aggregation import Counted
+from tacit.evaluation.counts.collect import CellsQuestion
 from tacit.evaluation.counts.device_part import SumsQuestion
 from tacit.evaluation.counts.release import AddNoise, guarantee_within
 from tacit.evaluation.counts.statistics import HasSentences, TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered
 from tacit.federation.report_layout import BoundedLayout, clipped
-from tacit.federation.report_shape import ReportShape
 from tacit.privacy.strategy import Independent
 from tacit.secure_aggregation.counts import secure_total
 from tacit.secure_aggregation.simulated_protocol import SimulatedProtocol
@@ -73,7 +72,7 @@ class ReleasedSums:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SumQuestion:
+class SumQuestion(CellsQuestion):
     """What devices are asked in the one step of a run of sums. See `federation.collector.Question`.
 
     vocabulary: the words that cells stand for; empty where only what was released already is read.
@@ -84,32 +83,12 @@ class SumQuestion:
     round: ClassVar[int] = 0
     suffix: ClassVar[str] = ".npz"
     computation: SumsQuestion
-    devices: int  # how many are asked
     vocabulary: tuple[str, ...]
 
     @property
-    def goal(self) -> int:
-        """See Question."""
-        return self.devices
-
-    min_reports = goal
-
-    @property
     def layout(self) -> BoundedLayout:
-        """How a device's report lies in a vector."""
+        """See CellsQuestion."""
         return self.computation.sums
-
-    def shape(self) -> ReportShape:
-        """See Question."""
-        return self.layout.shape
-
-    def answered(self, total: Counted, clients: IntArray | int) -> Answered:
-        """See Question."""
-        return Answered(total.values.astype(np.int64), total.reports, clients)
-
-    def check(self, answered: Answered) -> None:
-        """See Question. Raises: InputError for a sum that no honest reports have."""
-        self.layout.check_sum(answered.values, answered.reports)
 
     def released(
         self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int = 0

@@ -18,7 +18,7 @@ from tacit.evaluation.counts.statistics import TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
-from tacit.jobs.analytics_run import AnalyticsRun, Ask
+from tacit.jobs.analytics_run import AnalyticsRun, Ask, Known, Released
 from tacit.jobs.clients_or_devices import Devices, Simulated
 from tacit.jobs.count_steps import simulated
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded
@@ -33,8 +33,8 @@ Histograms = Mapping[str, Histogram]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counting(AnalyticsRun[Queries, Histograms]):
-    """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
+class CountRun(AnalyticsRun[Known, Released]):
+    """What runs of histograms and of sums share. What a client counts is computed anew where a run is resumed."""
 
     metadata = CountMetadata
     settings: CountSettings
@@ -52,6 +52,20 @@ class Counting(AnalyticsRun[Queries, Histograms]):
         """See AnalyticsRun."""
         return self.participants.count
 
+    def settings_record(self, seed: int | None) -> dict[str, Any]:
+        """See AnalyticsRun."""
+        return {
+            **self.settings.counted(),
+            **self.participants.to_settings(self.settings.split_name, self.vocabulary),
+            "clients": self.settings.clients,
+            **({} if self.release is None else {"release": self.release.to_plain()}),
+            **({} if seed is None else {"seed": seed}),
+        }
+
+
+class Counting(CountRun[Queries, Histograms]):
+    """Histograms by cuts and slices."""
+
     @property
     def question(self) -> CountQuestion:
         """Of the one step. Needs a price."""
@@ -66,10 +80,6 @@ class Counting(AnalyticsRun[Queries, Histograms]):
             computation=computation,
             local_epsilon=self.release.local_epsilon,
         )
-
-    def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AnalyticsRun."""
-        return settings_record(self.settings, self.participants, self.vocabulary, self.release, seed)
 
     def about_clients(self) -> dict[str, Any]:
         """See AnalyticsRun."""
@@ -99,23 +109,6 @@ class Counting(AnalyticsRun[Queries, Histograms]):
             "released": None if released is None else {"statistics": _said(released)},
             "simulation_only": None if known is None else {"what": EXACT, "statistics": _said(exactly(known))},
         }
-
-
-def settings_record(
-    settings: CountSettings,
-    participants: Simulated | Devices,
-    vocabulary: str,
-    release: ReleaseCost | None,
-    seed: int | None,
-) -> dict[str, Any]:
-    """What the folder's settings.toml says of a count of either kind."""
-    return {
-        **settings.counted(),
-        **participants.to_settings(settings.split_name, vocabulary),
-        "clients": settings.clients,
-        **({} if release is None else {"release": release.to_plain()}),
-        **({} if seed is None else {"seed": seed}),
-    }
 
 
 def texts_of(participants: Simulated, progress: Progress) -> Iterator[tuple[int, TypedText]]:

@@ -7,7 +7,6 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,11 @@ from scipy.special import ndtr
 from tacit.compute import Hardware
 from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
 from tacit.evaluation.counts.sums import ClientsSummed, ReleasedSums, SimulatedSums, SumQuestion
-from tacit.evaluation.release_cost import ReleaseCost
-from tacit.evaluation.settings import CountSettings
 from tacit.federation.collector import Collector
-from tacit.jobs.analytics_run import AnalyticsRun
-from tacit.jobs.clients_or_devices import Devices, Simulated
-from tacit.jobs.count.run import EXACT, failing_on, settings_record, texts_of
+from tacit.jobs.clients_or_devices import Simulated
+from tacit.jobs.count.run import EXACT, CountRun, failing_on, texts_of
 from tacit.progress import Progress
 from tacit.runs import Run
-from tacit.runs.metadata import CountMetadata
 from tacit.text.vocabulary import Vocabulary
 
 FILE = "sums.npz"
@@ -34,30 +29,11 @@ CLEAR = 4.0  # standard deviations of the noise: of cells without a count one in
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summing(AnalyticsRun[ClientsSummed, ReleasedSums]):
-    """What is asked, checked, and who is asked. What a client counts is computed anew where a run is gone on with."""
+class Summing(CountRun[ClientsSummed, ReleasedSums]):
+    """Sums of whole numbers, cell by cell."""
 
-    metadata = CountMetadata
-    settings: CountSettings
     computation: SumsQuestion
-    release: ReleaseCost | None
-    participants: Simulated | Devices
-    vocabulary: str  # SHA-256 of the words that the text is cut into
-    words: Vocabulary | None  # these words; None where a run of real devices is gone on with from its folder alone
-
-    @property
-    def lines(self) -> tuple[Path, ...]:
-        """See AnalyticsRun: none are kept."""
-        return ()
-
-    @property
-    def count(self) -> int:
-        """See AnalyticsRun."""
-        return self.participants.count
-
-    def settings_record(self, seed: int | None) -> dict[str, Any]:
-        """See AnalyticsRun."""
-        return settings_record(self.settings, self.participants, self.vocabulary, self.release, seed)
+    words: Vocabulary | None  # of the text; None where a run of real devices is resumed from its folder alone
 
     def about_clients(self) -> dict[str, Any]:
         """See AnalyticsRun."""

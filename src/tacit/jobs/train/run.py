@@ -87,10 +87,7 @@ def begin(
     encoding = plan.encoding(parameter_count(network))
     first = first_model(recipe, vocabulary)
     told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
-    population = recipe.privacy.population
-    request = (
-        None if population is None else BudgetRequest.from_options(population, clients, Cost(zcdp=plan.guarantee.zcdp))
-    )
+    request = _budget_request(recipe, plan, clients)
     check_left(request)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
@@ -119,6 +116,14 @@ def begin(
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
     return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+
+
+def _budget_request(recipe: Recipe, plan: RoundPlan, clients: int) -> BudgetRequest | None:
+    """What the run reserves of its population's budget; None where the recipe names none."""
+    population = recipe.privacy.population
+    if population is None:
+        return None
+    return BudgetRequest.from_options(population, clients, Cost(zcdp=plan.guarantee.zcdp))
 
 
 def _deployed(recipe: Recipe) -> DeploymentUsed | None:
