@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jax.flatten_util import ravel_pytree
 from tests.conftest import REPOSITORY
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.training.failed_sampler import Phones, TheSameAgain
@@ -19,7 +20,7 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.data.splits import TemporalSplit
-from tacit.errors import AccountingError, BudgetError
+from tacit.errors import AccountingError, BudgetError, RunError
 from tacit.evaluation.personalize.fine_tuning import FineTuning
 from tacit.evaluation.personalize.gate import LEVELS
 from tacit.evaluation.release_cost import ReleaseCost
@@ -35,6 +36,7 @@ from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
 from tacit.training import participation_so_far
+from tacit.training.checkpoint import read_checkpoint
 
 ONE = Hardware(workers=1)
 
@@ -106,6 +108,38 @@ def test_it_goes_on_where_another_run_took_less_than_planned(cache: Cache, tmp_p
     assert what_happened(tmp_path / "run") == what_happened(tmp_path / "plain")
 
 
+def test_a_run_that_was_stopped_can_end_with_the_rounds_that_are_done(
+    cache: Cache, budget: Path, tmp_path: Path
+) -> None:
+    """It had no way to release its last model. No sampler is needed, because nobody is asked."""
+    with pytest.raises(BudgetError, match="with --end it releases the model of the last one"):
+        trained(cache, budget, tmp_path / "run")
+    with Run.open(tmp_path / "run") as run:
+        done, spent = run.steps_done, spent_by(run)
+    result = resume_training(tmp_path / "run", end=True, hardware=ONE)
+    assert result.rounds == done < 9 and result.run.finished and result.report is not None
+    assert spent_by(result.run) == spent and account_population(budget).zcdp == pytest.approx(spent.zcdp)
+    assert tacit.verify(tmp_path / "run").holds
+    assert result.test and np.isfinite(next(iter(result.test.values())))
+    until = tacit.train(
+        recipe(cache, None), tmp_path / "until", sampler=TheSameAgain(), hardware=ONE, anyway=True, until=done
+    )
+    row = until.run.steps()[-1]
+    last = read_checkpoint(tmp_path / "until" / "steps" / row.file, row.digest)[".model"]
+    assert np.array_equal(ravel_pytree(result.model().parameters)[0], last)
+    assert "ENDED EARLY" in [each.name for each in result.summary().labels]
+    assert f"{done} of 9 rounds were done" in result.report.html.read_text(encoding="utf-8")
+    assert resume_training(tmp_path / "run", sampler=TheSameAgain(), hardware=ONE).rounds == done
+
+
+def test_a_run_without_a_round_has_nothing_to_end_with(cache: Cache, tmp_path: Path) -> None:
+    tacit.train(recipe(cache, None), tmp_path / "run", sampler=TheSameAgain(), hardware=ONE, anyway=True, until=0)
+    with pytest.raises(RunError, match="has no round that is done"):
+        resume_training(tmp_path / "run", end=True, hardware=ONE)
+    with Run.open(tmp_path / "run") as run:
+        assert not run.finished
+
+
 @pytest.mark.parametrize(("when", "times"), [("raised", 2), ("released", 2)])
 def test_a_kill_leaves_no_release_that_is_not_reserved(cache: Cache, tmp_path: Path, when: str, times: int) -> None:
     budget, asked = tmp_path / "phones", tmp_path / "recipe.toml"
@@ -152,6 +186,8 @@ def test_rounds_that_take_long_stop_a_run_of_devices_that_wait(
     with Run.open(tmp_path / "run") as run:
         assert 0 < run.steps_done < 9
         assert 0 < spent_by(run).zcdp <= account_population(budget).zcdp <= 0.7
+    assert resume_training(tmp_path / "run", end=True, hardware=ONE).run.finished  # without the devices' collector
+    assert tacit.verify(tmp_path / "run").holds
 
 
 @pytest.mark.parametrize("local", [False, True], ids=["central", "local"])

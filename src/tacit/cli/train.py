@@ -74,6 +74,9 @@ def resume(
     hardware: Hardware,
     logs: LogOptions,
     cluster: Cluster = None,
+    end: Annotated[
+        bool, typer.Option("--end", help="Of a training: no further round; the model of the last one is released.")
+    ] = False,
     stop_if_diverged: Diverged = False,
     profile: Profiled = False,
     json: Json = False,
@@ -86,7 +89,8 @@ def resume(
             run,
             hardware=hardware,
             cluster=cluster,
-            stop_if_diverged=stop_if_diverged or None,  # of a training alone
+            stop_if_diverged=stop_if_diverged or None,  # of a training alone, as the next
+            end=end or None,
             progress=together(progress, told),
         )
     options = {"profile": profile} if result.run.kind == "train" else {}

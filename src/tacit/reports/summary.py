@@ -202,8 +202,10 @@ def _notes(run: Run) -> dict[str, Any]:
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     released, planned = accounts.released, accounts.participation.rounds
-    if run.finished:
+    if run.finished and released == planned:
         return ()
+    if run.finished:
+        return (Label("ENDED EARLY", f"{released:,} of {planned:,} rounds were done when the run was ended."),)
     if not released:
         meaning = f"none of {planned:,} rounds is done and nothing was released; begin with `{resume_command(run)}`."
         return (Label("NOTHING RELEASED YET", meaning),)

@@ -147,6 +147,16 @@ def run_rounds(
     return state.model
 
 
+def last_model(run: Run, evaluation: PeriodicEvaluation) -> Array:
+    """The flat model (d,) after the last round that is done, evaluated: of a run that ends with it."""
+    row = run.steps()[-1]
+    model = States(run, None).model(row)
+    evaluation.begin(row.step + 1, model)
+    with phase("evaluation"):
+        evaluation.settle()
+    return model
+
+
 def _found(
     run: Run,
     states: States,

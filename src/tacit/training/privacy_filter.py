@@ -80,7 +80,8 @@ class PrivacyFilter:
                 f"'{self._run}' stops before round {round} is released: its zCDP would be {zcdp:.6g}, and "
                 f"{self._planned.zcdp:.6g} was planned, because {_said(happened)}, and the plan says at most "
                 f"{planned.effective.max_participations} times, {planned.min_separation} apart. {error} The rounds "
-                f"before it are whole: `tacit resume {self._run}` goes on once other runs are settled for less."
+                f"before it are whole: `tacit resume {self._run}` goes on once other runs are settled for less, and "
+                "with --end it releases the model of the last one."
             ) from error
 
 

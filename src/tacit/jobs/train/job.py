@@ -176,12 +176,14 @@ def resume_training(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
+    end: bool = False,
     stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Go on with a training run; a finished one has its report written again.
 
-    Whatever parts of its own it was begun with are given again. Raises: as `train`.
+    Whatever parts of its own it was begun with are given again. end: the model of the last round that is done is
+    released, and no further device is asked: of a run that its budget stopped, say. Raises: as `train`.
     """
     from tacit.training.hooks import Hooks
 
@@ -192,7 +194,7 @@ def resume_training(
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
     if found.finished:
         progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
-    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_diverged, progress)
+    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_diverged, progress, end=end)
 
 
 def _to_the_end(
@@ -203,6 +205,8 @@ def _to_the_end(
     until: int | None,
     stop_if_diverged: bool,
     progress: Progress,
+    *,
+    end: bool = False,
 ) -> TrainingResult:
     from tacit.jobs.train.run import carry_on
     from tacit.reports.page import FOR_READERS
@@ -214,6 +218,7 @@ def _to_the_end(
         hooks=hooks,
         cluster=cluster,
         until=until,
+        end=end,
         stop_if_diverged=stop_if_diverged,
         progress=progress,
     )

@@ -12,6 +12,7 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
 from tacit.data import Cache
+from tacit.errors import RunError
 from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
@@ -44,7 +45,7 @@ from tacit.training.collect import Learner
 from tacit.training.cost import CostSoFar
 from tacit.training.divergence import DivergenceWatch
 from tacit.training.hooks import Hooks
-from tacit.training.loop import PeriodicEvaluation, run_rounds
+from tacit.training.loop import PeriodicEvaluation, last_model, run_rounds
 from tacit.training.participation_so_far import log_so_far
 from tacit.training.privacy_filter import PrivacyFilter
 from tacit.training.rounds import RoundPlan
@@ -137,20 +138,21 @@ def _deployed(recipe: Recipe) -> DeploymentUsed | None:
 
 
 def _as_it_began(
-    run: Run, recipe: Recipe, hooks: Hooks, cores: Cores, progress: Progress
+    run: Run, recipe: Recipe, hooks: Hooks, cores: Cores, progress: Progress, *, ends: bool
 ) -> tuple[Cache, Learner, RoundPlan]:
     """The text, the model and the plan of a run, once all that may not have changed since it began is checked.
 
-    Raises: as `carry_on`.
+    ends: no device is asked any more. Raises: as `carry_on`.
     """
-    check_not_deployed(recipe, hooks, run=run.path)
-    hooks.required(trained(run).hooks, str(run.path))
+    if not ends:
+        check_not_deployed(recipe, hooks, run=run.path)
+        hooks.required(trained(run).hooks, str(run.path))
     cache = same_cache(run, trained(run).data, progress=progress)
     learner = learner_of(run, recipe, cache, hooks)
     plan = replace(recipe.plan(matrix_of(run)), optimizer=hooks.optimizer)
     if recipe.deployment is None:  # or devices compute as they can
         same_precision(run, learner.work(plan.client), cores.devices[0].platform)
-    if hooks.collector is None:
+    if hooks.collector is None and not ends:
         same_clients(run, learner)
     return cache, learner, plan
 
@@ -173,59 +175,66 @@ def carry_on(
     hooks: Hooks = NO_HOOKS,
     progress: Progress = silent,
     until: int | None = None,
+    end: bool = False,
     stop_if_diverged: bool = False,
     cluster: str | None = None,
 ) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
-    until: stop after so many rounds, as if killed there. stop_if_diverged: stop after the evaluation of a model that
-    does worse than one that knows nothing; resuming tries on. cluster: the address of the Ray cluster whose workers
-    train the clients; None: this machine's. Where the time went is added to the note "profile". Raises: RunError when
-    another process trains this run, its recipe was changed since it began, its cache is not the one it began with, its
-    hooks are others, or this processor cannot compute in the precision it began in; BudgetError before a round is
-    released that costs more than the population's budget has left, because clients came more often than planned.
+    until: stop after so many rounds, as if killed there. end: the last round that is done is the run's last.
+    stop_if_diverged: stop after the evaluation of a model that does worse than one that knows nothing; resuming
+    tries on. cluster: the address of the Ray cluster whose workers train the clients; None: this machine's. Where
+    the time went is added to the note "profile". Raises: RunError when another process trains this run, its recipe
+    was changed since it began, its cache is not the one it began with, its hooks are others, or this processor
+    cannot compute in the precision it began in; BudgetError before a round is released that costs more than the
+    population's budget has left, because clients came more often than planned.
     """
     with run.locked(), Profile().counting() as profile:
         recipe = Recipe.from_toml(run.settings, where=str(run.path / SETTINGS))
         if run.finished:
             run.tidy()
             return
+        if end and not run.steps_done:
+            raise RunError(
+                f"'{run.path}' has no round that is done, so there is no model to release; `tacit resume {run.path}`."
+            )
         with phase("start"):
             cores = Cores(hardware)
-            cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress)
+            cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress, ends=end)
             reservation = recheck(run, progress)
         if cores.idle and cluster is None and hooks.collector is None:
             progress(Warned("idle-cores", cores.idle))
         held_out = HeldOutClients(recipe, cache, learner, cores)
         program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
         watched = DivergenceWatch(run, progress, ends=stop_if_diverged)
-        with (
-            collector_for(
-                run, recipe, learner, plan, hooks, TrainedWith(hardware, cores, cluster, progress)
-            ) as collector,
-            PeriodicEvaluation(
-                run,
-                lambda model: held_out.evaluated("validation", model).metrics(),
-                every=recipe.evaluation.every,
-                rounds=plan.rounds,
-                progress=watched,
-            ) as evaluation,
-        ):
-            model = run_rounds(
-                run,
-                learner.start,
-                plan,
-                collector if reservation is None else _filtered(run, collector, plan, reservation),
-                evaluation=evaluation,
-                cost=None
-                if progress is silent
-                else CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
-                until=until,
-                stops=lambda: watched.stops,
-                opening="" if recipe.deployment else compiling("training", *program),
-                progress=watched,
-            )
-        if run.steps_done == plan.rounds:
+        evaluation = PeriodicEvaluation(
+            run,
+            lambda model: held_out.evaluated("validation", model).metrics(),
+            every=recipe.evaluation.every,
+            rounds=run.steps_done if end else plan.rounds,
+            progress=watched,
+        )
+        if end:
+            with evaluation:
+                model = last_model(run, evaluation)
+        else:
+            trained_with = TrainedWith(hardware, cores, cluster, progress)
+            with collector_for(run, recipe, learner, plan, hooks, trained_with) as collector, evaluation:
+                model = run_rounds(
+                    run,
+                    learner.start,
+                    plan,
+                    collector if reservation is None else _filtered(run, collector, plan, reservation),
+                    evaluation=evaluation,
+                    cost=None
+                    if progress is silent
+                    else CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
+                    until=until,
+                    stops=lambda: watched.stops,
+                    opening="" if recipe.deployment else compiling("training", *program),
+                    progress=watched,
+                )
+        if end or run.steps_done == plan.rounds:
             release(run, held_out, model, progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])
