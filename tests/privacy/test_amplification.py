@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,8 @@ from scipy.special import ndtr
 
 from tacit.errors import AccountingError, InputError
 from tacit.privacy import Blt, Independent, Participation, Toeplitz, Tree
-from tacit.privacy.amplification import CyclicSampling, amplified, bands_of
+from tacit.privacy.amplification import LEAST_NOISE, LOSSES, RENYI, Amplified, CyclicSampling, amplified, bands_of
+from tacit.privacy.renyi import epsilon_of_sampled_gaussians, sampled_gaussian_rdp
 from tacit.privacy.sensitivity import sensitivity_squared
 from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense, Strategy
 
@@ -144,6 +146,84 @@ def test_what_is_no_sampling_is_refused(sampling: dict[str, float], rounds: int,
     with pytest.raises(InputError, match=complaint):
         drawn = CyclicSampling(**{"population": 10, "batch": 1.0, "cycle": 1, **sampling})
         amplified(Independent(), drawn, rounds=rounds, noise_multiplier=noise)
+
+
+def run_of(probability: float, noise: float, compositions: int) -> Amplified:
+    """Independent noise for 10^9 members, each drawn with this probability."""
+    sampling = CyclicSampling(population=10**9, batch=1e9 * probability, cycle=1)
+    return amplified(Independent(), sampling, rounds=compositions, noise_multiplier=noise)
+
+
+@pytest.mark.parametrize(
+    ("delta", "epsilon", "by"),
+    # dp-accounting 0.6.1 by its PLD accountant at 1e-15, by its RDP accountant (orders 2 to 256) at 2e-16
+    [(1e-15, 0.06612228957922249, LOSSES), (2e-16, 0.12535393552548366, RENYI)],
+)
+def test_where_loss_distributions_end_renyi_divergences_go_on(delta: float, epsilon: float, by: str) -> None:
+    """At 2e-16 epsilon was infinite, beside 515 without sampling."""
+    sampling = CyclicSampling(population=757_575, batch=250, cycle=1)
+    made = amplified(Independent(), sampling, rounds=10_000, noise_multiplier=4.0)
+    assert made.epsilon(delta) == made.bounds(delta)[by] == pytest.approx(epsilon, rel=1e-9)
+
+
+probabilities, noises = st.floats(-6, 0).map(lambda x: 10**x), st.floats(-0.5, 3).map(lambda x: 10**x)
+next_to_none = st.floats(-30, math.log10(LEAST_NOISE / 2)).map(lambda x: 10**x)
+deltas = st.floats(-300, -0.5).map(lambda x: 10**x)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    probabilities,
+    noises | next_to_none,
+    st.sampled_from([1, 7, 100]),
+    deltas,
+    st.floats(1.05, 10.0),
+    st.floats(1.0, 1e3),
+)
+def test_more_noise_a_larger_delta_and_sampling_never_raise_epsilon(
+    probability: float, noise: float, compositions: int, delta: float, louder: float, larger: float
+) -> None:
+    made = run_of(probability, noise, compositions)
+    epsilon = made.epsilon(delta)
+    assert 0 <= epsilon <= made.epsilon_without_sampling(delta) and math.isfinite(epsilon)
+    assert made.epsilon(min(delta * larger, 0.5)) <= epsilon * (1 + 1e-12)
+    near = 1e-4 * math.sqrt(compositions)  # the grid of loss distributions, on either side
+    assert run_of(probability, noise * louder, compositions).epsilon(delta) <= epsilon * (1 + 1e-9) + near
+
+
+@settings(max_examples=40, deadline=None)
+@given(probabilities, st.floats(0.3, 30), st.integers(2, 12))
+def test_renyi_divergences_are_those_of_the_integral(probability: float, noise: float, order: int) -> None:
+    """E over N(0, z^2) of the density's ratio to the power alpha, by quadrature with 30 digits."""
+    with mpmath.workdps(30):
+        q, z, alpha = mpmath.mpf(probability), mpmath.mpf(noise), mpmath.mpf(order)
+
+        def weighted(x: mpmath.mpf) -> mpmath.mpf:
+            ratio = (1 - q) + q * mpmath.e ** ((2 * x - 1) / (2 * z * z))
+            return ratio**alpha * mpmath.e ** (-(x * x) / (2 * z * z)) / (z * mpmath.sqrt(2 * mpmath.pi))
+
+        points = [-12 * z, 0, alpha / 2, alpha, alpha + 12 * z]
+        exact = mpmath.log(mpmath.quad(weighted, points)) / (alpha - 1)
+    assert sampled_gaussian_rdp(order, probability, noise) == pytest.approx(float(exact), rel=1e-6, abs=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(probabilities, st.floats(0.3, 10), st.sampled_from([1, 100]), st.floats(-20, -2).map(lambda x: 10**x))
+def test_the_best_order_is_found(probability: float, noise: float, compositions: int, delta: float) -> None:
+    """Beside all orders up to 2,000, one after another."""
+    found = epsilon_of_sampled_gaussians(probability, noise, compositions, delta)
+    for order in range(2, 2000, 7):
+        rdp = compositions * sampled_gaussian_rdp(order, probability, noise)
+        assert found <= max(0.0, rdp + math.log1p(-1 / order) - math.log(delta * order) / (order - 1)) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given_values", "complaint"),
+    [((1, 0.5, 1.0), "order=1"), ((2, 0.0, 1.0), "probability=0"), ((2, 0.5, 0.0), "noise_multiplier=0")],
+)
+def test_what_has_no_renyi_divergence_is_refused(given_values: tuple[int, float, float], complaint: str) -> None:
+    with pytest.raises(InputError, match=complaint):
+        sampled_gaussian_rdp(*given_values)
 
 
 def test_a_delta_is_a_probability() -> None:

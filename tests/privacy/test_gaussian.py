@@ -9,14 +9,15 @@ from typing import Any
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import log_ndtr
 from scipy.stats import norm
 
 from tacit.errors import InputError
-from tacit.privacy import gaussian
+from tacit.privacy import Guarantee, Independent, Participation, gaussian
+from tacit.privacy.composition import Composition, ReleasedSequence
 
 GOLDEN: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "gaussian_epsilon.json").read_text())
 TREES: dict[str, Any] = json.loads((Path(__file__).parent.parent / "golden" / "tree_tables.json").read_text())
@@ -82,6 +83,60 @@ def test_the_tree_colab_case() -> None:
     rho = gaussian.zcdp(math.sqrt(79), 7.0)
     assert rho == pytest.approx(0.806122, abs=5e-7)
     assert gaussian.epsilon(rho, 1e-10) == pytest.approx(8.526, abs=5e-4)
+
+
+def is_epsilon(found: float, mu: float, delta: float, *, off: float = 1e-11) -> bool:
+    """Whether the exact curve (arXiv:1805.06530, Theorem 8) falls to delta within `off` of what was found, with 30
+    digits more than cancel.
+    """
+    with mpmath.workdps(int(30 - math.log10(delta) + max(0.0, -2 * math.log10(mu)))):
+        m, root = mpmath.mpf(mu), mpmath.sqrt(2)
+
+        def exceeds(epsilon: Any) -> bool:
+            u = epsilon / m - m / 2
+            exact = (mpmath.erfc(u / root) - mpmath.e**epsilon * mpmath.erfc((u + m) / root)) / 2
+            return bool(exact > mpmath.mpf(delta))
+
+        if found == 0:
+            return not exceeds(mpmath.mpf(0))
+        return exceeds(found * (1 - mpmath.mpf(off))) and not exceeds(found * (1 + mpmath.mpf(off)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(-290, 8).map(lambda x: 10**x), st.floats(-300, -0.01).map(lambda x: 10**x))
+@example(1e-8, 1e-10)
+@example(1e-8, 1e-12)
+@example(gaussian.SMALL, 1e-10)
+@example(math.nextafter(gaussian.SMALL, 2), 1e-10)
+@example(1e-160, 1e-300)
+def test_epsilon_of_mu_is_that_of_many_digits(mu: float, delta: float) -> None:
+    """At mu = 1e-8 it was 5.6e-7 too low, and at 1e-160, whose zCDP is 0, nothing."""
+    found = gaussian.epsilon_of_mu(mu, delta)
+    assert is_epsilon(found, mu, delta)
+    assert not found or not is_epsilon(found * (1 + 3e-11), mu, delta)
+
+
+@given(st.floats(-300, 140), st.floats(1e-9, 3.0), st.floats(-300, -0.01), st.floats(0.0, 2.0))
+def test_less_noise_and_a_smaller_delta_never_lower_epsilon(
+    log_mu: float, more: float, log_delta: float, smaller: float
+) -> None:
+    mu, delta = 10**log_mu, 10**log_delta
+    epsilon = gaussian.epsilon_of_mu(mu, delta)
+    assert gaussian.epsilon_of_mu(mu * 10**more, delta) >= epsilon * (1 - 1e-12)
+    assert gaussian.epsilon_of_mu(mu, max(delta * 10**-smaller, 1e-305)) >= epsilon * (1 - 1e-12)
+
+
+def test_noise_whose_zcdp_is_too_small_for_a_number_still_has_an_epsilon() -> None:
+    """It was 0 where 3.7e-159 is right."""
+    once = Guarantee(
+        participation=Participation(rounds=1, min_separation=1, max_participations=1),
+        strategy=Independent(),
+        clip_norm=1.0,
+        noise_multiplier=1e160,
+    )
+    assert is_epsilon(once.epsilon(1e-300), 1e-160, 1e-300)
+    both = Composition((ReleasedSequence(what="a", guarantee=once), ReleasedSequence(what="b", guarantee=once)))
+    assert is_epsilon(both.epsilon(1e-300), math.sqrt(2) * 1e-160, 1e-300)
 
 
 @given(log_rho=st.floats(-20, 12), log_delta=st.floats(-60, -0.8))

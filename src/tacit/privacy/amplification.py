@@ -5,7 +5,9 @@ that by `Guarantee`, which assumes no sampling.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -13,9 +15,11 @@ from tacit.errors import AccountingError, InputError
 from tacit.extras import of_extra
 from tacit.privacy import gaussian
 from tacit.privacy.delta import default_delta, publishing_warning
+from tacit.privacy.renyi import epsilon_of_sampled_gaussians
 from tacit.privacy.strategy import Banded, BandedToeplitz, Dense, Independent, Strategy, Toeplitz
 
-LEAST_NOISE = 0.05  # below, the distribution of the privacy loss has tens of millions of cells
+LEAST_NOISE = 0.05  # below, the distribution of the privacy loss has tens of millions of cells, and is not made
+LOSSES, RENYI, UNSAMPLED = "privacy loss distribution", "Renyi divergences", "without sampling"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,20 +84,32 @@ class Amplified:
 
     def epsilon_without_sampling(self, delta: float) -> float:
         """The smallest epsilon at `delta` for one who takes part in every cycle; exact."""
-        return gaussian.epsilon(self.zcdp_without_sampling, delta)
+        once = gaussian.mu(self.column_norm, self.noise_multiplier)
+        return gaussian.epsilon_of_mu(math.sqrt(self.compositions) * once, delta)
 
     def epsilon(self, delta: float) -> float:
-        """An epsilon at `delta`, by privacy loss distributions rounded up to a grid of 1e-4: an upper bound, close.
+        """An epsilon at `delta`: the least of `bounds`. Takes seconds where there are thousands of compositions."""
+        return min(self.bounds(delta).values())
 
-        Takes seconds where there are thousands of compositions.
+    def bounds(self, delta: float) -> Mapping[str, float]:
+        """Each a proved upper bound of epsilon at `delta`, by its name.
+
+        LOSSES: by privacy loss distributions rounded up to a grid of 1e-4, which are close, and infinite at a delta as
+        small as what their rounding cuts off (about 1e-15); not computed for less noise than LEAST_NOISE. RENYI: see
+        `renyi.py`. UNSAMPLED: for one who takes part in every cycle, exact.
         """
         if not 0 < delta < 1:
             raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-6.")
-        if self.sampled_noise_multiplier < LEAST_NOISE:
-            raise AccountingError(
-                f"a noise multiplier of {self.sampled_noise_multiplier:.3g} for one composition promises nothing that "
-                f"sampling could amplify; give more noise ({LEAST_NOISE} or more is computed)."
-            )
+        probability, noise = self.sampling.probability, self.sampled_noise_multiplier
+        found = {
+            RENYI: epsilon_of_sampled_gaussians(probability, noise, self.compositions, delta),
+            UNSAMPLED: self.epsilon_without_sampling(delta),
+        }
+        if noise >= LEAST_NOISE:
+            found = {LOSSES: self._by_losses(delta), **found}
+        return MappingProxyType(found)
+
+    def _by_losses(self, delta: float) -> float:
         dp_accounting = of_extra("amplification")
         round_of_cycle = dp_accounting.PoissonSampledDpEvent(
             self.sampling.probability, dp_accounting.GaussianDpEvent(self.sampled_noise_multiplier)

@@ -62,11 +62,11 @@ class Composition:
     @property
     def mu(self) -> float:
         """The mu of Gaussian differential privacy, sqrt(2 rho)."""
-        return math.sqrt(2 * self.zcdp)
+        return math.hypot(*(each.guarantee.mu for each in self.sequences))
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon at `delta` of a Gaussian mechanism of this rho."""
-        return gaussian.epsilon(self.zcdp, delta)
+        """The smallest epsilon at `delta` of a Gaussian mechanism of this mu."""
+        return gaussian.epsilon_of_mu(self.mu, delta)
 
     def with_participation(self, participation: Participation) -> "Composition":
         """The same noise under another participation of all sequences: those of a run's first rounds, say.

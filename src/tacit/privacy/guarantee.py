@@ -136,12 +136,12 @@ class Guarantee:
 
     @property
     def mu(self) -> float:
-        """The mu of Gaussian differential privacy, sqrt(2 rho)."""
-        return math.sqrt(2 * self.zcdp)
+        """The mu of Gaussian differential privacy, sqrt(2 rho); infinite without noise."""
+        return gaussian.mu(self.sensitivity, self.noise_multiplier)
 
     def epsilon(self, delta: float) -> float:
         """The smallest epsilon at `delta`; infinite without noise."""
-        return gaussian.epsilon(self.zcdp, delta)
+        return gaussian.epsilon_of_mu(self.mu, delta)
 
     @property
     def seed_stddev(self) -> float:

@@ -56,6 +56,8 @@ class MechanismAccount:
     def from_sampling(cls, made: Amplified, strategy: Strategy, *, rounds: int, delta: float | None) -> Self:
         """Of so many rounds of cyclic Poisson sampling. delta: left out, that of so many members."""
         at = made.sampling.delta if delta is None else delta
+        bounds = made.bounds(at)
+        by = min(bounds, key=bounds.__getitem__)
         figures = {
             **_told(strategy),
             "rounds": rounds,
@@ -67,7 +69,8 @@ class MechanismAccount:
             "sampled_noise_multiplier": made.sampled_noise_multiplier,
             "zcdp_without_sampling": made.zcdp_without_sampling,
             "epsilon_without_sampling": made.epsilon_without_sampling(at),
-            "epsilon": made.epsilon(at),
+            "epsilon": bounds[by],
+            "epsilon_by": by,
             "delta": at,
         }
         return cls(figures=figures, note=SAMPLED, warning=made.warning(at))
