@@ -58,6 +58,13 @@ def test_a_result_is_the_folder_read(cache: Cache, whole: TrainingResult) -> Non
     assert "tiny" in shown and "zCDP" in shown and "<html" not in shown
 
 
+def test_noise_of_next_to_nothing_ends_with_a_report(cache: Cache, tmp_path: Path) -> None:
+    """The axis of its page had a tick for each of 1e52 epsilons: the report never ended."""
+    tree = {"mechanism": {"name": "tree"}, "noise_multiplier": 1e-30}
+    result = train(tiny_recipe(cache.path, privacy=tree), tmp_path / "run", hardware=ONE, anyway=True)
+    assert result.report is not None and result.to_record()["privacy"]["realised"]["epsilon"] > 1e58
+
+
 def test_what_is_compiled_already_is_not_said_to_be_compiled_again(cache: Cache, tmp_path: Path) -> None:
     openings: list[str] = []
     compiled: list[int] = []

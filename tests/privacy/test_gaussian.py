@@ -139,6 +139,13 @@ def test_noise_whose_zcdp_is_too_small_for_a_number_still_has_an_epsilon() -> No
     assert is_epsilon(both.epsilon(1e-300), math.sqrt(2) * 1e-160, 1e-300)
 
 
+@given(st.floats(-30, 270).map(lambda x: 10**x), st.floats(-300, -0.01).map(lambda x: 10**x))
+@example(1e59, 1e-5)
+def test_the_largest_zcdp_of_any_epsilon_is_found(epsilon: float, delta: float) -> None:
+    rho = gaussian.zcdp_for_epsilon(epsilon, delta)
+    assert gaussian.epsilon(rho, delta) == pytest.approx(epsilon, rel=1e-9)
+
+
 @given(log_rho=st.floats(-20, 12), log_delta=st.floats(-60, -0.8))
 def test_epsilon_and_zcdp_are_inverses(log_rho: float, log_delta: float) -> None:
     rho, delta = math.exp(log_rho), math.exp(log_delta)

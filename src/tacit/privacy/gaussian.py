@@ -12,7 +12,7 @@ from tacit.errors import AccountingError, InputError
 from tacit.privacy.roots import root_between
 
 FAR = -37.0  # below, erfc comes near the smallest numbers there are, and eight terms of the series are enough
-SMALL = 1.0  # a mu up to which Mills' ratio is integrated over its length, and not subtracted
+SMALL = 1.0  # a mu up to which a difference of Mills' ratios is integrated, and not subtracted
 NEAR = 2.0  # below, Mills' ratio is what erfc says, and above its continued fraction
 CERTAIN = -40.0  # a standard normal number is below -CERTAIN but for 1e-350
 # Gauss-Legendre, 10 nodes on [-1, 1] (Abramowitz & Stegun, table 25.4): each with its weight, and its mirror image.
@@ -88,12 +88,12 @@ def zcdp_for_epsilon(epsilon: float, delta: float) -> float:
         mu = math.exp(log_mu)
         return _log_delta(epsilon / mu - mu / 2, mu) - target
 
-    low = high = 0.0
-    while excess(low) > 0:
-        low -= 1.0
-    while excess(high) <= 0:
-        high += 1.0
-    return math.exp(2 * _root(excess, low, high)) / 2
+    above = 0.0
+    while excess(above) > 0:
+        above -= 1.0
+    while excess(above) <= 0:
+        above += 1.0
+    return math.exp(2 * _root(excess, above - 1.0, above)) / 2
 
 
 def noise_multiplier_for(zcdp: float, sensitivity: float) -> float:
@@ -127,13 +127,13 @@ def _log_delta(u: float, mu: float) -> float:
     """log delta for finite mu > 0 at epsilon = mu (u + mu/2).
 
     With v = u + mu the two terms are Phi(-u) and phi(u) M(v), M Mills' ratio Phi(-x) / phi(x), because
-    e^epsilon phi(v) = phi(u). So no large numbers are subtracted. Of a small mu the terms are nearly equal: there
-    M(u) - M(v) is integrated, by M'(x) = x M(x) - 1.
+    e^epsilon phi(v) = phi(u). So no large numbers are subtracted. Where mu is small, or small beside u, the terms are
+    nearly equal: there M(u) - M(v) is integrated, by M'(x) = x M(x) - 1.
     """
-    log_phi = -(u**2) / 2 - LOG_ROOT_TAU if abs(u) < 1e150 else -math.inf
-    if mu > SMALL:
-        gain, loss = log_normal_cdf(-u), log_phi + _log_mills(u + mu)
-        return gain + math.log(-math.expm1(loss - gain))
+    log_phi = -u * u / 2 - LOG_ROOT_TAU
+    if mu > max(SMALL, u / 2):
+        gain = _log_mills(u) if u > 0 else log_normal_cdf(-u) - log_phi
+        return log_phi + gain + math.log(-math.expm1(_log_mills(u + mu) - gain))
     middle, half = u + mu / 2, mu / 2
     falls = sum(
         weight * (_mills_falls(middle - half * node) + _mills_falls(middle + half * node)) for node, weight in NODES
@@ -161,7 +161,7 @@ def _fraction(x: float) -> float:
     As many levels as make the last digits right, which grows as 1/x^2.
     """
     found = x
-    for level in range(round(400 / x**2) + 25, 1, -1):
+    for level in range(round(400 / x / x) + 25, 1, -1):
         found = x + level / found
     return found
 

@@ -5,6 +5,7 @@ may be published is `train_published.py`. Only the run's folder is read, so both
 any time, while the run trains too.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,6 @@ ACCURACIES = tuple(  # name, what it is called, its hue
 )
 BESIDE = {START: "its start", TRIGRAM: "trigram on public text", FIRST_WORDS: "first words, always"}
 EPSILONS, ROOM = 6, 12  # ticks of an axis, about, and how many of their labels have room
-ROUND_STEPS = tuple(mantissa * 10.0**power for power in range(-4, 8) for mantissa in (1, 2, 5))
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
 EXACT = Label(
     "SIMULATION ONLY",
@@ -330,7 +330,10 @@ def curve(points: Sequence[tuple[float, float]], label: str, hue: int) -> Line:
 def _round_epsilons(most: float, delta: float) -> tuple[tuple[float, str], ...]:
     """Round epsilons up to that of the zCDP `most`, and the zCDP of each: (zCDP, epsilon) from 0 on."""
     highest = gaussian.epsilon(most, delta)
-    step = next((step for step in ROUND_STEPS if highest / step <= EPSILONS), ROUND_STEPS[-1])
+    if not highest:
+        return ((0.0, "0"),)
+    below = 10.0 ** math.floor(math.log10(highest / EPSILONS))
+    step = next(step for step in (below, 2 * below, 5 * below, 10 * below) if highest / step <= EPSILONS)
     found = [(0.0, "0")]
     for multiple in range(1, int(highest / step) + 1):
         zcdp = gaussian.zcdp_for_epsilon(multiple * step, delta)
