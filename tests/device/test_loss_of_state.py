@@ -220,6 +220,16 @@ def test_a_journal_lies_outside_the_state_folder(tmp_path: Path, monkeypatch: py
         assert (tmp_path / "other" / JOURNAL).exists() and (state / FILE).exists()
 
 
+def test_the_command_keeps_its_journal_where_it_is_told(cache: Cache, tmp_path: Path) -> None:
+    places = ["--state", str(tmp_path / "state"), "--journal", str(tmp_path / "elsewhere")]
+    asked = ["--server", "http://127.0.0.1:9", "--data", str(cache.path), "--operator-key", OTHER.public]
+    turn = CliRunner().invoke(app, ["device", *places, *asked, "--first-time", "--once", "--json"])
+    assert turn.exit_code == 0 and (tmp_path / "elsewhere" / JOURNAL).is_file(), turn.stderr
+    assert not journal_of(tmp_path / "state").exists()
+    shown = CliRunner().invoke(app, ["device", *places, "--show"])
+    assert shown.exit_code == 0 and f"operator: {OTHER.public}" in shown.stdout and "a snapshot" in shown.stdout
+
+
 def test_a_damaged_journal_is_said_and_made_again(life: Life) -> None:
     (life.journal / JOURNAL).write_bytes(b"x" * 4096)
     with pytest.raises(DeviceError, match="move it away: it is made again"):

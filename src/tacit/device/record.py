@@ -52,7 +52,7 @@ _PLAN, _TASK, _ZCDP = (_OF_ONE.split(", ").index(name) for name in ("plan", "tas
 RECORD_FORM = Form(
     format="tacit device 3",
     schema=_SCHEMA,
-    anew="move the folder away: what the device took part in stands in its journal, too",
+    anew="move the folder away: a new record takes over what the journal has, and counts what nobody knows as spent",
 )
 JOURNAL_FORM = Form(
     format="tacit device journal 1",
