@@ -5,6 +5,8 @@ VERSIONS ?= 3.12 3.13
 TESTED ?= tests
 VENV ?= .venv
 DIST ?= dist
+UV ?= 0.13.8
+CYCLONEDX ?= 7.5.0
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -q --disable-pip-version-check
 INSTALLED := $(VENV)/installed
@@ -12,7 +14,7 @@ INSTALLED := $(VENV)/installed
 # Neighbours in a file share what is slow to set up, so each process begins with a half of all and takes from the other.
 TESTS := $(BIN)/python -m pytest -q --dist worksteal -n
 
-.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock clean
+.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock sbom clean
 
 install: $(INSTALLED)
 
@@ -20,7 +22,7 @@ $(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "$(PYTHON) is Python %d.%d and tacit needs 3.11 or newer: make PYTHON=python3.11" % sys.version_info[:2])'
 	@echo "setting up $(VENV) (once, a minute or two)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -r requirements.lock
+	@$(PIP) install --require-hashes -r requirements.lock
 	@$(PIP) install --no-deps -e .
 	@touch $@
 
@@ -62,6 +64,7 @@ format: $(INSTALLED)
 docs: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
 	$(BIN)/python -m tests.render_mechanisms
+	$(BIN)/python -m tests.render_licences
 	$(BIN)/python -m tests.server.test_openapi
 
 # DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
@@ -84,13 +87,29 @@ versions: $(INSTALLED)
 	@for version in $(VERSIONS); do \
 	$(MAKE) --no-print-directory from-wheel PYTHON="$$(.ci/python $$version)" || exit; done
 
-# The newest versions that pyproject.toml allows, in a venv of their own; commit the result with what changed.
+# The newest versions that pyproject.toml allows, with the SHA-256 of each of their files; commit the result with what
+# changed. Then `make install docs`, for the licences. requirements.lock is for Python 3.11 and what the tests need,
+# deployment.lock for every Python and what a server needs, in the same versions.
+COMPILED := .venv-lock/bin/uv pip compile -q pyproject.toml --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip -q --disable-pip-version-check install -e '.[dev]'
-	.venv-lock/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip --exclude-editable > requirements.lock
+	.venv-lock/bin/python -m pip -q --disable-pip-version-check install uv==$(UV)
+	$(COMPILED) --upgrade --extra dev -o requirements.lock
+	$(COMPILED) --upgrade --extra deployment --universal -c requirements.lock -o deployment.lock
 	rm -rf .venv-lock
 
+# DIST/tacit.cdx.json: what a server of this wheel consists of, as CycloneDX has it, from an environment of just that.
+sbom: wheel
+	rm -rf $(VENV)-sbom $(VENV)-sbom-tool
+	$(PYTHON) -m venv $(VENV)-sbom-tool
+	$(VENV)-sbom-tool/bin/python -m pip -q --disable-pip-version-check install cyclonedx-bom==$(CYCLONEDX)
+	$(PYTHON) -m venv --without-pip $(VENV)-sbom
+	$(PIP) --python $(VENV)-sbom/bin/python install --require-hashes -r deployment.lock
+	$(PIP) --python $(VENV)-sbom/bin/python install --no-deps $(DIST)/*.whl
+	$(VENV)-sbom-tool/bin/cyclonedx-py environment --pyproject pyproject.toml --mc-type application --output-reproducible \
+	-o $(DIST)/tacit.cdx.json $(VENV)-sbom
+	rm -rf $(VENV)-sbom $(VENV)-sbom-tool
+
 clean:
-	rm -rf .venv .venv-lock .venv-wheel .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build $(DIST) src/*.egg-info
+	rm -rf .venv .venv-lock .venv-wheel .venv-sbom .venv-sbom-tool .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build $(DIST) src/*.egg-info

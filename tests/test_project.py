@@ -3,10 +3,13 @@
 import re
 import subprocess
 import tomllib
+from importlib.metadata import requires
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from tests.conftest import REPOSITORY
+from tests.render_licences import ABOUT, PAGE, licence, pins, rows
 
 import tacit
 
@@ -28,17 +31,46 @@ def test_changelog_keeps_its_form() -> None:
     assert not [each for each in changes if len(re.sub(r" \(\[.*", "", each).split()) > 25]
 
 
-def test_lock_is_portable_and_answers_every_dependency() -> None:
-    """requirements.lock holds `name==version` lines only, and what pyproject.toml asks for is in it."""
-    lines = (REPOSITORY / "requirements.lock").read_text(encoding="utf-8").splitlines()
-    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines)
-    pinned = {canonicalize_name(name): version for name, version in (line.split("==") for line in lines)}
-    assert "tacit" not in pinned
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    for text in [*project["dependencies"], *project["optional-dependencies"]["dev"]]:
+@pytest.mark.parametrize(("lock", "extra"), [("requirements.lock", "dev"), ("deployment.lock", "deployment")])
+def test_a_lock_answers_every_dependency_by_digest(lock: str, extra: str) -> None:
+    """Lines `name==version`, for some platforms where it says so, each with digests; no address of anybody's index."""
+    lines = (REPOSITORY / lock).read_text(encoding="utf-8").splitlines()
+    named = [line.removesuffix(" \\") for line in lines if not line.startswith("    ")]
+    hashes = [line for line in lines if line.startswith("    ")]
+    assert all(re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line) for line in hashes)
+    assert all(re.fullmatch(r"[a-z0-9-]+==[A-Za-z0-9.]+( ; [A-Za-z0-9_ .'=!<>]+)?", line) for line in named)
+    last = [number for number, line in enumerate(lines) if not line.endswith("\\")]
+    assert len(last) == len(named) and all(lines[number].startswith("    ") for number in last), "each has a digest"
+    pinned = pins(lock)
+    assert "tacit" not in pinned and len(pinned) == len(named)
+    for text in [*PROJECT["dependencies"], *PROJECT["optional-dependencies"][extra]]:
         wanted = Requirement(text)
         version = pinned.get(canonicalize_name(wanted.name), "nothing")
-        assert version != "nothing" and version in wanted.specifier, f"{text}: the lock pins {version}"
+        assert version != "nothing" and version in wanted.specifier, f"{text}: {lock} pins {version}"
+    for name, version in pinned.items():  # what they need in turn, as far as it is installed here in these versions
+        for text in (requires(name) or []) if licence(name, version) is not None else []:
+            needed = Requirement(text)
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                assert canonicalize_name(needed.name) in pinned, f"{name} needs {text}, which {lock} lacks"
+
+
+def test_both_locks_pin_the_same_versions() -> None:
+    developed, served = pins("requirements.lock"), pins("deployment.lock")
+    assert served.keys() - developed.keys() <= {"colorama", "httpx2-jsfetch"}, (
+        "of platforms that tacit is not tested on"
+    )
+    assert all(developed.get(name, version) == version for name, version in served.items())
+
+
+def test_the_page_of_licences_has_every_package_that_is_pinned() -> None:
+    lines = PAGE.read_text(encoding="utf-8").removeprefix(ABOUT).splitlines()
+    told = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines]
+    known = rows()
+    assert [(name, version, where) for name, version, _, where in told] == [
+        (name, version, where) for name, (version, _, where) in known.items()
+    ]
+    for name, _, said, _ in told:
+        assert said and known[name][1] in (None, said), name  # None: another version is installed
 
 
 def test_every_attack_that_the_threat_model_names_is_a_test() -> None:
@@ -56,10 +88,14 @@ def test_the_image_holds_the_wheel_for_a_user_who_is_not_root() -> None:
     assert {instruction for instruction, _ in told} == known
     versions = [line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", line)]
     bases = [words.split()[0] for instruction, words in told if instruction == "FROM"]
-    assert all(base.removeprefix("python:").removesuffix("-slim") in versions for base in bases)
+    for base in bases:
+        tag, _, sha256 = base.partition("@sha256:")
+        assert tag.removeprefix("python:").removesuffix("-slim") in versions and re.fullmatch("[0-9a-f]{64}", sha256)
+    assert len(set(bases)) == 1, "what was built runs on what it was built on"
     users = [words for instruction, words in told if instruction == "USER"]
     assert users == ["tacit"] and told[-1] == ["ENTRYPOINT", '["tacit"]']
-    assert "COPY dist/*.whl /tmp/" in lines and "!dist/*.whl" in (REPOSITORY / ".dockerignore").read_text("utf-8")
+    kept = (REPOSITORY / ".dockerignore").read_text("utf-8").splitlines()
+    assert "COPY dist/*.whl deployment.lock /tmp/" in lines and {"!dist/*.whl", "!deployment.lock"} <= {*kept}
     for instruction, words in told:
         if instruction == "RUN":
             subprocess.run(["sh", "-n", "-c", words], check=True)  # the shell reads it, and runs nothing

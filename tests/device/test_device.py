@@ -3,9 +3,7 @@
 import dataclasses
 import hashlib
 import json
-import shutil
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -217,55 +215,11 @@ def test_a_receipt_is_the_operators_and_for_these_bytes(
 # -- its folder --------------------------------------------------------------------------------------------------------
 
 
-def test_two_processes_do_not_share_a_folder(operator: Operator, cache: Cache, tmp_path: Path) -> None:
-    with opened(tmp_path, now=NOON), pytest.raises(DeviceError, match="another process runs the device of"):
-        once(operator, cache.path, tmp_path)
-
-
-def test_a_new_record_waits_as_one_that_may_have_taken_part(
-    operator: Operator, words: str, cache: Cache, tmp_path: Path
-) -> None:
-    plan = a_plan(words)
-    whats = []
-    for round in (3, 7, 8):
-        operator.assign(plan, operator.task(plan, round))
-        turn = once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR, first_time=False)
-        whats.append(turn.what)
-        assert turn.what == "reported" or "this device's record is new, copied or restored" in turn.says
-        assert turn.what == "reported" or "wait for round 8" in turn.says
-    assert whats == ["refused", "refused", "reported"]
-
-
-def put_back(copy: Path, state: Path) -> None:
-    shutil.rmtree(state)
-    shutil.copytree(copy, state)
-
-
-def put_back_in_place(copy: Path, state: Path) -> None:
-    """The files stay the same ones, with older content and times."""
-    for file in ("device.db", "changed"):
-        shutil.copyfile(copy / file, state / file)
-        shutil.copystat(copy / file, state / file)
-
-
-def put_back_the_database_alone(copy: Path, state: Path) -> None:
-    shutil.copyfile(copy / "device.db", state / "device.db")
-
-
-@pytest.mark.parametrize("how", [put_back, put_back_in_place, put_back_the_database_alone])
-def test_a_copy_of_a_record_waits_from_then_on(
-    how: Callable[[Path, Path], None], operator: Operator, words: str, cache: Cache, tmp_path: Path
-) -> None:
-    plan, state = a_plan(words), tmp_path / "state"
-    whats = []
-    for round in (0, 5, 6, 10, 11, 16):
-        operator.assign(plan, operator.task(plan, round))
-        if round == 5:
-            shutil.copytree(state, tmp_path / "copy")
-        if round == 6:  # the record of round 5 is gone
-            how(tmp_path / "copy", state)
-        whats.append(once(operator, cache.path, state, now=NOON + 2 * round * HOUR).what)
-    assert whats == ["reported", "reported", "refused", "refused", "reported", "reported"]
+def test_two_processes_do_not_speak_with_one_operator(operator: Operator, cache: Cache, tmp_path: Path) -> None:
+    with opened(tmp_path, now=NOON, first_time=True) as record:
+        record.pin(operator.key.public)
+        with pytest.raises(DeviceError, match="another process runs the device of"):
+            once(operator, cache.path, tmp_path)
 
 
 def test_a_clock_that_was_set_back(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
@@ -284,6 +238,7 @@ def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
     monkeypatch.setattr("tacit.device.record.MOST_PLANS", 5)
     mine, many = a_plan(words, run="mine"), 12
     with opened(tmp_path, now=NOON, first_time=True) as record:
+        record.pin(operator.key.public)
         record.keep_plan(digest(mine), operator.key.plan(mine))
         task = operator.task(mine, 3)
         record.observe(task)
@@ -308,7 +263,7 @@ def test_a_damaged_record_is_said_and_left(damage: str, operator: Operator, cach
         "cut": content[: len(content) // 2],
         "overwritten": content[:2000] + bytes(range(256)) * 16 + content[6096:],
         "none of ours": b"nothing" * 1000,
-        "of another version": content.replace(b"tacit device 2", b"tacit device 7"),
+        "of another version": content.replace(b"tacit device 3", b"tacit device 7"),
     }[damage]
     file.write_bytes(damaged)
     with pytest.raises(DeviceError, match=r"use the version|cannot be used|is damaged"):
@@ -340,7 +295,7 @@ class Full:
 
         def full(record: Any, *given: Any, **named: Any) -> None:
             pages = record._rows("PRAGMA page_count")[0][0]
-            record._database.execute(f"PRAGMA max_page_count = {pages}")
+            record._file.database.execute(f"PRAGMA max_page_count = {pages}")
             named["assignment"] = "x" * 1_000_000
             take_part(record, *given, **named)
 
@@ -375,7 +330,7 @@ def test_the_model_is_fetched_once_and_an_old_one_goes(
         operator.assign(plan, operator.task(plan, round))
         assert once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR).what == "reported"
     assert sum(each.url.path.startswith("/v1/models/") for each in operator.asked) == 2
-    assert len(list((tmp_path / "models").iterdir())) == 1
+    assert len(list(tmp_path.glob("operators/*/models/*"))) == 1
 
 
 def test_a_policy_of_ones_own(tmp_path: Path) -> None:

@@ -166,7 +166,7 @@ def test_a_matrix_that_is_not_the_plans(operator: Operator, words: str, cache: C
     operator.assign(plan, operator.task(plan, 0))
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "unanswered" and "the matrix that came is not" in turn.says
-    assert not operator.received and not list((tmp_path / "matrices").iterdir())
+    assert not operator.received and not list(tmp_path.glob("operators/*/matrices/*"))
 
 
 def other_mechanism(words: str, name: str) -> Plan:

@@ -13,6 +13,7 @@ from tests.conftest import REPOSITORY
 
 REFUSALS, MATRICES = "device/test_refusals.py", "device/test_matrix_plans.py"
 TEXTS = "device/test_text_independence.py"
+LOSSES = "device/test_loss_of_state.py"
 
 
 class Mutant(NamedTuple):
@@ -164,6 +165,37 @@ MUTANTS = {
         "worst = participation if False else Participation",
         MATRICES,
         "cost",
+    ),
+    "the journal": Mutant(
+        "device/record.py",
+        "            for each in self._others:",
+        "            for each in ():",
+        LOSSES,
+        "one_place_lost",
+    ),
+    "what was lost": Mutant(
+        "device/record.py",
+        "losses.add(Loss(epoch, now, max(budget_zcdp - spent, 0.0)",
+        "losses.add(Loss(epoch, now, 0.0",
+        LOSSES,
+        "both_places",
+    ),
+    "that a file is the last": Mutant(
+        "device/state_file.py",
+        "return Standing.LAST if self._is_last() else Standing.COPY",
+        "return Standing.LAST",
+        LOSSES,
+        "both_places",
+    ),
+    "that a run was under way": Mutant(
+        "device/separation.py", "if seen.first_round > 0:", "if False:", LOSSES, "under_way"
+    ),
+    "what other runs cost": Mutant(
+        "device/record.py",
+        "SELECT plan, zcdp FROM participations WHERE plan != ?",
+        "SELECT plan, zcdp FROM participations WHERE plan != ? AND 0",
+        LOSSES,
+        "one_budget",
     ),
 }
 

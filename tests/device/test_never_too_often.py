@@ -82,6 +82,12 @@ class Reinstall(NamedTuple):
     """It is removed."""
 
 
+class Lose(NamedTuple):
+    """The journal is removed, or put back as it was when the folder was copied."""
+
+    back: bool
+
+
 def plans(words: str) -> list[Plan]:
     """By round index; by a timer from its start; by both, the timer from a round's end."""
     by = [
@@ -102,7 +108,7 @@ dying_asks = st.tuples(asks, st.integers(0, 60)).map(lambda each: each[0]._repla
 lies = st.sampled_from([-9.0, -1.0, 0.0, 0.1, 9.0, 20.0])
 lying_asks = st.tuples(asks, lies).map(lambda each: each[0]._replace(lie=each[1]))
 clocks = st.builds(Set, st.sampled_from([-2000.0, -12.0, -1.0, 0.0, 0.0, 0.0, 0.1, 9.0, 9.0, 2000.0]))
-forgets = st.sampled_from([Copy(), Restore(), PutBack(), Reinstall()])
+forgets = st.sampled_from([Copy(), Restore(), PutBack(), Reinstall(), Lose(False), Lose(True)])
 
 
 def happenings(*each: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Any]]:
@@ -114,6 +120,7 @@ class World:
 
     def __init__(self, cache: Cache, folder: Path, budget: float = 1000.0) -> None:
         self.cache, self.folder, self.copy = cache, folder / "state", folder / "copy"
+        self.journal, self.journal_copy = folder / "journal", folder / "journal-copy"
         self.text = OwnText(cache.path, None, None)
         self.plans = plans(cache.manifest.vocabulary.sha256)
         self.now, self.off = NOON, 0.0
@@ -130,6 +137,8 @@ class World:
             case Copy() if self.folder.exists():
                 shutil.rmtree(self.copy, ignore_errors=True)
                 shutil.copytree(self.folder, self.copy)
+                shutil.rmtree(self.journal_copy, ignore_errors=True)
+                shutil.copytree(self.journal, self.journal_copy)
             case Restore() if self.copy.exists():
                 shutil.rmtree(self.folder, ignore_errors=True)
                 shutil.copytree(self.copy, self.folder)
@@ -137,6 +146,10 @@ class World:
                 shutil.copytree(self.copy, self.folder, dirs_exist_ok=True)
             case Reinstall():
                 shutil.rmtree(self.folder, ignore_errors=True)
+            case Lose(back=back):
+                shutil.rmtree(self.journal, ignore_errors=True)
+                if back and self.journal_copy.exists():
+                    shutil.copytree(self.journal_copy, self.journal)
 
     def ask(self, event: Ask) -> None:
         self.now += event.hours * HOUR
@@ -156,6 +169,7 @@ class World:
                 now=clock,
                 policy=Policy(budget_zcdp=self.budget),
                 first_time=self.first_time,
+                journal=self.journal,
                 text=self.text,
             )
         self.first_time = False
@@ -270,8 +284,12 @@ def test_never_too_often_where_the_operator_lies_about_the_time(cache: Cache, ev
 
 @given(events=FORGETFUL)
 @few
-def test_never_too_often_by_a_device_that_forgot(cache: Cache, events: list[Any]) -> None:
+def test_never_too_often_nor_too_dearly_by_a_device_that_forgot(cache: Cache, events: list[Any]) -> None:
+    """One place, or both: what was spent counts, or all that could have been."""
     apart(happened(cache, events))
+    world = happened(cache, events, budget=BUDGET)
+    apart(world)
+    nor_too_dearly(world)
 
 
 @pytest.mark.nightly
@@ -283,10 +301,19 @@ def test_never_too_often_nor_too_dearly_at_length(cache: Cache, events: list[Any
 
 
 @pytest.mark.long
-@given(events=st.one_of(LYING, FORGETFUL))
+@given(events=LYING)
 @thoroughly(120)
 def test_never_too_often_at_length(cache: Cache, events: list[Any]) -> None:
     apart(happened(cache, events))
+
+
+@pytest.mark.long
+@given(events=FORGETFUL)
+@thoroughly(120)
+def test_never_too_often_nor_too_dearly_by_a_device_that_forgot_at_length(cache: Cache, events: list[Any]) -> None:
+    world = happened(cache, events, budget=BUDGET)
+    apart(world)
+    nor_too_dearly(world)
 
 
 def test_the_budget_ends_it(cache: Cache) -> None:
@@ -301,17 +328,17 @@ def test_the_budget_ends_it(cache: Cache) -> None:
 def test_a_crash_between_recording_and_sending_stays_spent(cache: Cache) -> None:
     """Whatever step a process dies at, the round is not taken part in a second time; what was recorded stays."""
     sent = []
-    for dies in range(70):
+    for dies in range(120):
         with in_memory() as folder:
             world = World(cache, folder)
             world.happens(Ask(0, 0, 1.0, dies=dies))
             world.first_time = True
             world.happens(Ask(0, 0, 0.1))  # another attempt at the same round
             assert len(world.left) <= 1, dies
-            with record.opened(world.folder, now=world.now) as found:
+            with record.opened(world.folder, world.journal, now=world.now) as found:
                 assert [each["round"] for each in found.participations()] == [0], dies
                 sent.append(len(world.left))
-    assert sent.count(0) == 1  # between the end of the transaction and the request
+    assert sent.count(0) == 2  # it stands in the journal, or in both places, and was not sent
 
 
 def test_what_is_recorded_survives_a_power_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

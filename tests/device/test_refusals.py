@@ -25,7 +25,6 @@ from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.train import ByJax
 from tacit.device.turn import SessionOutcome
-from tacit.errors import InputError
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument
 from tacit.protocol.messages import AggregationSettings, Plan, Separation
@@ -99,10 +98,15 @@ def test_a_run_has_one_plan_for_ever(operator: Operator, words: str, cache: Cach
     assert len(operator.received) == 1
 
 
-def test_another_operator_than_the_pinned_one_is_not_pinned(operator: Operator, cache: Cache, tmp_path: Path) -> None:
+def test_an_operator_that_is_pinned_does_not_speak_for_another(
+    operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
     once(operator, cache.path, tmp_path)
-    with pytest.raises(InputError, match="is not the key that"):
-        once(operator, cache.path, tmp_path, key=OperatorKey(bytes(32)).public)
+    plan = a_plan(words)
+    operator.assign(plan, operator.task(plan, 0))
+    turn = once(operator, cache.path, tmp_path, key=OperatorKey(bytes(32)).public)
+    assert turn.what == "refused" and "is not signed by the operator whose key is pinned" in turn.says
+    assert not operator.received
 
 
 # -- what a plan promises ----------------------------------------------------------------------------------------------
@@ -316,7 +320,7 @@ def test_a_model_that_is_another(operator: Operator, words: str, cache: Cache, t
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "unanswered" and "its SHA-256 differs" in turn.says and turn.spent == 0
     assert len(operator.given_back) == 1
-    assert not list((tmp_path / "models").iterdir())
+    assert not list(tmp_path.glob("operators/*/models/*"))
 
 
 def test_a_model_of_another_size(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ def test_a_device_follows_and_goes_on_with_the_same_record(cache: Cache, tmp_pat
     assert said.startswith(f"refused: the operator changed its key from {OLD.public[:16]}... to {NEW.public[:16]}...")
     assert came(operator, cache, tmp_path, 6, "after").startswith("reported")
     with opened(tmp_path, now=NOON + 12 * HOUR) as record:
-        assert record.operator == NEW.public and [each["run"] for each in record.participations()] == [
+        assert record.operators == (NEW.public,) and [each["run"] for each in record.participations()] == [
             "before",
             "after",
         ]
@@ -98,7 +98,7 @@ def test_a_key_rotation(name: str, cache: Cache, tmp_path: Path) -> None:
         assert said.startswith("refused") and why in said, said
     assert len(operator.received) == 1
     with opened(tmp_path, now=NOON + 12 * HOUR) as record:
-        assert record.operator == OLD.public
+        assert record.operators == (OLD.public,)
 
 
 def test_the_server_makes_it_once_and_serves_it_when_the_old_key_is_gone(tmp_path: Path) -> None:

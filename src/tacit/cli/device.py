@@ -24,12 +24,15 @@ def device(
     data: Annotated[Path | None, typer.Option(help="The cache with its owner's text.")] = None,
     population: Annotated[str, typer.Option(help="The population it belongs to, as recipes name it.")] = "default",
     client: Annotated[int | None, typer.Option(help="Whose text of the cache; left out where there is one.")] = None,
+    journal: Annotated[
+        Path | None, typer.Option(help="A folder outside --state, where its participations stand a second time.")
+    ] = None,
     operator_key: Annotated[
-        str | None, typer.Option(help="The operator's public key, 64 hexadecimal digits, pinned in --state: once.")
+        str | None, typer.Option(help="An operator's public key, 64 hexadecimal digits, pinned in --state: once.")
     ] = None,
     enrolment_code: Annotated[Path | None, typer.Option(help="A file with its code, where it needs one.")] = None,
     first_time: Annotated[
-        bool, typer.Option("--first-time", help="It took part nowhere before, so a new record need not wait.")
+        bool, typer.Option("--first-time", help="It took part nowhere before, so a new record has all of its budget.")
     ] = False,
     onnx: Annotated[Path | None, typer.Option(help="Train without JAX, by the train.onnx of this export.")] = None,
     certificates: Annotated[
@@ -49,7 +52,11 @@ def device(
 ) -> None:
     """Be one device: take part in rounds where the owner's policy and the device's record allow it."""
     if show or forget or pause is not None:
-        say(tacit.device_status(state, pause=pause, forget=forget), json, lambda each: console.print(str(each)))
+        say(
+            tacit.device_status(state, journal=journal, pause=pause, forget=forget),
+            json,
+            lambda each: console.print(str(each)),
+        )
         return
     if server is None or data is None:
         raise InputError("a device asks a server and has its owner's text: give --server and --data, or --show.")
@@ -62,6 +69,7 @@ def device(
         server,
         data,
         state,
+        journal=journal,
         population=population,
         client=client,
         operator_key=operator_key,

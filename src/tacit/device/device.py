@@ -45,7 +45,7 @@ class Device:
         """Look once whether there is something to do, and do it. Raises: DeviceError, CacheError: nothing is lost."""
         session = self._session
         try:
-            return held(session.turn(), self._connection, session.record.folder, session.machine.sleep)
+            return held(session.turn(), self._connection, session.record.files, session.machine.sleep)
         finally:
             self._connection.hang_up()
 
@@ -55,6 +55,7 @@ def run_device(
     data: PathLike,
     state: PathLike,
     *,
+    journal: PathLike | None = None,
     population: str = "default",
     client: int | None = None,
     operator_key: str | None = None,
@@ -73,12 +74,14 @@ def run_device(
 
     server: its address; http:// on this machine alone. data: a cache; client: whose text in it this device has, left
     out where there is one. state: its folder, with its record, its policy and the model of the last round; made if
-    missing. operator_key: the public key, 64 hexadecimal digits, that is pinned by it, once. enrolment_code: a file
-    with the secret for which an operator that enrols gives it tokens. first_time: it has taken part nowhere before, so
-    that a new record need not wait. policy: in place of the file in `state`. onnx: an exported model, by whose
-    `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes: in place of those that the
-    policy asks of this machine. told: gets the outcome of every session. machine, through: a clock, a way to sleep,
-    random bytes and an httpx transport in place of the machine's, for tests.
+    missing. journal: a folder outside it, where its participations stand a second time; left out, one in the user's
+    folder of data. operator_key: the public key, 64 hexadecimal digits, that is pinned by it, once; an operator more is
+    pinned beside others. enrolment_code: a file with the secret for which an operator that enrols gives it tokens.
+    first_time: it has taken part nowhere before; else a new record counts its whole budget as spent. policy: in place
+    of the file in `state`. onnx: an exported model, by whose `train.onnx` it trains without JAX. certificates: PEM, in
+    place of the system's. probes: in place of those that the policy asks of this machine. told: gets the outcome of
+    every session. machine, through: a clock, a way to sleep, random bytes and an httpx transport in place of the
+    machine's, for tests.
     Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
     """
     of_type("server", server, str)
@@ -88,6 +91,7 @@ def run_device(
     of_type("client", client, Integral, NoneType)
     of_type("operator_key", operator_key, str, NoneType)
     place, address = as_path("state", state), Server.from_url(server)
+    second = None if journal is None else as_path("journal", journal)
     key = None if operator_key is None else operator_key_of(operator_key)
     code = None if enrolment_code is None else enrolment_code_in(as_path("enrolment_code", enrolment_code))
     pem = None if certificates is None else as_path("certificates", certificates)
@@ -99,12 +103,12 @@ def run_device(
     chosen_probes = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
     with (
         connected(address, certificates=pem, through=through) as connection,
-        opened(place, now=machine.clock(), first_time=first_time) as record,
+        opened(place, second, now=machine.clock(), first_time=first_time, budget_zcdp=rules.budget_zcdp) as record,
     ):
-        if key is not None:
-            record.pin(key)
-        if record.operator is None:
+        pinned = record.only_operator() if key is None else key
+        if pinned is None:
             raise InputError(unpinned(place))
+        record.pin(pinned)
         session = Session(
             record=record,
             policy=rules,

@@ -1,16 +1,14 @@
 """What a device did, for its owner: what left it, to whom, what that cost and what is left; and what the owner may do.
 
-    STATE/device.db            the record, which is read and never written here
+    STATE/device.db            the record, which is read with its journal and never written here
     STATE/paused               while this file is there, the device takes part in nothing
-    STATE/models, matrices     files of operators, which may be forgotten
+    STATE/operators/N          models and matrices of one operator, which may be forgotten
 
 What was spent is never forgotten: a device that forgot it would spend it again.
 """
 
 import math
-import shutil
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,19 +19,19 @@ from tacit.device.eligibility import PAUSED
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
-from tacit.device.record import opened, read_only
+from tacit.device.record import OPERATORS, opened, read_only
 from tacit.device.session import MATRICES, MODELS
 from tacit.device.weekly_budget import WEEK, spent_since
 from tacit.errors import DeviceError, InputError, of_type
 from tacit.federation.kinds import FEDERATED
 from tacit.files import PathLike, as_path, write_whole
-from tacit.protocol.messages import Plan
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOnDevice:
     """One run in which the device took part: how often, what left it each time, and what all of it cost."""
 
+    operator: str  # public key of the operator, as it was then
     population: str
     run: str
     kind: str
@@ -52,12 +50,13 @@ class DeviceStatus:
 
     state: str
     paused: bool
-    operators: tuple[str, ...]  # public keys that were pinned, the present one last
+    operators: tuple[str, ...]  # public keys of all that are pinned, in the order in which they were first
     runs: tuple[RunOnDevice, ...]
     plans: int  # that are kept, of these runs and of others
     files_bytes: int  # of models and matrices
     since: float | None  # from when on the record is the whole truth; None: always
-    spent_zcdp: float
+    lost_zcdp: float  # charged, within `spent_zcdp`, for what the record may lack
+    spent_zcdp: float  # of all operators' runs
     budget_zcdp: float
     week_zcdp: float  # of the runs of the last seven days, each whole
     budget_zcdp_week: float | None  # None: the policy limits no week
@@ -67,7 +66,8 @@ class DeviceStatus:
     def left_zcdp(self) -> float:
         """What the device may still spend, in all and by its week."""
         week = math.inf if self.budget_zcdp_week is None else self.budget_zcdp_week - self.week_zcdp
-        return max(min(self.budget_zcdp - self.spent_zcdp, week), 0.0)
+        ever = math.inf if self.budget_zcdp == math.inf else self.budget_zcdp - self.spent_zcdp
+        return max(min(ever, week), 0.0)
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit device --show --json` prints."""
@@ -81,6 +81,7 @@ class DeviceStatus:
             "plans": self.plans,
             "files_bytes": self.files_bytes,
             "since": self.since,
+            "lost_zcdp": self.lost_zcdp,
             "spent_zcdp": self.spent_zcdp,
             "budget_zcdp": self.budget_zcdp,
             "week_zcdp": self.week_zcdp,
@@ -94,14 +95,15 @@ class DeviceStatus:
         lines = [self.forgotten] if self.forgotten else []
         if self.paused:
             lines.append("PAUSED: the device takes part in nothing; `tacit device --state STATE --resume` ends that.")
-        lines.append(f"operator: {self.operators[-1] if self.operators else 'none is pinned yet'}")
+        lines += [f"operator: {key}" for key in self.operators or ["none is pinned yet"]]
         if not self.runs:
             lines.append("Nothing left this device yet.")
         for each in self.runs:
             times = f"{len(each.rounds)} time{'s' if len(each.rounds) > 1 else ''}"
             lines.append(
-                f"{each.run} of {each.population} ({each.kind}): {times} {each.leaves}, {SEEN[each.summed]}; "
-                f"{each.received} received; {_day(each.first)} to {_day(each.last)}; zCDP {each.zcdp:.4g}"
+                f"{each.run} of {each.population}, by {each.operator[:16]}... ({each.kind}): {times} {each.leaves}, "
+                f"{SEEN[each.summed]}; {each.received} received; {_day(each.first)} to {_day(each.last)}; zCDP "
+                f"{each.zcdp:.4g}"
             )
         lines.append(
             f"spent: zCDP {self.spent_zcdp:.4g} of {self.budget_zcdp:g} in all, {self.week_zcdp:.4g}"
@@ -109,11 +111,20 @@ class DeviceStatus:
             + f" by the runs of the last seven days; {self.left_zcdp:.4g} is left"
         )
         if self.since is not None:
-            lines.append(f"The record may lack what was before {_day(self.since)}: it was new, or a copy, then.")
+            lines.append(
+                f"The record may lack what was before {_day(self.since)}: it and its journal were new, or copies, "
+                f"then. So zCDP {self.lost_zcdp:.4g} of what is spent stands for that; to allow more, raise "
+                f"budget_zcdp in {POLICY_FILE}."
+            )
+        lines.append(PROMISE)
         lines.append(f"kept: {self.plans} plans, {self.files_bytes / 1e6:.3g} MB of models and matrices")
         return "\n".join(lines)
 
 
+PROMISE = (
+    "These limits hold over all operators, and after record or journal were lost, but not after both were put back "
+    "together with their disk (a snapshot): nothing on the device tells that from what was."
+)
 SEEN = {
     "plain": "which the operator could read",
     "encoded": "which the operator could read, as integers",
@@ -121,35 +132,38 @@ SEEN = {
 }
 
 
-def device_status(state: PathLike, *, pause: bool | None = None, forget: bool = False) -> DeviceStatus:
-    """What a device did, by the record in its folder; it may run meanwhile.
+def device_status(
+    state: PathLike, *, journal: PathLike | None = None, pause: bool | None = None, forget: bool = False
+) -> DeviceStatus:
+    """What a device did, by the record in its folder and its journal; it may run meanwhile.
 
-    pause: take part in nothing from now on (True), or again (False). forget: remove models, matrices, and the plans of
-    runs in which it never took part; no device may run in that folder then. What was spent stays. Raises: InputError
-    where there is no device; DeviceError where its record cannot be read, or it runs and is to forget.
+    journal: its folder, where the device runs with another than `run_device` chooses. pause: take part in nothing from
+    now on (True), or again (False). forget: remove models, matrices, and the plans of runs in which it never took part;
+    no device may run in that folder then. What was spent stays. Raises: InputError where there is no device;
+    DeviceError where its record cannot be read, or it runs and is to forget.
     """
     of_type("pause", pause, bool, NoneType)
     of_type("forget", forget, bool)
-    place = as_path("state", state)
+    place, second = as_path("state", state), None if journal is None else as_path("journal", journal)
     if not (place / RECORD).is_file():
         raise InputError(f"--state '{place}' has no {RECORD}, so no device has been there; give the folder of one.")
     if pause is not None:
         _pause(place, pause)
-    forgotten = _forget(place) if forget else ""
     policy, now = Policy.load(place / POLICY_FILE), time.time()
-    with read_only(place) as record:
-        parts, plans = record.participations(), record.kept_plans()
+    forgotten = _forget(place, second, policy, now) if forget else ""
+    with read_only(place, second, now=now, budget_zcdp=policy.budget_zcdp) as record:
         return DeviceStatus(
             state=str(place),
             paused=(place / PAUSED).exists(),
             operators=record.operators,
-            runs=_runs(parts, plans),
-            plans=len(plans),
+            runs=_runs(record.participations()),
+            plans=record.plans(),
             files_bytes=sum(each.stat().st_size for each in _files(place)),
             since=record.since,
+            lost_zcdp=math.fsum(each.zcdp for each in record.losses),
             spent_zcdp=record.spent(),
             budget_zcdp=policy.budget_zcdp,
-            week_zcdp=spent_since(parts, now - WEEK),
+            week_zcdp=spent_since(record.costs(), now - WEEK),
             budget_zcdp_week=None if policy.budget_zcdp_week == math.inf else policy.budget_zcdp_week,
             forgotten=forgotten,
         )
@@ -167,13 +181,14 @@ def _pause(place: Path, pause: bool) -> None:
         ) from error
 
 
-def _forget(place: Path) -> str:
+def _forget(place: Path, journal: Path | None, policy: Policy, now: float) -> str:
     """Remove what may be forgotten; what that was, in a sentence."""
-    with opened(place, now=time.time()) as record:
+    with opened(place, journal, now=now, budget_zcdp=policy.budget_zcdp) as record:
+        record.hold_all()
         plans, files = record.forget_plans(), _files(place)
         megabytes = sum(each.stat().st_size for each in files) / 1e6
-        for name in (MODELS, MATRICES):
-            shutil.rmtree(place / name, ignore_errors=True)
+        for each in files:
+            each.unlink(missing_ok=True)
     return (
         f"Forgotten: {len(files)} models and matrices ({megabytes:.3g} MB), and {plans} plans of runs in which the "
         "device never took part. What it took part in and what that cost stays: a device that forgot it would spend "
@@ -182,22 +197,18 @@ def _forget(place: Path) -> str:
 
 
 def _files(place: Path) -> list[Path]:
-    return [each for name in (MODELS, MATRICES) if (place / name).is_dir() for each in (place / name).iterdir()]
+    return [each for name in (MODELS, MATRICES) for each in (place / OPERATORS).glob(f"*/{name}/*")]
 
 
-def _runs(parts: list[dict[str, Any]], plans: Mapping[tuple[str, str], Plan]) -> tuple[RunOnDevice, ...]:
+def _runs(parts: list[dict[str, Any]]) -> tuple[RunOnDevice, ...]:
     """Participations by their runs, in the order of the first."""
     found = []
-    for population, run in dict.fromkeys((each["population"], each["run"]) for each in parts):
-        own = [each for each in parts if (each["population"], each["run"]) == (population, run)]
-        plan = plans[population, run]
+    for plan in dict.fromkeys(each["plan"] for each in parts):
+        own = [each for each in parts if each["plan"] == plan]
         found.append(
             RunOnDevice(
-                population=population,
-                run=run,
-                kind=plan.kind,
-                leaves=FEDERATED[plan.kind].leaves,
-                summed=plan.aggregation.kind,
+                **{name: own[0][name] for name in ("operator", "population", "run", "kind", "summed")},
+                leaves=FEDERATED[own[0]["kind"]].leaves,
                 rounds=tuple(sorted(each["round"] for each in own)),
                 received=sum(each["received"] for each in own),
                 first=min(each["at"] for each in own),

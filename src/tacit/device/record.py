@@ -1,106 +1,154 @@
-"""What a device remembers: the keys it trusts, the plans it knows, its participations and what they cost.
+"""What a device remembers: the operators it trusts, the plans it knows, its participations and what they cost.
 
-One SQLite file in the state folder, written by one process. A participation is on disk, with its price, before any
-text is read for it; whatever happens then, it stays spent. A copy of the file, a restored backup say, lacks what
-came after it. It is told by the number of the file on its disk (the inode) and by when it was changed last, which a
-file beside it knows (the time of change, which no program can set): from then on the record is the whole truth again,
-and not before.
+One record of a device, whoever asks it. Participations stand in two places: in the state folder, beside everything
+else, and in a journal outside it. Each is on disk in both, with its price, before any text is read for it; whatever
+happens then, it stays spent. A device that starts counts what either place has. Where neither is the one that was
+written last (both copies, or gone), nobody knows what is missing: all that its budget allows counts as spent.
 """
 
-import fcntl
+import hashlib
 import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from tacit.device import state_file
 from tacit.device.separation import PastParticipation, Seen
+from tacit.device.state_file import Form, Standing, StateFile
 from tacit.errors import DeviceError, InputError, TaskRefused
-from tacit.files import check_folder, held, transaction
+from tacit.files import check_folder, held
 from tacit.parsing import parsed_json
-from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
+from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
 
-FILE = "device.db"
-FORMAT = "tacit device 2"
-CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
-CHANGING = "changing"
+FILE, JOURNAL = "device.db", "journal.db"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
-GENERATION = 0x80087601  # FS_IOC_GETVERSION of linux/fs.h
-_SCHEMA = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE plans (digest TEXT PRIMARY KEY, population TEXT NOT NULL, run TEXT NOT NULL, signed TEXT NOT NULL,
-    highest INTEGER NOT NULL DEFAULT -1, UNIQUE (population, run));
-CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL, round INTEGER NOT NULL,
-    opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
-CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
+OPERATORS = "operators"  # in the state folder, for each the files that it had the device fetch
+PLACE = Path("tacit", "devices")  # of journals, in the user's folder of data
+_PARTICIPATIONS = """
+CREATE TABLE participations (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, population TEXT NOT NULL,
+    run TEXT NOT NULL, kind TEXT NOT NULL, summed TEXT NOT NULL, plan TEXT NOT NULL, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (plan, round));
-"""
-MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
-_FORGOTTEN = """SELECT digest FROM plans WHERE digest != ? AND digest NOT IN (SELECT plan FROM participations)
-    ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
-ANEW = "move the folder away, and a new one waits as long as a device that may have taken part"
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, UNIQUE (plan, round));
+CREATE TABLE losses (epoch INTEGER NOT NULL, at REAL NOT NULL, zcdp REAL NOT NULL, why TEXT NOT NULL,
+    PRIMARY KEY (epoch, at))"""
+_SCHEMA = f"""{_PARTICIPATIONS};
+CREATE TABLE plans (operator INTEGER NOT NULL, digest TEXT NOT NULL, population TEXT NOT NULL, run TEXT NOT NULL,
+    kind TEXT NOT NULL, summed TEXT NOT NULL, signed TEXT NOT NULL, highest INTEGER NOT NULL DEFAULT -1,
+    PRIMARY KEY (operator, digest), UNIQUE (operator, population, run));
+CREATE TABLE sights (operator INTEGER NOT NULL, plan TEXT NOT NULL, epoch INTEGER NOT NULL, round INTEGER NOT NULL,
+    opens REAL NOT NULL, PRIMARY KEY (operator, plan, epoch))"""
+_OF_ONE = (
+    "operator, population, run, kind, summed, plan, epoch, round, task, assignment, at, opens, deadline, zcdp, received"
+)
+_ENTER = f"INSERT OR IGNORE INTO participations ({_OF_ONE}) VALUES ({', '.join('?' * len(_OF_ONE.split(', ')))})"
+MOST_PLANS = 100  # of an operator, that are kept of runs in which it never took part; each has up to a megabyte
+_FORGOTTEN = """SELECT digest FROM plans WHERE operator = ? AND digest != ?
+    AND digest NOT IN (SELECT plan FROM participations) ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
+_PLAN, _TASK, _ZCDP = (_OF_ONE.split(", ").index(name) for name in ("plan", "task", "zcdp"))
+RECORD_FORM = Form(
+    format="tacit device 3",
+    schema=_SCHEMA,
+    anew="move the folder away: a new record takes over what the journal has, and counts what nobody knows as spent",
+)
+JOURNAL_FORM = Form(
+    format="tacit device journal 1",
+    schema=_PARTICIPATIONS,
+    anew="move it away: it is made again of the record",
+)
+NEW, COPY = "new", "copy"  # why something may have been lost
+
+
+class Loss(NamedTuple):
+    """From when on the record is the whole truth, and what was charged for what it lacks before."""
+
+    epoch: int
+    at: float  # Unix seconds, by the device's clock
+    zcdp: float
+    why: str  # NEW, COPY
 
 
 class DeviceRecord:
     """The open record of a device; `opened` makes it."""
 
-    def __init__(self, folder: Path, database: sqlite3.Connection) -> None:
-        self.folder, self._database = folder, database
+    def __init__(self, folder: Path, file: StateFile, *others: StateFile) -> None:
+        """others: where participations and losses are kept, too."""
+        self.folder, self._file, self._others = folder, file, others
+        self._chosen = 0  # the operator that this process speaks with; 0 before one is pinned
+        self._held = ExitStack()
 
     # -- whom it believes ----------------------------------------------------------------------------------------------
 
     @property
     def operator(self) -> str | None:
-        """The public key that is pinned, 64 hexadecimal digits; None before the first."""
-        found: str | None = self._about("operator")
+        """The public key of the operator that it speaks with, 64 hexadecimal digits; None before one is pinned."""
+        found: str | None = self._about("key")
         return found
-
-    def pin(self, key: str) -> None:
-        """Believe this operator from now on. Raises: InputError where another is pinned."""
-        pinned = self.operator
-        if pinned == key or key in self._operators_before:
-            return
-        if pinned is not None:
-            raise InputError(
-                f"--operator-key {key[:16]}... is not the key that '{self.folder}' has pinned ({pinned[:16]}...); for "
-                "another operator give another --state."
-            )
-        with self._writing():
-            self._note("operator", key)
-
-    @property
-    def _operators_before(self) -> list[str]:
-        """Keys that were pinned and handed over, the oldest first."""
-        return list(parsed_json(self._about("operators before") or "[]"))
 
     @property
     def operators(self) -> tuple[str, ...]:
-        """All keys that were ever pinned, the present one last; none before the first."""
-        return (*self._operators_before, *([] if self.operator is None else [self.operator]))
+        """The keys of all operators that it believes, in the order in which they were pinned first."""
+        return tuple(key for (key,) in self._rows("SELECT value FROM about WHERE name = 'key' ORDER BY operator"))
+
+    def only_operator(self) -> str | None:
+        """The key of the one operator that was pinned; None before the first. Raises: InputError where several were."""
+        if len(self.operators) > 1:
+            known = ", ".join(f"{key[:16]}..." for key in self.operators)
+            raise InputError(f"'{self.folder}' has pinned several operators ({known}); give --operator-key.")
+        return next(iter(self.operators), None)
+
+    def pin(self, key: str) -> None:
+        """Speak with this operator from now on, by a key that was pinned before or is from now on.
+
+        Raises: DeviceError where another process of this device speaks with it.
+        """
+        known = self._rows("SELECT operator, name, value FROM about WHERE name IN ('key', 'keys before')")
+        found = next(
+            (row[0] for row in known if key == row[2] or (row[1] != "key" and key in parsed_json(row[2]))), None
+        )
+        with self._writing():
+            self._chosen = max((row[0] for row in known), default=0) + 1 if found is None else found
+            if found is None:
+                self._note("key", key)
+        self._hold(self.files)
+
+    @property
+    def files(self) -> Path:
+        """Where the files lie that this operator has the device fetch."""
+        return self.folder / OPERATORS / str(self._chosen)
+
+    @property
+    def _keys_before(self) -> list[str]:
+        """Keys of this operator that were pinned and handed over, the oldest first."""
+        return list(parsed_json(self._about("keys before") or "[]"))
 
     def key_rotation(self, key: str, head: TreeHead) -> None:
         """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
 
         Raises: TaskRefused for one that was believed before: there is no way back.
         """
-        before = [*self._operators_before, self.operator]
+        before = [*self._keys_before, self.operator]
         if key in before:
             raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is one that it had before.")
+        if key in self.operators:
+            raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is another operator's here.")
         with self._writing():
-            self._note("operators before", json.dumps(before))
-            self._note("operator", key)
+            self._note("keys before", json.dumps(before))
+            self._note("key", key)
             self._note("log head", head.model_dump_json())
 
     @property
     def since(self) -> float | None:
         """From when on this record is the whole truth, by the device's clock; None: it always was."""
-        found: float | None = self._about("since")
-        return found
+        return self.losses[-1].at if self.losses else None
+
+    @property
+    def losses(self) -> list[Loss]:
+        """When something may have been lost, in order, and what was charged for it."""
+        return [Loss(*row) for row in self._rows("SELECT epoch, at, zcdp, why FROM losses ORDER BY epoch, at")]
 
     @property
     def log_head(self) -> TreeHead | None:
@@ -127,7 +175,7 @@ class DeviceRecord:
 
     def plan(self, digest: str) -> SignedPlan | None:
         """The signed plan with this digest; None where it does not know it."""
-        row = self._row("SELECT signed FROM plans WHERE digest = ?", digest)
+        row = self._row("SELECT signed FROM plans WHERE operator = ? AND digest = ?", self._chosen, digest)
         return None if row is None else SignedPlan.model_validate_json(row[0])
 
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
@@ -135,48 +183,75 @@ class DeviceRecord:
         may make one after another. Raises: TaskRefused where the run had another: a run has one plan for ever.
         """
         plan = signed.plan
-        row = self._row("SELECT digest FROM plans WHERE population = ? AND run = ?", plan.population, plan.run)
-        if row is not None and row[0] != digest:
+        named = self._rows(
+            "SELECT digest FROM plans WHERE operator = ? AND population = ? AND run = ? UNION "
+            "SELECT plan FROM participations WHERE operator = ? AND population = ? AND run = ?",
+            *(self._chosen, plan.population, plan.run),
+            *(self.operator, plan.population, plan.run),
+        )
+        other = next((found for (found,) in named if found != digest), None)
+        if other is not None:
             raise TaskRefused(
-                f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {row[0][:16]}...: a run has one plan "
+                f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {other[:16]}...: a run has one plan "
                 "for ever, so its operator has to give another run another name."
             )
         with self._writing():
-            self._database.execute(
-                "INSERT OR IGNORE INTO plans (digest, population, run, signed) VALUES (?, ?, ?, ?)",
-                (digest, plan.population, plan.run, signed.model_dump_json()),
+            self._file.database.execute(
+                "INSERT OR IGNORE INTO plans (operator, digest, population, run, kind, summed, signed) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    *(self._chosen, digest, plan.population, plan.run, plan.kind, plan.aggregation.kind),
+                    signed.model_dump_json(),
+                ),
             )
-            for table, column in (("sights", "plan"), ("plans", "digest")):
-                self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", (digest, MOST_PLANS))
+            self._forget(self._chosen, digest, MOST_PLANS)
 
-    def kept_plans(self) -> dict[tuple[str, str], Plan]:
-        """All plans that it keeps, by (population, run)."""
-        signed = [SignedPlan.model_validate_json(row[0]).plan for row in self._rows("SELECT signed FROM plans")]
-        return {(plan.population, plan.run): plan for plan in signed}
+    def plans(self) -> int:
+        """How many plans it keeps, of all operators."""
+        return int(self._rows("SELECT count(*) FROM plans")[0][0])
 
     def forget_plans(self) -> int:
         """Forget all plans of runs in which it never took part; how many they were."""
         with self._writing():
-            before = self._rows("SELECT count(*) FROM plans")[0][0]
-            for table, column in (("sights", "plan"), ("plans", "digest")):
-                self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", ("", 0))
-            return int(before - self._rows("SELECT count(*) FROM plans")[0][0])
+            before = self.plans()
+            for (operator,) in self._rows("SELECT DISTINCT operator FROM plans"):
+                self._forget(operator, "", 0)
+            return before - self.plans()
+
+    def _forget(self, operator: int, digest: str, most: int) -> None:
+        for table, column in (("sights", "plan"), ("plans", "digest")):
+            self._file.database.execute(
+                f"DELETE FROM {table} WHERE operator = ? AND {column} IN ({_FORGOTTEN})",
+                (operator, operator, digest, most),
+            )
 
     # -- taking part ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def deciding(self) -> Iterator[None]:
+        """No other process of this device decides or takes part meanwhile; what is written in it is so together."""
+        with self._writing():
+            yield
 
     def observe(self, task: RoundTask) -> Seen:
         """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
         epoch = self._epoch
-        (highest,) = self._row("SELECT highest FROM plans WHERE digest = ?", task.plan) or (-1,)
+        (highest,) = self._row(
+            "SELECT highest FROM plans WHERE operator = ? AND digest = ?", self._chosen, task.plan
+        ) or (-1,)
         with self._writing():
-            self._database.execute(
-                "INSERT OR IGNORE INTO sights (plan, epoch, round, opens) VALUES (?, ?, ?, ?)",
-                (task.plan, epoch, task.round, task.opens),
+            self._file.database.execute(
+                "INSERT OR IGNORE INTO sights (operator, plan, epoch, round, opens) VALUES (?, ?, ?, ?, ?)",
+                (self._chosen, task.plan, epoch, task.round, task.opens),
             )
-            self._database.execute(
-                "UPDATE plans SET highest = max(highest, ?) WHERE digest = ?", (task.round, task.plan)
+            self._file.database.execute(
+                "UPDATE plans SET highest = max(highest, ?) WHERE operator = ? AND digest = ?",
+                (task.round, self._chosen, task.plan),
             )
-        first = self._row("SELECT round, opens FROM sights WHERE plan = ? AND epoch = ?", task.plan, epoch)
+        first = self._row(
+            "SELECT round, opens FROM sights WHERE operator = ? AND plan = ? AND epoch = ?",
+            *(self._chosen, task.plan, epoch),
+        )
         rows = self._rows(
             "SELECT epoch, round, at, opens, deadline FROM participations WHERE plan = ? ORDER BY round", task.plan
         )
@@ -198,25 +273,30 @@ class DeviceRecord:
             found for (found,) in self._rows("SELECT round FROM participations WHERE plan = ? ORDER BY round", plan)
         ]
 
+    def costs(self) -> list[dict[str, Any]]:
+        """What counts against budgets: `zcdp` that a `plan` had cost at a time, `at`. A loss is a plan of its own."""
+        rows = self._rows(
+            "SELECT plan, at, zcdp FROM participations UNION ALL SELECT 'loss ' || epoch, at, zcdp FROM losses"
+        )
+        return [dict(zip(("plan", "at", "zcdp"), row, strict=True)) for row in rows]
+
     def spent(self, *, but: str = "") -> float:
-        """rho of all runs together, of one but for the plan with the digest `but`."""
-        rows = self._rows("SELECT max(zcdp) FROM participations WHERE plan != ? GROUP BY plan", but)
-        return math.fsum(found for (found,) in rows)
+        """rho of everything, whoever asked, losses too; without the run of the plan with the digest `but`."""
+        return _spent(self._rows("SELECT plan, zcdp FROM participations WHERE plan != ?", but), self.losses)
 
     def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
-        """Record a participation, on disk when this returns: before any text is read for it. zcdp: what this run has
-        cost with it. Raises: TaskRefused where the round or the task is recorded already.
+        """Record a participation, on disk in each place when this returns: before any text is read for it. zcdp: what
+        this run has cost with it. Raises: TaskRefused where the round or the task is recorded already.
         """
+        named = self._row(
+            "SELECT population, run, kind, summed FROM plans WHERE operator = ? AND digest = ?",
+            *(self._chosen, task.plan),
+        )
+        assert named is not None  # a task is believed by its plan, which is kept
+        values = (self.operator, *named, task.plan, self._epoch, task.round, task.task, assignment, at)
+        enter = _ENTER.replace(" OR IGNORE", "")
         try:
-            with self._writing():
-                self._database.execute(
-                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(task.plan, self._epoch, task.round, task.task, assignment),
-                        *(at, task.opens, task.deadline, zcdp),
-                    ),
-                )
+            self._write_everywhere(enter, (*values, task.opens, task.deadline, zcdp, 0))
         except sqlite3.IntegrityError:
             raise TaskRefused(
                 f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
@@ -224,130 +304,152 @@ class DeviceRecord:
 
     def received(self, task: RoundTask) -> None:
         """The operator signed that the report came."""
-        with self._writing():
-            self._database.execute("UPDATE participations SET received = 1 WHERE task = ?", (task.task,))
+        self._write_everywhere("UPDATE participations SET received = 1 WHERE task = ?", (task.task,))
 
     def participations(self) -> list[dict[str, Any]]:
         """Everything that it took part in, as plain values, in the order of time."""
-        rows = self._rows(
-            "SELECT population, run, round, at, zcdp, received FROM participations JOIN plans ON plan = digest "
-            "ORDER BY participations.id"
-        )
-        names = ("population", "run", "round", "at", "zcdp", "received")
+        names = ("operator", "population", "run", "kind", "summed", "plan", "round", "at", "zcdp", "received")
+        rows = self._rows(f"SELECT {', '.join(names)} FROM participations ORDER BY at, id")
         return [dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)) for row in rows]
 
-    # -- the file ------------------------------------------------------------------------------------------------------
+    # -- the files -----------------------------------------------------------------------------------------------------
+
+    def begin(self, *, now: float, first_time: bool, budget_zcdp: float) -> None:
+        """Bring together what all places have, and charge what none of them can know; see `opened`."""
+        with self._file.alone():
+            places = (self._file, *self._others)
+            _brought_together(places, places, now=now, first_time=first_time, budget_zcdp=budget_zcdp)
+
+    def close(self) -> None:
+        """Another process may speak with its operator from now on."""
+        self._held.close()
+
+    def hold_all(self) -> None:
+        """No process of this device speaks with any operator until this record is closed. Raises: DeviceError."""
+        self._hold(*sorted((self.folder / OPERATORS).glob("*")))
+
+    def _hold(self, *places: Path) -> None:
+        self.close()
+        for place in places:
+            place.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                self._held.enter_context(held(place))
+            except BlockingIOError:
+                raise DeviceError(
+                    f"another process runs the device of '{self.folder}' with this operator; end it first."
+                ) from None
 
     @property
     def _epoch(self) -> int:
-        return int(self._about("epoch"))
+        return int(self._rows("SELECT coalesce(max(epoch), 0) FROM losses")[0][0])
 
     def _about(self, name: str) -> Any:
-        row = self._row("SELECT value FROM about WHERE name = ?", name)
-        return None if row is None else row[0]
+        return self._file.about(name, self._chosen) if self._chosen else None
 
     def _note(self, name: str, value: Any) -> None:
-        self._database.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+        self._file.note(name, value, self._chosen)
 
     def _row(self, query: str, *values: Any) -> tuple[Any, ...] | None:
         rows = self._rows(query, *values)
         return rows[0] if rows else None
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        with self._complaints():
-            return self._database.execute(query, values).fetchall()
+        return self._file.rows(query, *values)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """One transaction: all of it is on disk afterwards, or nothing."""
-        self._tell_change(changing=True)
-        with self._complaints(), transaction(self._database):
+        with self._file.writing():
             yield
-        self._tell_change(changing=False)
 
-    def _tell_change(self, *, changing: bool) -> None:
-        """Nothing waits for the disk: where a power cut takes it back, the record is trusted later than need be."""
-        try:
-            when = CHANGING if changing else _changed(self.folder / FILE)
-            (self.folder / CHANGED).write_text(when, encoding="ascii")
-        except OSError as error:
-            raise DeviceError(f"'{self.folder / CHANGED}' cannot be written ({error.strerror}); make room.") from error
-
-    def _number(self) -> str:
-        """Which file of its disk the record is in."""
-        return _number(self.folder / FILE)
-
-    def _is_the_last(self) -> bool:
-        """Whether the file is the one that was written last, and nobody else has changed it since."""
-        try:
-            told = (self.folder / CHANGED).read_text(encoding="ascii")
-        except (OSError, ValueError):
-            told = ""
-        return self._about("inode") == self._number() and told in (CHANGING, _changed(self.folder / FILE))
-
-    @contextmanager
-    def _complaints(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.IntegrityError:
-            raise
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # which a damaged page may be shown in
-            raise DeviceError(
-                f"the record in '{self.folder / FILE}' cannot be used ({error}); make room on its disk, or see who "
-                f"else has it open. Where it is damaged, {ANEW}."
-            ) from error
-
-    def _begin(self, now: float, *, first_time: bool) -> None:
-        """Make the tables where there are none, and see whether this file is the one that was written last.
-
-        Raises: DeviceError for a file of somebody else's, or another version's.
-        """
-        if not self._rows("SELECT name FROM sqlite_master LIMIT 1"):
-            with self._writing():
-                for statement in _SCHEMA.split(";"):
-                    self._database.execute(statement)
-                since = None if first_time else now
-                about = {"format": FORMAT, "inode": self._number(), "epoch": 0, "since": since}
-                for name, value in about.items():
-                    self._note(name, value)
-            return
-        tables = {name for (name,) in self._rows("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        found = self._about("format") if "about" in tables else None
-        if found != FORMAT:
-            raise DeviceError(
-                f"'{self.folder / FILE}' has the format {found!r}, and this version keeps {FORMAT!r}; use the version "
-                "that wrote it."
-            )
-        if self._rows("PRAGMA quick_check(1)") != [("ok",)]:
-            raise DeviceError(f"the record in '{self.folder / FILE}' is damaged; restore it from a copy, or {ANEW}.")
-        if not self._is_the_last():
-            with self._writing():
-                self._note("inode", self._number())
-                self._note("epoch", self._epoch + 1)
-                self._note("since", now)
+    def _write_everywhere(self, statement: str, values: Sequence[Any]) -> None:
+        """On disk in each place, in the record last: what a killed process wrote into the journal alone counts, too."""
+        with self._writing():
+            self._file.database.execute(statement, values)
+            for each in self._others:
+                with each.writing():
+                    each.database.execute(statement, values)
 
 
-def _changed(path: Path) -> str:
-    """When the file was changed last, in nanoseconds."""
-    return str(path.stat().st_ctime_ns)
+def _brought_together(
+    places: Sequence[StateFile], into: Sequence[StateFile], *, now: float, first_time: bool, budget_zcdp: float
+) -> None:
+    """Write what any of these places has into others, and a loss where none is the one that was written last.
+
+    first_time: see `opened`. Raises: InputError where its owner says so of a device that took part.
+    """
+    standings = [place.standing() for place in places]
+    there = [place for place, standing in zip(places, standings, strict=True) if standing is not Standing.NEW]
+    parts = {row[_TASK]: row for place in there for row in place.rows(f"SELECT {_OF_ONE} FROM participations")}
+    losses = {Loss(*row) for place in there for row in place.rows("SELECT epoch, at, zcdp, why FROM losses")}
+    if first_time and standings[0] is Standing.NEW and parts:
+        raise InputError(
+            f"--first-time says that this device took part nowhere, and '{there[0].path}' has {len(parts)} "
+            "participations of it; leave --first-time out. Of another person's device, move that file away."
+        )
+    untouched = not parts and {each.why for each in losses} <= {NEW}
+    if first_time and untouched:
+        losses.clear()
+    if Standing.LAST not in standings and not (first_time and not there):
+        spent = _spent([(row[_PLAN], row[_ZCDP]) for row in parts.values()], losses)
+        epoch = max((each.epoch for each in losses), default=0) + 1
+        losses.add(Loss(epoch, now, max(budget_zcdp - spent, 0.0), COPY if there else NEW))
+    for place in into:
+        standing = place.standing()
+        if standing is Standing.LAST and _has(place, set(parts), losses):
+            continue
+        with place.adopting():
+            place.database.executemany(_ENTER, list(parts.values()))
+            place.database.execute("DELETE FROM losses")
+            place.database.executemany("INSERT INTO losses VALUES (?, ?, ?, ?)", sorted(losses))
 
 
-def _number(path: Path) -> str:
-    """Which file of its disk it is, and of which generation, where the file system counts them: numbers come again."""
-    with path.open("rb") as file:
-        found = bytearray(8)
-        with suppress(OSError):
-            fcntl.ioctl(file, GENERATION, found)
-        return f"{os.fstat(file.fileno()).st_ino}:{int.from_bytes(found, 'little')}"
+def _has(place: StateFile, tasks: set[str], losses: set[Loss]) -> bool:
+    found = {Loss(*row) for row in place.rows("SELECT epoch, at, zcdp, why FROM losses")}
+    return tasks == {task for (task,) in place.rows("SELECT task FROM participations")} and losses == found
+
+
+def _spent(costs: Iterable[tuple[str, float]], losses: Iterable[Loss]) -> float:
+    """rho of everything: of each plan what its run has cost last, which never falls, and the losses."""
+    runs: dict[str, float] = {}
+    for plan, zcdp in costs:
+        runs[plan] = max(runs.get(plan, 0.0), zcdp)
+    return math.fsum([*runs.values(), *(each.zcdp for each in losses)])
+
+
+def journal_of(folder: Path) -> Path:
+    """Where the journal of a device lies by default: in the user's folder of data, by the path of its state folder.
+
+    Raises: InputError where the user has none.
+    """
+    data = os.environ.get("XDG_DATA_HOME") or Path("~/.local/share").expanduser()
+    if not Path(data).is_absolute():
+        raise InputError(f"the user's folder of data, '{data}', is no place for a journal; give --journal, a folder.")
+    return Path(data) / PLACE / hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
+
+
+def _checked_journal(folder: Path, journal: Path | None) -> Path:
+    found = journal_of(folder) if journal is None else journal
+    check_folder("--journal", found)
+    if found.resolve().is_relative_to(folder.resolve()):
+        raise InputError(f"--journal '{found}' is in the state folder, and would be lost with it; give another folder.")
+    return found
 
 
 @contextmanager
-def opened(folder: Path, *, now: float, first_time: bool = False) -> Iterator[DeviceRecord]:
-    """The record in a state folder, for this process alone; folder and file are made where there are none.
+def opened(
+    folder: Path,
+    journal: Path | None = None,
+    *,
+    now: float,
+    first_time: bool = False,
+    budget_zcdp: float = math.inf,
+) -> Iterator[DeviceRecord]:
+    """The record in a state folder; folders and files are made where there are none. Other processes may have it too.
 
-    now: by the device's clock. first_time: of a new record, that this device has taken part nowhere before, so that it
-    is the whole truth from the beginning. Raises: DeviceError where another process has it, or it is damaged or another
-    thing; InputError where no folder can be.
+    journal: the folder outside it, in which its participations stand a second time; None: `journal_of`. now: by the
+    device's clock. first_time: of a new record, that this device has taken part nowhere before. budget_zcdp: what
+    counts as spent where nobody knows what is missing. Raises: DeviceError where a file is damaged or another thing;
+    InputError where no folder can be, or `first_time` is not so.
     """
     check_folder("--state", folder)
     strange = (
@@ -359,43 +461,43 @@ def opened(folder: Path, *, now: float, first_time: bool = False) -> Iterator[De
         raise InputError(
             f"--state '{folder}' has no {FILE} and something else ({strange[0]}), so it is left alone; give another."
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    second = _checked_journal(folder, journal)
     try:
-        with held(folder):
-            path = folder / FILE
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-            database = sqlite3.connect(path, isolation_level=None, timeout=1.0)
-            try:
-                record = DeviceRecord(folder, database)
-                with record._complaints():
-                    # On disk before it counts, the journal's removal too: a power cut takes nothing back.
-                    database.execute("PRAGMA journal_mode = DELETE")
-                    database.execute("PRAGMA synchronous = EXTRA")
-                    database.execute("PRAGMA foreign_keys = ON")
-                record._begin(now, first_time=first_time)
-                yield record
-            finally:
-                database.close()
-    except BlockingIOError:
-        raise DeviceError(f"another process runs the device of '{folder}'; end it, or give another --state.") from None
+        second.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the journal's folder '{second}' cannot be made ({error.strerror}); give --journal, a folder outside "
+            "--state."
+        ) from None
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with (
+        state_file.opened(folder / FILE, RECORD_FORM) as file,
+        state_file.opened(second / JOURNAL, JOURNAL_FORM) as other,
+        closing(DeviceRecord(folder, file, other)) as record,
+    ):
+        record.begin(now=now, first_time=first_time, budget_zcdp=budget_zcdp)
+        yield record
 
 
 @contextmanager
-def read_only(folder: Path) -> Iterator[DeviceRecord]:
-    """The record in a state folder that has one, as it is on disk; another process may run the device meanwhile.
+def read_only(
+    folder: Path, journal: Path | None = None, *, now: float, budget_zcdp: float = math.inf
+) -> Iterator[DeviceRecord]:
+    """The record as `opened` would have it now, in memory: nothing is written, and the device may run meanwhile.
 
     Raises: DeviceError where it cannot be read, or is of another version.
     """
-    database = sqlite3.connect(f"{(folder / FILE).absolute().as_uri()}?mode=ro", uri=True, timeout=5.0)
-    try:
-        record = DeviceRecord(folder, database)
-        found = record._about("format")
-        if found != FORMAT:
-            raise DeviceError(
-                f"'{folder / FILE}' has the format {found!r}, and this version reads {FORMAT!r}; use the version that "
-                "wrote it."
-            )
-        yield record
-    finally:
-        database.close()
+    second = _checked_journal(folder, journal) / JOURNAL
+    with ExitStack() as stack:
+        file = stack.enter_context(state_file.read_only(folder / FILE, RECORD_FORM))
+        places = [file]
+        if second.exists():
+            places.append(stack.enter_context(state_file.read_only(second, JOURNAL_FORM)))
+        memory = stack.enter_context(state_file.in_memory(RECORD_FORM))
+        for place in places:
+            stack.enter_context(place.alone())
+        place_of = file.standing()  # raises for a file that is no record, before it is copied
+        if place_of is not Standing.NEW:
+            file.database.backup(memory.database)
+        _brought_together(places, [memory], now=now, first_time=False, budget_zcdp=budget_zcdp)
+        yield DeviceRecord(folder, memory)

@@ -3,8 +3,9 @@
 Every rule errs on the side of staying away. A timer runs by two clocks, the device's and the one that the operator
 signs (when tasks open), and has run out when it has by both: a device whose clock was set forward does not come early,
 nor does one whose operator says that it is later. A clock that was set back stops everything until it is later than the
-last participation again. Where the record is not the whole truth (a new folder, a copy, a restored backup), the device
-may have taken part in whatever it first saw of a run, and waits as if it had.
+last participation again. Where the record is not the whole truth (new, or a copy in every place), the device takes part
+in no run that was under way then. In one that it saw from the first round on it may have taken part in that round: it
+waits, and counts the cost, as if it had.
 """
 
 from collections.abc import Sequence
@@ -35,6 +36,11 @@ class Seen:
     first_round: int  # of this run that it was asked for since the record is the whole truth
     first_opens: float  # of that task, by the operator's clock
     since: float | None  # from when on the record is the whole truth, by the device's clock; None: ever since
+
+    @property
+    def possible_rounds(self) -> set[int]:
+        """In which rounds of this run it took part or, by what may be missing from its record, may have."""
+        return {each.round for each in self.parts} | (set() if self.since is None else {self.first_round})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,9 +120,14 @@ def _refuse_by_doubt(
     what: str, task: RoundTask, seen: Seen, apart: SeparationRule, since: float, now: float, longest_round: float
 ) -> None:
     """The record begins at `since`: whatever came before is taken for a participation in what was seen first."""
+    why = "this device's record is new, copied or restored, so it may have taken part before"
+    if seen.first_round > 0:
+        raise TaskRefused(
+            f"{what}: {why}, and the run was under way when it was: in which rounds it was, and what another would "
+            "cost with them, nobody knows. It takes part in runs that begin from now on."
+        )
     if seen.known:  # participations since then, which say all
         return
-    why = "this device's record is new, copied or restored, so it may have taken part before"
     if task.round - seen.first_round < apart.rounds:
         raise TaskRefused(f"{what}: {why}; wait for round {seen.first_round + apart.rounds}.")
     seconds = max(apart.seconds, apart.seconds_anywhere)

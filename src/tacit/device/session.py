@@ -57,7 +57,7 @@ from tacit.protocol.signing import digest, is_signed
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
 
-MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
+MODELS, MATRICES = "models", "matrices"  # in the operator's folder: the last one of each
 KNOWN = 4  # plans whose cost is in memory
 
 
@@ -145,8 +145,9 @@ class Session:
             accepted = yield from self._accepted_plan(assignment)
             self._allowed(accepted, task)
             prepared = yield from self._prepared(accepted.plan, task)
-            zcdp, now = self._allowed(accepted, task)  # time went by, and clocks are set
-            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp)
+            with self.record.deciding():  # time went by, clocks are set, and another operator may have asked
+                zcdp, now = self._allowed(accepted, task)
+                self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp)
         except (TaskRefused, ServerError) as error:
             yield from _given_back(assignment)
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
@@ -255,8 +256,9 @@ class Session:
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
         apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
         longest = policy.longest_round_hours * 3600
-        refuse_early(plan, task, self.record.observe(task), apart, now=now, longest_round=longest)
-        zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
+        seen = self.record.observe(task)
+        refuse_early(plan, task, seen, apart, now=now, longest_round=longest)
+        zcdp = cost.spent(sorted({*seen.possible_rounds, task.round}))
         what = f"round {task.round} of run {task.run!r}"
         if not zcdp <= cost.zcdp * (1 + ROUNDING):
             raise TaskRefused(
@@ -269,8 +271,7 @@ class Session:
                 f"{what} would bring everything to zCDP {elsewhere + zcdp:.4g}, and budget_zcdp={policy.budget_zcdp:g}"
                 f"; raise it in {POLICY_FILE}, or leave it."
             )
-        week, parts, run = policy.budget_zcdp_week, self.record.participations(), (plan.population, plan.run)
-        check_week(parts, run, zcdp, allowed=week, now=now, what=what)
+        check_week(self.record.costs(), task.plan, zcdp, allowed=policy.budget_zcdp_week, now=now, what=what)
         return zcdp, now
 
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:

@@ -294,6 +294,7 @@ def once(
     now: float | Clock = NOON,
     policy: Policy = Policy(),  # noqa: B008  (frozen)
     first_time: bool = True,
+    journal: Path | None = None,
     trainer: Any = None,
     text: OwnText | None = None,
     probes: Sequence[Probe] = (),
@@ -306,7 +307,7 @@ def once(
     clock = now if isinstance(now, Clock) else Clock(now)
     with (
         connected(Server.from_url(SERVER), through=Wire(operator)) as connection,
-        opened(state, now=clock(), first_time=first_time) as record,
+        opened(state, journal, now=clock(), first_time=first_time, budget_zcdp=policy.budget_zcdp) as record,
     ):
         record.pin(key or operator.key.public)
         session = Session(
