@@ -60,17 +60,17 @@ def test_a_plan_of_another_operator(operator: Operator, words: str, cache: Cache
     plan, other = a_plan(words), OperatorKey(bytes(32))
     operator.assign(plan, operator.task(plan, 0), by=other)
     refused(operator, once(operator, cache.path, tmp_path), "not signed by the operator whose key is pinned")
-    operator.give(other.plan(plan), operator.key.task(operator.task(plan, 0)))
+    operator.give(other.plan(plan.to_json()), operator.key.signed(operator.task(plan, 0)))
     refused(operator, once(operator, cache.path, tmp_path), "the plan of run 'run-1' is not signed")
-    operator.give(operator.key.plan(plan), other.task(operator.task(plan, 0)))
-    refused(operator, once(operator, cache.path, tmp_path), "a task for run 'run-1' is not signed")
+    operator.give(operator.key.plan(plan.to_json()), other.signed(operator.task(plan, 0)))
+    refused(operator, once(operator, cache.path, tmp_path), "a task is not signed")
 
 
 def test_a_plan_that_was_changed_on_its_way(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     weaker = plan.model_copy(update={"separation": Separation(rounds=1, timer_seconds=None, clock="start")})
-    signed = operator.key.plan(plan).model_copy(update={"plan": weaker})
-    operator.give(signed, operator.key.task(operator.task(plan, 0)))
+    signed = operator.key.plan(plan.to_json()).model_copy(update={"document": weaker.to_json()})
+    operator.give(signed, operator.key.signed(operator.task(plan, 0)))
     refused(operator, once(operator, cache.path, tmp_path), "is not signed by the operator")
 
 
@@ -334,7 +334,7 @@ def test_its_own_answers_are_read_strictly(operator: Operator, cache: Cache, tmp
         ({"answer": "come_back", "after_s": 1.0}, "before_s"),
         ({"answer": "come_back", "after_s": -1.0, "before_s": 1.0}, "greater than or equal to 0"),
         ({"answer": "run", "command": "rm"}, "answer"),
-        ([], "it: "),
+        ([], "the document: "),
     ):
         operator.answers.append(httpx.Response(200, content=json.dumps(answer)))
         turn = once(operator, cache.path, tmp_path)
@@ -343,12 +343,12 @@ def test_its_own_answers_are_read_strictly(operator: Operator, cache: Cache, tmp
 
 def test_a_newer_plan_is_none_of_this_version(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
-    for other in (0, 2):
-        operator.assign(plan, operator.task(plan, 0))
-        signed = operator.plans[digest(plan)]
-        operator.plans[digest(plan)] = signed.model_copy(update={"plan": plan.model_copy(update={"version": other})})
-        turn = once(operator, cache.path, tmp_path)
-        assert turn.what == "unanswered" and "version" in turn.says and not operator.received
+    task = operator.task(plan, 0)
+    for other in (0, 1, 3):
+        newer = operator.key.plan(plan.to_json().replace('"version":2', f'"version":{other}'))
+        operator.give(newer, operator.key.signed(task.model_copy(update={"plan": digest(newer.document)})))
+        why = "the plan of run 'run-1' cannot be followed: version: "
+        refused(operator, once(operator, cache.path, tmp_path), why)
 
 
 def test_what_is_held_back_for_judging_is_not_trained_on(

@@ -13,19 +13,20 @@ from tests.support.server.stores import quick_folder, sqlite_store
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
+from tacit.code_digest import build_digest
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_proofs import plan_entry
-from tacit.protocol.messages import RoundTask
+from tacit.protocol.messages import RoundTask, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.server.log.logged_run import keep_logged, verify_log
+from tacit.server.log.logged_run import keep_logged, note_build, verify_log
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
@@ -113,9 +114,11 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         log = TransparencyLog(fleet.store, KEY, file)
         log.append(plan_entry("ab" * 32))
         with Run.open(out) as run:
-            signed = KEY.plan(plan_of(run))
-            proof = log.append(plan_entry(digest(signed.plan)))
+            signed = KEY.plan(plan_of(run).to_json())
+            proof = log.append(plan_entry(digest(signed.document)))
             keep_logged(run, signed, proof, KEY)
+            note_build(run)
+            note_build(run)
             with pytest.raises(InputError, match="put the file of that key back"):
                 keep_logged(run, signed, proof, OperatorKey(bytes([1] * 32)))
         check_key(kept_key(tmp_path / "own.key", bytes(32)), fleet.store, [out, tmp_path / "none yet"])
@@ -126,8 +129,8 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         assert not (tmp_path / "lost.key").exists()
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
-    assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said
-    assert "Nothing attests that the server runs the code" in said and "nothing attests what a device is" in said
+    assert "entry 1 of the operator's transparency log" in said and proof.head.read(TreeHead).root in said
+    assert "nothing attests it (attestation: none)" in said and "nothing attests what a device is" in said
     assert tacit.verify(out).holds
     assert [line.complaint for line in verify_log(out, str(file))] == [None] * 4
     first, own, last = file.read_text().splitlines()
@@ -142,12 +145,20 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
     file.write_text("what I need: milk")
     with pytest.raises(InputError, match="no log"):
         verify_log(out, str(file))
+    file.write_text("".join(f"{each}\n" for each in (first, own, last)))
     with Run.open(out) as run:
         kept = run.notes["log"]
+        assert run.notes["builds"] == [{"version": tacit.__version__, "sha256": build_digest()}]
+        signed = kept["signed_plan"]
         run.note(
-            "log", kept | {"signed_plan": kept["signed_plan"] | {"plan": kept["signed_plan"]["plan"] | {"delta": 1}}}
+            "log", kept | {"signed_plan": signed | {"document": signed["document"].replace('"start"', '"finish"')}}
         )
-    assert not verify_log(out, str(file))[0].holds
+    assert [line.holds for line in verify_log(out, str(file))][:3] == [False] * 3
+    with Run.open(out) as run:
+        later = signed["document"].replace('"kind":"train"', '"kind":"train","pace":1,"critical":["pace"]', 1)
+        run.note("log", kept | {"signed_plan": signed | {"document": later}})
+    (line,) = verify_log(out, str(file))
+    assert "its key 'pace' is critical, and this version of tacit does not know it" in (line.complaint or "")
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from tacit.parsing import parsed_json
 from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
-FORMAT = "tacit device 2"
+FORMAT = "tacit device 3"
 CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
 CHANGING = "changing"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
@@ -94,7 +94,7 @@ class DeviceRecord:
         with self._writing():
             self._note("operators before", json.dumps(before))
             self._note("operator", key)
-            self._note("log head", head.model_dump_json())
+            self._note("log head", head.to_json())
 
     @property
     def since(self) -> float | None:
@@ -106,12 +106,12 @@ class DeviceRecord:
     def log_head(self) -> TreeHead | None:
         """The head of the operator's log that it saw last; None before the first."""
         found = self._about("log head")
-        return None if found is None else TreeHead.model_validate_json(found)
+        return None if found is None else TreeHead.from_json(found)
 
     def keep_log_head(self, head: TreeHead) -> None:
         """Remember the head; whether it follows from the last one is the caller's to know."""
         with self._writing():
-            self._note("log head", head.model_dump_json())
+            self._note("log head", head.to_json())
 
     @property
     def tokens(self) -> dict[str, Any]:
@@ -128,13 +128,14 @@ class DeviceRecord:
     def plan(self, digest: str) -> SignedPlan | None:
         """The signed plan with this digest; None where it does not know it."""
         row = self._row("SELECT signed FROM plans WHERE digest = ?", digest)
-        return None if row is None else SignedPlan.model_validate_json(row[0])
+        return None if row is None else SignedPlan.from_json(row[0])
 
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
-        """Remember a plan, and forget the oldest of more than MOST_PLANS in whose runs it never took part: whoever asks
-        may make one after another. Raises: TaskRefused where the run had another: a run has one plan for ever.
+        """Remember a plan, as it was signed, and forget the oldest of more than MOST_PLANS in whose runs it never took
+        part: whoever asks may make one after another. Raises: TaskRefused where the run had another: a run has one plan
+        for ever.
         """
-        plan = signed.plan
+        plan = signed.read(Plan)
         row = self._row("SELECT digest FROM plans WHERE population = ? AND run = ?", plan.population, plan.run)
         if row is not None and row[0] != digest:
             raise TaskRefused(
@@ -144,15 +145,15 @@ class DeviceRecord:
         with self._writing():
             self._database.execute(
                 "INSERT OR IGNORE INTO plans (digest, population, run, signed) VALUES (?, ?, ?, ?)",
-                (digest, plan.population, plan.run, signed.model_dump_json()),
+                (digest, plan.population, plan.run, signed.to_json()),
             )
             for table, column in (("sights", "plan"), ("plans", "digest")):
                 self._database.execute(f"DELETE FROM {table} WHERE {column} IN ({_FORGOTTEN})", (digest, MOST_PLANS))
 
     def kept_plans(self) -> dict[tuple[str, str], Plan]:
         """All plans that it keeps, by (population, run)."""
-        signed = [SignedPlan.model_validate_json(row[0]).plan for row in self._rows("SELECT signed FROM plans")]
-        return {(plan.population, plan.run): plan for plan in signed}
+        kept = [SignedPlan.from_json(row[0]).read(Plan) for row in self._rows("SELECT signed FROM plans")]
+        return {(plan.population, plan.run): plan for plan in kept}
 
     def forget_plans(self) -> int:
         """Forget all plans of runs in which it never took part; how many they were."""
