@@ -91,6 +91,12 @@ MUTANTS = {
         "protocol/test_key_rotation.py",
         "test_a_key_rotation",
     ),
+    "that a critical key is known": Mutant(
+        "protocol/fields.py", "if key not in known:", "if False:", REFUSALS, "must_is_refused"
+    ),
+    "that a key stands once": Mutant(
+        "protocol/fields.py", "        strict_json(text)\n", "", "protocol/test_messages.py", "stands_twice"
+    ),
     "clocks that are set back": Mutant(
         "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"
     ),
