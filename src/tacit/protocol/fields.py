@@ -26,7 +26,7 @@ MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
 MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings
 MOST_KINDS = 64  # that a device says that it can do
 MOST_CRITICAL = 32  # keys of one object
-ENDS = "this version of tacit does not know it; a later one may"  # of a refusal
+UNKNOWN = "this version of tacit does not know it; a later one may"  # of a refusal
 
 KindName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]  # of any version's table
 Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -77,7 +77,7 @@ class Document(BaseModel):
         for key in self.critical:
             named = {"key": repr(key)}
             if key not in known:
-                raise PydanticCustomError("critical", "its key {key} is critical, and " + ENDS, named)
+                raise PydanticCustomError("critical", "its key {key} is critical, and " + UNKNOWN, named)
             if key == "critical" or known[key].is_required():
                 raise PydanticCustomError("critical", "{key} is a key of version 2, and so never critical", named)
             if key not in self.model_fields_set:
@@ -128,6 +128,6 @@ def _complaint(error: ValidationError) -> str:
     first: Any = error.errors(include_url=False, include_input=False)[0]
     where, said = ".".join(map(str, first["loc"]))[:200] or "the document", first["msg"].removeprefix("Value error, ")
     if first["type"] == "union_tag_invalid":
-        said = f"it is of the kind {first['ctx']['tag'][:40]!r}, and {ENDS}"
+        said = f"it is of the kind {first['ctx']['tag'][:40]!r}, and {UNKNOWN}"
     more = f" ({error.error_count()} errors)" if error.error_count() > 1 else ""
     return f"{where}: {said}{more}."

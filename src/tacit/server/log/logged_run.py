@@ -55,7 +55,12 @@ def plan_text(run: Run, plan: Plan) -> str | None:
     """
     if LOGGED not in run.notes:
         return None
-    return same_text(str(run.notes[LOGGED]["signed_plan"]["document"]), plan, where=f"the run '{run.path}'")
+    return same_text(_kept(run).signed_plan.document, plan, where=f"the run '{run.path}'")
+
+
+def _kept(run: Run) -> LoggedRun:
+    """Of a run that has it. Raises: InputError."""
+    return LoggedRun.from_json(json.dumps(run.notes[LOGGED]))
 
 
 def same_text(text: str, plan: Plan, *, where: str) -> str:
@@ -92,7 +97,7 @@ def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None 
         if LOGGED not in found.notes:
             raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
         try:
-            kept = LoggedRun.from_json(json.dumps(found.notes[LOGGED]))
+            kept = _kept(found)
             given, head = kept.signed_plan.read(Plan), kept.proof.head.read(TreeHead)
         except InputError as error:
             return (CheckedLine(name="log", complaint=f"what the folder keeps of it cannot be read: {error}"),)
