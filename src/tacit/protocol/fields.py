@@ -71,14 +71,13 @@ class Document(BaseModel):
 
     @model_validator(mode="after")
     def _knows_what_is_critical(self) -> Self:
-        known = type(self).model_fields
         if len(set(self.critical)) < len(self.critical):
             raise PydanticCustomError("critical", "a key is critical twice")
         for key in self.critical:
-            named = {"key": repr(key)}
-            if key not in known:
+            field, named = type(self).model_fields.get(key), {"key": repr(key)}
+            if field is None:
                 raise PydanticCustomError("critical", "its key {key} is critical, and " + UNKNOWN, named)
-            if key == "critical" or known[key].is_required():
+            if key == "critical" or field.is_required():
                 raise PydanticCustomError("critical", "{key} is a key of version 2, and so never critical", named)
             if key not in self.model_fields_set:
                 raise PydanticCustomError("critical", "its key {key} is critical, and is not there", named)
