@@ -3,17 +3,16 @@
 import importlib.util
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
 import zipfile
 from email import message_from_string
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.support.wheels import built_wheel
 
 import tacit
 
@@ -67,19 +66,7 @@ def test_no_link_of_the_readme_is_relative_on_the_page_of_an_index(source: str |
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     """Built from a copy, without the network."""
-    if int(version("setuptools").partition(".")[0]) < 77:
-        pytest.skip("pyproject.toml is for setuptools 77 or newer; `make install` has it")
-    copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("dist")
-    listed = ["git", "-C", str(REPOSITORY), "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    for name in filter(None, subprocess.check_output(listed, text=True).split("\0")):
-        if (REPOSITORY / name).is_file() and not name.startswith("tests/"):
-            (copy / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(REPOSITORY / name, copy / name)
-    build = "import sys; from setuptools import build_meta; print(build_meta.build_wheel(sys.argv[1]))"
-    built = subprocess.run(
-        [sys.executable, "-c", build, str(out)], cwd=copy, capture_output=True, text=True, check=True
-    )
-    return zipfile.ZipFile(out / built.stdout.split()[-1])
+    return built_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.mark.long

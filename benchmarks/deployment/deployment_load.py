@@ -53,7 +53,7 @@ from typing import Any
 import numpy as np
 
 CORES, CONNECTIONS, POPULATION, CLIP_NORM = 2, 64, "load", 1.0
-CHECK_IN = {"version": 1, "population": POPULATION, "versions": {"train": 1}, "token": None}
+CHECK_IN = {"version": 2, "population": POPULATION, "versions": {"train": 1}, "token": None}
 ROWS = ("idle", "assignments", "round", "encoded", "sealed", "memory", "start", "flower")
 TICKS = os.sysconf("SC_CLK_TCK")
 DECRYPTORS = 4
@@ -155,7 +155,7 @@ class Server:
         body = model_body(np.zeros(parameters, np.float32))
         name, now = hashlib.sha256(body).hexdigest(), time.time()
         self.blobs.put(model_name(name), body)
-        task = self.key.task(a_task(self.plan, name, len(body), parameters, round, now))
+        task = self.key.signed(a_task(self.plan, name, len(body), parameters, round, now))
         return round_states.open_round(
             self.store,
             self.lease,
@@ -199,9 +199,10 @@ def serving(
         store, blobs, key = Store.open(url), BlobStore.open(blobs_url), OperatorKey.in_file(folder / "key")
         running = [stack.enter_context(a_decryptor(folder / f"decryptor-{i}", key.public)) for i in range(decryptors)]
         plan = a_plan(running, encoded=encoded)
-        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan).model_dump_json()}
-        round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-        TransparencyLog.beside(store, key, folder / "key").append(plan_entry(digest(plan)))  # as devices look for it
+        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan.to_json()).model_dump_json()}
+        round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan.to_json()))
+        log = TransparencyLog.beside(store, key, folder / "key")
+        log.append(plan_entry(digest(plan.to_json())))  # as devices look for it
         lease = round_states.take_lease(store, plan.run, seconds=1000)
         told = {"store": url, "blobs": blobs_url, "key": str(folder / "key"), "socket": listener.fileno()}
         told["enrolment"] = enrols
@@ -270,7 +271,7 @@ def a_plan(decryptors: Sequence[RunningDecryptor] = (), *, encoded: bool = False
     from tacit.protocol.messages import UNATTESTED, AggregationSettings, Plan, Separation, TrainingPrivacy
 
     return Plan(
-        version=1,
+        version=2,
         kind="train",
         population=POPULATION,
         run="load",
@@ -312,7 +313,7 @@ def a_task(plan: Any, model: str, size: int, parameters: int, round: int, now: f
 
     return RoundTask(
         run=plan.run,
-        plan=digest(plan),
+        plan=digest(plan.to_json()),
         round=round,
         attempt=0,
         task=secrets.token_hex(16),
@@ -469,13 +470,13 @@ def assignment_rows(sizes: Sizes, workers: int) -> Iterator[dict[str, Any]]:
 def issued(server: Server, codes: int) -> list[str]:
     """The tokens of so many devices, blinded, signed and unblinded in this process."""
     from tacit.protocol.blind_rsa import Blinded, prepare
-    from tacit.protocol.messages import TokenRequest
+    from tacit.protocol.messages import TokenKey, TokenRequest
     from tacit.protocol.token_format import message_of, public_key, token_of
     from tacit.server.store.tokens import Issuer, enrol
 
     issuer, found = Issuer(server.store, server.key, server.key_file), list[str]()
     enrol(server.store, listed := [secrets.token_hex(16) for _ in range(codes)])
-    key = issuer.key().key
+    key = issuer.key().read(TokenKey)
     for code in listed:
         asked = [Blinded.from_prepared(public_key(key), prepare(message_of(key.epoch))) for _ in range(key.batch)]
         sent = tuple(each.sent.hex() for each in asked)
@@ -669,14 +670,11 @@ def prepared_devices(url: str, key: str, devices: int, at_once: int, plan: str, 
 
     from tacit.device.report_body import body_of
     from tacit.process_limits import one_thread
-    from tacit.protocol.messages import Plan, SignedTask
+    from tacit.protocol.messages import Plan, RoundTask, Signed
 
     one_thread()  # as each device's own process
-    plan_, task_, drawn = (
-        Plan.model_validate_json(plan),
-        SignedTask.model_validate_json(task).task,
-        DrawnReports(0, distinct=1),
-    )
+    plan_, task_ = Plan.from_json(plan), Signed.from_json(task).read(RoundTask)
+    drawn = DrawnReports(0, distinct=1)
     report = drawn.report(0, plan_, task_, np.zeros(0, np.float32))
     sealed = task_.sealed is not None
     bodies = [body_of(plan_, task_, report, "", draw=os.urandom) for _ in range(devices)] if sealed else []

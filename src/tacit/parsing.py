@@ -58,7 +58,7 @@ def parsed_toml(text: str) -> dict[str, Any]:
 
 def parsed_json(text: str | bytes) -> Any:
     """The value of a text in JSON, in UTF-8. Raises: ValueError for what is none, and for more than is meant."""
-    return _json(text, {})
+    return _json(text, _PLAIN)
 
 
 def strict_json(text: str | bytes) -> Any:
@@ -67,30 +67,15 @@ def strict_json(text: str | bytes) -> Any:
     Raises: ValueError for a key that an object has twice, a number that is not finite (1e999, NaN), and as
     `parsed_json`.
     """
-
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in found if names.count(name) > 1)
-            raise ValueError(f"an object has the key {twice!r} twice")
-        return found
-
-    def finite(written: str) -> float:
-        value = float(written)
-        if not math.isfinite(value):
-            raise ValueError(f"{written[:40]} is no finite number")
-        return value
-
-    return _json(text, {"object_pairs_hook": once, "parse_float": finite, "parse_constant": finite})
+    return _json(text, _STRICT)
 
 
-def _json(text: str | bytes, hooks: dict[str, Any]) -> Any:
+def _json(text: str | bytes, decoder: json.JSONDecoder) -> Any:
     _check_bytes(text, MOST_JSON)
     said = text if isinstance(text, str) else text.decode()
     too_deep = ValueError(f"its objects are nested too deep, beyond {MOST_DEPTH}; write them side by side")
     try:
-        found = json.loads(said, parse_int=_whole, **hooks)
+        found = decoder.decode(said)
     except RecursionError:
         raise too_deep from None
     # Each is a bound on what is meant, so that most texts need no look at their values.
@@ -117,6 +102,22 @@ def _whole(written: str) -> int:
     return int(written)
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"an object has the key {twice!r} twice")
+    return found
+
+
+def _finite(written: str) -> float:
+    value = float(written)
+    if not math.isfinite(value):
+        raise ValueError(f"{written[:40]} is no finite number")
+    return value
+
+
 def _check_digits(written: str) -> None:
     if len(written) > MOST_DIGITS:
         raise ValueError(f"it has a number of {len(written):,} digits, and none of more than {MOST_DIGITS} is meant")
@@ -125,3 +126,7 @@ def _check_digits(written: str) -> None:
 def _check_bytes(text: str | bytes, most: int) -> None:
     if len(text) > most:
         raise ValueError(f"it has {len(text):,} bytes, more than the {most:,} that are read; give less")
+
+
+_PLAIN = json.JSONDecoder(parse_int=_whole)  # made once: a check-in costs less than a decoder
+_STRICT = json.JSONDecoder(parse_int=_whole, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)

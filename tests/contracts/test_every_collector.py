@@ -141,7 +141,7 @@ def served(kind: str, folder: Path) -> Case:
     lease = round_states.take_lease(fleet.store, a_plan().run, seconds=600)
     assert lease is not None
     collector = ServedRounds(fleet.store, fleet.blobs, KEY, document=document, times=TIMES, wait=fleet.wait)
-    collector.serve(a_plan(), lease)
+    collector.serve(KEY.plan(a_plan().to_json()), lease)
     return Case(collector, question)
 
 

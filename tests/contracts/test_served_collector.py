@@ -26,7 +26,7 @@ from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import ReportBody, read_model, sha256
-from tacit.protocol.messages import Assignment
+from tacit.protocol.messages import Assignment, RoundTask
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
@@ -94,9 +94,14 @@ class Network:
         if self._decryptors:
             made = sealed_plan(self._decryptors, threshold=self._task.report_goal, run="tiny")
         self._plan = made
-        signed = OPERATOR.plan(made).model_dump_json()
+        signed = OPERATOR.plan(made.to_json()).model_dump_json()
         round_states.enter_run(
-            self.store, made.run, population=made.population, kind="train", plan=signed, plan_digest=digest(made)
+            self.store,
+            made.run,
+            population=made.population,
+            kind="train",
+            plan=signed,
+            plan_digest=digest(made.to_json()),
         )
         lease = round_states.take_lease(self.store, made.run, seconds=60)
         assert lease is not None
@@ -110,7 +115,7 @@ class Network:
             decryptors=self._decryptors,
             wait=self.wait,
         )
-        collector.serve(made, lease)
+        collector.serve(OPERATOR.plan(made.to_json()), lease)
         return collector.collect((), self._task, seed=bytes(32))[0]
 
     def wait(self, seconds: float) -> None:
@@ -134,7 +139,7 @@ class Network:
     async def _device(self, http: httpx.AsyncClient, client: int) -> None:
         answer = await http.post("/v1/check-in", json=check_in())
         given = Assignment.model_validate_json(answer.content)
-        asked = given.signed_task.task
+        asked = given.signed_task.read(RoundTask)
         model = read_model((await http.get(asked.content.path)).content, asked.question(TrainDocument).parameters)
         task = replace(
             self._task,

@@ -42,7 +42,7 @@ def test_nothing_has_no_evidence_and_takes_none() -> None:
     NOTHING.check(None, bytes(32))
     with pytest.raises(InputError, match="none is asked for here"):
         NOTHING.check(b"trust me", bytes(32))
-    assert KEY.plan(a_simple_plan()).evidence is None
+    assert KEY.plan(a_simple_plan().to_json()).evidence is None
     assert a_simple_plan().attestation == Attested(devices=NOTHING.name, server=NOTHING.name)
 
 
@@ -91,7 +91,7 @@ def test_a_device_takes_no_plan_of_a_server_that_is_not_attested(
     tmp_path: Path,
 ) -> None:
     plan = a_plan(words, attestation=Attested(devices="none", server=named))
-    operator.give(operator.key.plan(plan, server=beside), operator.key.task(operator.task(plan, 0)))
+    operator.give(operator.key.plan(plan.to_json(), server=beside), operator.key.signed(operator.task(plan, 0)))
     turn = once(operator, cache.path, tmp_path, draw=lambda size: SEED[:size], servers=servers)
     assert turn.what == ("reported" if why is None else "refused"), turn.says
     assert why is None or why in turn.says

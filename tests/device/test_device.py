@@ -136,12 +136,12 @@ def test_tells_what_it_knows_and_nothing_that_links(
         assert once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR).what == "reported"
     for told in operator.told():  # the second time too: not which plans it knows
         assert told == {
-            "version": 1,
+            "version": 2,
             "population": POPULATION,
             "versions": {"train": 1, "discover": 1, "evaluate": 1, "personalize": 1, "count": 1},
             "token": None,
         }
-    assert sum(each.url.path == f"/v1/plans/{digest(plan)}" for each in operator.asked) == 1
+    assert sum(each.url.path == f"/v1/plans/{digest(plan.to_json())}" for each in operator.asked) == 1
     for request in operator.asked:
         assert request.headers["User-Agent"] == "tacit-device" and "cookie" not in request.headers
 
@@ -239,16 +239,16 @@ def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
     mine, many = a_plan(words, run="mine"), 12
     with opened(tmp_path, now=NOON, first_time=True) as record:
         record.pin(operator.key.public)
-        record.keep_plan(digest(mine), operator.key.plan(mine))
+        record.keep_plan(digest(mine.to_json()), operator.key.plan(mine.to_json()))
         task = operator.task(mine, 3)
         record.observe(task)
         record.take_part(task, assignment="ab" * 16, at=NOON, zcdp=0.1)
         for number in range(many):
             plan = mine.model_copy(update={"run": f"run-{number}"})
-            record.keep_plan(digest(plan), operator.key.plan(plan))
+            record.keep_plan(digest(plan.to_json()), operator.key.plan(plan.to_json()))
             record.observe(operator.task(plan, 0))
-            last = digest(plan)
-        assert record.plan(digest(mine)) is not None and record.rounds(digest(mine)) == [3]
+            last = digest(plan.to_json())
+        assert record.plan(digest(mine.to_json())) is not None and record.rounds(digest(mine.to_json())) == [3]
         assert record.spent() == 0.1 and record.plan(last) is not None
         for table in ("plans", "sights"):
             assert record._row(f"SELECT count(*) FROM {table}") == (2 + 5,)
@@ -375,7 +375,7 @@ def test_the_page_lists_every_key_of_a_policy_with_its_default() -> None:
 
 def test_a_plan_that_is_not_in_the_log_is_refused(operator: Operator, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(cache.manifest.vocabulary.sha256)
-    operator.give(operator.key.plan(plan), operator.key.task(operator.task(plan, 0)), logged=False)
+    operator.give(operator.key.plan(plan.to_json()), operator.key.signed(operator.task(plan, 0)), logged=False)
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "refused" and "log does not have" in turn.says
     assert not operator.received

@@ -25,7 +25,7 @@ from tacit.evaluation.settings import EvaluationSettings, PersonalizationSetting
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon, zcdp
 from tacit.protocol.count import HistogramsDocument
-from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask, SignedTask
+from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, Plan, RoundTask, Signed
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.server.count_files import ServedEvaluation
 from tacit.server.store.round_states import attempts
@@ -54,7 +54,7 @@ def asked(world: tuple[Path, Path]) -> Iterator[tuple[Plan, RoundTask, bytes, li
             phones.coming[:] = [1]
             phones.serve(job, folder / "run")
         found = attempts(phones.store, "asked")
-        task = SignedTask.model_validate_json(found[0].signed_task).task
+        task = Signed.from_json(found[0].signed_task).read(RoundTask)
         assert phones.plan is not None and len(phones.turns) == 1
         from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
         from tacit.keyboard.model_folder import load_model

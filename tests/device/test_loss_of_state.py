@@ -325,7 +325,7 @@ with opened(state, journal, now=NOON, first_time=True) as record:
     record.pin(operator.key.public)
     for number in range(begin, begin + 100):
         own = plan.model_copy(update={"run": f"run-{seed}-{number}"})
-        record.keep_plan(digest(own), operator.key.plan(own))
+        record.keep_plan(digest(own.to_json()), operator.key.plan(own.to_json()))
         task = operator.task(own, 0, task=f"{seed:016x}{number:016x}")
         with record.deciding():
             if record.spent() + 1.0 > most:

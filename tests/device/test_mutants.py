@@ -28,10 +28,10 @@ class Mutant(NamedTuple):
 
 MUTANTS = {
     "who signed the task": Mutant(
-        "device/session.py", "or not is_signed(signed_task, operator)", "", REFUSALS, "another_operator"
+        "device/session.py", "or not is_signed(RoundTask, signed_task, operator)", "", REFUSALS, "another_operator"
     ),
     "who signed the plan": Mutant(
-        "device/session.py", "if not is_signed(signed, operator):", "if False:", REFUSALS, "changed_on_its_way"
+        "device/session.py", "if not is_signed(Plan, signed, operator):", "if False:", REFUSALS, "changed_on_its_way"
     ),
     "which plan a task names": Mutant(
         "device/session.py", "if name != task.plan:", "if False:", REFUSALS, "task_of_another_plan"
@@ -87,10 +87,16 @@ MUTANTS = {
     ),
     "that both keys signed a hand-over": Mutant(
         "protocol/log_check.py",
-        'if not is_signature("hand-over", said, signature, key):',
+        'if not is_signature("hand-over", signed.document, signature, key):',
         "if False:",
         "protocol/test_key_rotation.py",
         "test_a_key_rotation",
+    ),
+    "that a critical key is known": Mutant(
+        "protocol/fields.py", "if field is None:", "if False:", REFUSALS, "must_is_refused"
+    ),
+    "that a key stands once": Mutant(
+        "protocol/fields.py", "        strict_json(text)\n", "", "protocol/test_messages.py", "stands_twice"
     ),
     "clocks that are set back": Mutant(
         "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"

@@ -89,7 +89,7 @@ def test_what_was_spent_is_never_forgotten(operator: Operator, words: str, cache
         record.pin(operator.key.public)
         for number in range(3):
             plan = a_plan(words, run=f"other-{number}")
-            record.keep_plan(digest(plan), operator.key.plan(plan))
+            record.keep_plan(digest(plan.to_json()), operator.key.plan(plan.to_json()))
             record.observe(operator.task(plan, 0))
         with pytest.raises(DeviceError, match="another process runs the device"):
             tacit.device_status(tmp_path, forget=True)

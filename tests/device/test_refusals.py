@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.support.device.operator import (
     CLIENT,
     ENCODED,
@@ -27,7 +29,8 @@ from tacit.device.train import ByJax
 from tacit.device.turn import SessionOutcome
 from tacit.privacy import Guarantee, Independent, Participation
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument
-from tacit.protocol.messages import AggregationSettings, Plan, Separation
+from tacit.protocol.log_proofs import plan_entry
+from tacit.protocol.messages import AggregationSettings, Plan, RoundTask, Separation, Signed
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
@@ -59,17 +62,17 @@ def test_a_plan_of_another_operator(operator: Operator, words: str, cache: Cache
     plan, other = a_plan(words), OperatorKey(bytes(32))
     operator.assign(plan, operator.task(plan, 0), by=other)
     refused(operator, once(operator, cache.path, tmp_path), "not signed by the operator whose key is pinned")
-    operator.give(other.plan(plan), operator.key.task(operator.task(plan, 0)))
+    operator.give(other.plan(plan.to_json()), operator.key.signed(operator.task(plan, 0)))
     refused(operator, once(operator, cache.path, tmp_path), "the plan of run 'run-1' is not signed")
-    operator.give(operator.key.plan(plan), other.task(operator.task(plan, 0)))
-    refused(operator, once(operator, cache.path, tmp_path), "a task for run 'run-1' is not signed")
+    operator.give(operator.key.plan(plan.to_json()), other.signed(operator.task(plan, 0)))
+    refused(operator, once(operator, cache.path, tmp_path), "a task is not signed")
 
 
 def test_a_plan_that_was_changed_on_its_way(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
     weaker = plan.model_copy(update={"separation": Separation(rounds=1, timer_seconds=None, clock="start")})
-    signed = operator.key.plan(plan).model_copy(update={"plan": weaker})
-    operator.give(signed, operator.key.task(operator.task(plan, 0)))
+    signed = operator.key.plan(plan.to_json()).model_copy(update={"document": weaker.to_json()})
+    operator.give(signed, operator.key.signed(operator.task(plan, 0)))
     refused(operator, once(operator, cache.path, tmp_path), "is not signed by the operator")
 
 
@@ -338,7 +341,7 @@ def test_its_own_answers_are_read_strictly(operator: Operator, cache: Cache, tmp
         ({"answer": "come_back", "after_s": 1.0}, "before_s"),
         ({"answer": "come_back", "after_s": -1.0, "before_s": 1.0}, "greater than or equal to 0"),
         ({"answer": "run", "command": "rm"}, "answer"),
-        ([], "it: "),
+        ([], "the document: "),
     ):
         operator.answers.append(httpx.Response(200, content=json.dumps(answer)))
         turn = once(operator, cache.path, tmp_path)
@@ -347,12 +350,106 @@ def test_its_own_answers_are_read_strictly(operator: Operator, cache: Cache, tmp
 
 def test_a_newer_plan_is_none_of_this_version(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
     plan = a_plan(words)
-    for other in (0, 2):
-        operator.assign(plan, operator.task(plan, 0))
-        signed = operator.plans[digest(plan)]
-        operator.plans[digest(plan)] = signed.model_copy(update={"plan": plan.model_copy(update={"version": other})})
-        turn = once(operator, cache.path, tmp_path)
-        assert turn.what == "unanswered" and "version" in turn.says and not operator.received
+    task = operator.task(plan, 0)
+    for other in (0, 1, 3):
+        newer = operator.key.plan(plan.to_json().replace('"version":2', f'"version":{other}'))
+        operator.give(newer, operator.key.signed(task.model_copy(update={"plan": digest(newer.document)})))
+        why = "the plan of run 'run-1' cannot be followed: version: "
+        refused(operator, once(operator, cache.path, tmp_path), why)
+
+
+# -- what later versions say -------------------------------------------------------------------------------------------
+
+
+def later(document: Plan | RoundTask, change: Callable[[dict[str, Any]], Any]) -> str:
+    """Its text as another version writes it."""
+    said = json.loads(document.to_json())
+    change(said)
+    return json.dumps(said, indent=1).replace('"run "', '"run"')
+
+
+def gives(operator: Operator, plan: str, task: RoundTask, change: Callable[[dict[str, Any]], Any]) -> None:
+    """A plan and a task, texts of another version that the operator signed."""
+    text = later(task.model_copy(update={"plan": digest(plan)}), change)
+    signed = Signed(document=text, signature=operator.key.signature("task", text))
+    answer = {"answer": "assignment", "assignment": "ab" * 16, "secret": "ab" * 32, "signed_task": signed.model_dump()}
+    operator.plans[digest(plan)] = operator.key.plan(plan)
+    operator.log.append(plan_entry(digest(plan)))
+    operator.answers.append(httpx.Response(200, json=answer))
+
+
+NOTHING_MORE: Callable[[dict[str, Any]], Any] = lambda said: None  # noqa: E731
+STRANGE: dict[str, tuple[Callable[[dict[str, Any]], Any], Callable[[dict[str, Any]], Any], str]] = {
+    "a critical key of the plan": (
+        lambda said: said.update(pace=1, critical=["pace"]),
+        NOTHING_MORE,
+        "the plan of run 'run-1' cannot be followed: the document: its key 'pace' is critical, and this version of "
+        "tacit does not know it; a later one may.",
+    ),
+    "one deep inside": (
+        lambda said: said["privacy"].update(unit="sentence", critical=["unit"]),
+        NOTHING_MORE,
+        "cannot be followed: privacy.training: its key 'unit' is critical, and this version of tacit does not know it",
+    ),
+    "one of the task's question": (
+        NOTHING_MORE,
+        lambda said: said["asks"]["client"].update(noise=0, critical=["noise"]),
+        "a task of the operator cannot be followed: asks.train.client: its key 'noise' is critical",
+    ),
+    "a kind of promise": (
+        lambda said: said["privacy"].update(kind="renyi"),
+        NOTHING_MORE,
+        "privacy: it is of the kind 'renyi', and this version of tacit does not know it; a later one may",
+    ),
+    "a kind of plan": (
+        lambda said: said.update(kind="dance"),
+        NOTHING_MORE,
+        "run 'run-1' is to dance, which this device does not know",
+    ),
+    "a kind of task": (
+        NOTHING_MORE,
+        lambda said: said.update(asks={"kind": "dance", "steps": 3}),
+        "a task of the operator cannot be followed: asks: it is of the kind 'dance'",
+    ),
+    "a key twice": (
+        NOTHING_MORE,
+        lambda said: said.update({"run ": said["run"]}),
+        "a task of the operator cannot be followed: the document: an object has the key 'run' twice",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_a_device_does_not_know_and_must_is_refused(
+    name: str, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    of_plan, of_task, why = STRANGE[name]
+    plan = a_plan(words)
+    gives(operator, later(plan, of_plan), operator.task(plan, 0), of_task)
+    refused(operator, once(operator, cache.path, tmp_path), why)
+
+
+ANY = st.none() | st.booleans() | st.floats(0, 1) | st.text("abc") | st.lists(st.integers(0, 9), max_size=2)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_what_it_need_not_know_changes_nothing_that_it_does(
+    data: st.DataObject, words: str, cache: Cache, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    def more(said: dict[str, Any]) -> None:
+        """Other keys at any depth, weaker ones among them."""
+        for each in (said, *(inner for inner in said.values() if isinstance(inner, dict))):
+            each.update(data.draw(st.dictionaries(st.sampled_from(["zcdp_", "noise", "Epsilon", "critical_"]), ANY)))
+
+    plan, traces = a_plan(words), []
+    for change in (NOTHING_MORE, more):
+        operator = Operator()
+        gives(operator, later(plan, change), operator.task(plan, 0), change)
+        turn = once(operator, cache.path, tmp_path_factory.mktemp("state"))
+        paths = [(each.method, each.url.path.split("/")[2]) for each in operator.asked]
+        traces.append((turn.what, turn.spent, operator.received, paths))
+    assert traces[0] == traces[1] and traces[0][0] == "reported"
 
 
 def test_what_is_held_back_for_judging_is_not_trained_on(

@@ -22,7 +22,7 @@ from tacit.evaluation.settings import CountSettings
 from tacit.jobs.devices import RealDevices
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.count import CountDocument
-from tacit.protocol.messages import HistogramPrivacy, Plan, RoundTask, SignedTask, SumPrivacy
+from tacit.protocol.messages import HistogramPrivacy, Plan, RoundTask, Signed, SumPrivacy
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.server.count_files import ServedCount
 from tacit.server.store.round_states import attempts
@@ -49,7 +49,7 @@ def asked(cache: Path) -> Iterator[tuple[Plan, RoundTask]]:
         phones.serve(job, folder / "run")
         assert [(turn.what, turn.zcdp) for turn in phones.turns] == [("reported", pytest.approx(0.5))] * 2
         assert phones.plan is not None
-        yield phones.plan, SignedTask.model_validate_json(attempts(phones.store, "asked")[0].signed_task).task
+        yield phones.plan, Signed.from_json(attempts(phones.store, "asked")[0].signed_task).read(RoundTask)
 
 
 def draw(size: int) -> bytes:

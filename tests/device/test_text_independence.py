@@ -294,7 +294,7 @@ def once_of(kind: str, recipe: str, privacy: Any, asks: Any, content: bytes, voc
 
     def task(operator: Operator) -> RoundTask:
         shown = Content(sha256=name, bytes=len(content), path=f"/v1/models/{name}")
-        whole = {"run": plan.run, "plan": digest(plan), "round": 0, "attempt": 0, "task": "cd" * 16}
+        whole = {"run": plan.run, "plan": digest(plan.to_json()), "round": 0, "attempt": 0, "task": "cd" * 16}
         return RoundTask(**whole, content=shown, asks=asks, sealed=None, opens=NOON, deadline=NOON + HOUR)
 
     return Asked(plan, task, content)

@@ -22,10 +22,11 @@ from tacit.errors import InputError, ServerError
 from tacit.protocol import requests
 from tacit.protocol.address import Address
 from tacit.protocol.bounded_http import Connection, Server, connected
+from tacit.protocol.fields import MOST_CONTROL
 from tacit.protocol.messages import CheckIn, ComeBack
 from tacit.protocol.requests import Ask, NamedFile
 
-CHECK_IN = CheckIn(version=1, population="p", versions={"train": 1}, token=None)
+CHECK_IN = CheckIn(version=2, population="p", versions={"train": 1}, token=None)
 IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
 MODEL = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(MODEL).hexdigest()
@@ -260,7 +261,7 @@ def test_an_endless_answer_is_not_read() -> None:
 
     with pytest.raises(ServerError, match="an answer of more than"):
         asked(lambda _: httpx.Response(200, stream=Endless()))
-    assert len(read) * 65536 <= requests.MOST_CONTROL + 2 * 65536
+    assert len(read) * 65536 <= MOST_CONTROL + 2 * 65536
 
 
 def test_nothing_is_unpacked() -> None:

@@ -47,10 +47,10 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
         plan.run,
         population=plan.population,
         kind="train",
-        plan=worker.key.plan(plan).model_dump_json(),
-        plan_digest=digest(plan),
+        plan=worker.key.plan(plan.to_json()).model_dump_json(),
+        plan_digest=digest(plan.to_json()),
     )
-    TransparencyLog.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan)))
+    TransparencyLog.beside(store, worker.key, folder / "operator.key").append(plan_entry(digest(plan.to_json())))
     lease = round_states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
     blobs.put(model_name(task.content.sha256), model_body(worker.model))
@@ -58,7 +58,7 @@ def serving(folder: Path, words: str, *, round: int = 0) -> tuple[Worker, RoundT
         task=task.task,
         round=round,
         attempt=0,
-        signed_task=worker.key.task(task).model_dump_json(),
+        signed_task=worker.key.signed(task).model_dump_json(),
         model_digest=task.content.sha256,
         closes_selecting=task.opens + 600,
         deadline=task.deadline,

@@ -58,7 +58,7 @@ def plan_of(*, claims: dict[str, Any] | None = None, sent: dict[str, Any] | None
         "max_participations": 1,
     }
     values: dict[str, Any] = {
-        "version": 1,
+        "version": 2,
         "kind": "discover",
         "population": "keyboards",
         "run": "words",
@@ -83,7 +83,7 @@ def task_of(plan: Plan, round: int = 0, *, sent: dict[str, Any] | None = None, q
     name = hashlib.sha256(content).hexdigest()
     return RoundTask(
         run=plan.run,
-        plan=digest(plan),
+        plan=digest(plan.to_json()),
         round=round,
         attempt=0,
         task=f"{next(NUMBERS):032x}",

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import tacit
 from tacit.cli.commands import app
+from tacit.code_digest import code_digest
 from tacit.extras import EXTRAS
 from tacit.jobs import doctor as job
 from tacit.jobs import machine_checks
@@ -44,6 +45,7 @@ def test_all_is_well_here_and_said(found: Diagnosis) -> None:
     assert record == json.loads(json.dumps(record))
     assert (record["schema"], record["version"], record["healthy"]) == ("tacit.doctor", 1, True), found.failed
     assert found.versions["tacit"] == tacit.__version__
+    assert found.versions["code of devices"] == code_digest() != found.versions["build"]
     assert found.versions["Python"].endswith(platform.python_version())
     assert "missing" not in found.packages.values()
     assert found.extras.keys() == EXTRAS.keys()

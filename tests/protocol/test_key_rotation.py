@@ -14,7 +14,7 @@ from tacit.device.record import opened
 from tacit.errors import InputError
 from tacit.protocol.key_rotation import kept, signed_key_rotation
 from tacit.protocol.log_proofs import key_rotation_entry, plan_entry
-from tacit.protocol.messages import KeyRotation, SignedKeyRotation
+from tacit.protocol.messages import KeyRotation, SignedKeyRotation, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest, is_signed
 from tacit.server.log.transparency import LogView, TransparencyLog
@@ -32,7 +32,7 @@ def changed_to(operator: Operator, new: OperatorKey, *, logged: bool = True) -> 
     """From now on the operator signs with another key, which the one before handed over to."""
     operator.key_rotation = signed_key_rotation(operator.key, new)
     if logged:
-        operator.log.append(key_rotation_entry(digest(operator.key_rotation.hand_over)))
+        operator.log.append(key_rotation_entry(digest(operator.key_rotation.document)))
     operator.key = new
 
 
@@ -57,7 +57,7 @@ def test_a_device_follows_and_goes_on_with_the_same_record(cache: Cache, tmp_pat
         ]
     operator.key = OLD  # which is believed no more, even with its own word for it
     operator.key_rotation = signed_key_rotation(NEW, OLD)
-    operator.log.append(key_rotation_entry(digest(operator.key_rotation.hand_over)))
+    operator.log.append(key_rotation_entry(digest(operator.key_rotation.document)))
     assert "which is one that it had before" in came(operator, cache, tmp_path, 7, "back")
     assert len(operator.received) == 2
 
@@ -81,8 +81,8 @@ WRONG: dict[str, tuple[str, Callable[[Operator], None]]] = {
 
 
 def forged(operator: Operator, by_old: str, by_new: str) -> None:
-    made = KeyRotation(old=OLD.public, new=NEW.public)
-    operator.key_rotation = SignedKeyRotation(hand_over=made, by_old=by_old, by_new=by_new)
+    made = KeyRotation(old=OLD.public, new=NEW.public).to_json()
+    operator.key_rotation = SignedKeyRotation(document=made, by_old=by_old, by_new=by_new)
     operator.log.append(key_rotation_entry(digest(made)))
     operator.key = NEW
 
@@ -111,10 +111,11 @@ def test_the_server_makes_it_once_and_serves_it_when_the_old_key_is_gone(tmp_pat
     said = kept(file)
     assert said is not None and second == shared.checked(False, [], []) != first and kept(file) == said
     signed = SignedKeyRotation.model_validate_json(said)
-    assert (signed.hand_over.old, signed.hand_over.new) == (first, second)
-    assert (tmp_path / "operator.log").read_text().splitlines()[1:] == [key_rotation_entry(digest(signed.hand_over))]
+    change = KeyRotation.from_json(signed.document)
+    assert (change.old, change.new) == (first, second)
+    assert (tmp_path / "operator.log").read_text().splitlines()[1:] == [key_rotation_entry(digest(signed.document))]
     head = LogView(store).head()
-    assert head is not None and head.head.size == 2 and is_signed(head, second)
+    assert head is not None and head.read(TreeHead).size == 2 and is_signed(TreeHead, head, second)
     (tmp_path / "operator.previous").unlink()
     assert shared.checked(False, [], []) == second and kept(file) == said
     (tmp_path / "operator.previous").write_bytes(file.read_bytes())

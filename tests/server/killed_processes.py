@@ -17,7 +17,7 @@ from tests.support.server.stores import KEY
 
 from tacit.errors import LeaseLost, StoreError
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import SignedTask
+from tacit.protocol.messages import RoundTask, Signed
 from tacit.protocol.signing import digest
 from tacit.server.store import assignments, round_states
 from tacit.server.store.assignments import ReportAnswer, open_rounds
@@ -52,7 +52,7 @@ def device_comes(store: Store, sums: PartialSums, each: assignments.OpenRound, d
         return
     update = draw.uniform(-0.01, 0.01, PARAMETERS).astype(np.float32)
     update[0] = QUARTER
-    task = SignedTask.model_validate_json(each.signed_task).task
+    task = Signed.from_json(each.signed_task).read(RoundTask)
     if sums.take(ReportBody(update, True, None, None), task, given.id, secrets.token_hex(32)) is ReportAnswer.ELSEWHERE:
         assignments.give_back(store, given.id, task=each.task)  # a device of the other worker takes the place
 
@@ -65,8 +65,10 @@ def coordinate(store: Store, blobs: BlobStore, committed: Path, rounds: int) -> 
     from tacit.server.train import document
 
     plan = a_plan()
-    signed = KEY.plan(plan).model_dump_json()
-    round_states.enter_run(store, plan.run, population="es", kind="train", plan=signed, plan_digest=digest(plan))
+    signed = KEY.plan(plan.to_json()).model_dump_json()
+    round_states.enter_run(
+        store, plan.run, population="es", kind="train", plan=signed, plan_digest=digest(plan.to_json())
+    )
     while (lease := round_states.take_lease(store, plan.run, seconds=LEASE_S)) is None:
         time.sleep(0.1)
     times = RoundTimes(over_selection=4.0, selecting=5.0, reporting=3.0, closing=2.0, pause=0.0, silence=1.0, poll=0.02)
@@ -76,7 +78,7 @@ def coordinate(store: Store, blobs: BlobStore, committed: Path, rounds: int) -> 
         time.sleep(seconds)
 
     collector = ServedRounds(store, blobs, KEY, document=document, times=times, wait=wait)
-    collector.serve(plan, lease)
+    collector.serve(KEY.plan(plan.to_json()), lease)
     done = [json.loads(line) for line in committed.read_text().splitlines()] if committed.exists() else []
     if done:
         collector.released(done[-1]["round"])

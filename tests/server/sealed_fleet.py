@@ -14,7 +14,7 @@ from tacit.device.report_body import body_of
 from tacit.federation.collector import Answered
 from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.messages import Plan, RoundTask, Signed
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Vote
@@ -64,8 +64,8 @@ class SealedFleet(Fleet):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.plan = sealed_plan(self.decryptors, threshold=GOAL, run="sealed")
-        signed, population = KEY.plan(self.plan).model_dump_json(), self.plan.population
-        said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan)}
+        signed, population = KEY.plan(self.plan.to_json()).model_dump_json(), self.plan.population
+        said = {"population": population, "kind": "train", "plan": signed, "plan_digest": digest(self.plan.to_json())}
         round_states.enter_run(self.store, self.plan.run, **said)
 
     def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedRounds:
@@ -81,7 +81,7 @@ class SealedFleet(Fleet):
             decryptors=self.transports or self.decryptors,
             wait=self.wait,
         )
-        made.serve(self.plan, lease)
+        made.serve(KEY.plan(self.plan.to_json()), lease)
         return made
 
     def device_comes(self, each: OpenRound) -> None:
@@ -89,7 +89,7 @@ class SealedFleet(Fleet):
         if given is None:
             return
         self.left, self.number = self.left - 1, self.number + 1
-        task = SignedTask.model_validate_json(each.signed_task).task
+        task = Signed.from_json(each.signed_task).read(RoundTask)
         body = self.sealed(task, self.number)
         if self.spooled(task, given.id, body) is ReportAnswer.RECEIVED:
             self.came.setdefault(each.task, []).append(self.number)
@@ -131,4 +131,4 @@ def assert_one_set_is_signed(fleet: SealedFleet) -> None:
 
 
 def tasks(fleet: SealedFleet) -> list[RoundTask]:
-    return [SignedTask.model_validate_json(each.signed_task).task for each in fleet.attempts()]
+    return [Signed.from_json(each.signed_task).read(RoundTask) for each in fleet.attempts()]

@@ -1,7 +1,8 @@
 """Entries of a transparency log, and a key that signs one head of each size."""
 
+from tacit.protocol.fields import SignedDocument
 from tacit.protocol.log_proofs import plan_entry
-from tacit.protocol.messages import TreeHead
+from tacit.protocol.messages import Signed, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 
 
@@ -14,8 +15,10 @@ class SignsOnce(OperatorKey):
 
     def __init__(self) -> None:
         super().__init__(bytes(32))
-        self.signed: dict[int, str] = {}
+        self.heads: dict[int, str] = {}
 
-    def head(self, head: TreeHead):  # type: ignore[no-untyped-def]
-        assert self.signed.setdefault(head.size, head.root) == head.root, f"two heads of size {head.size}"
-        return super().head(head)
+    def signed(self, document: SignedDocument) -> Signed:
+        if isinstance(document, TreeHead):
+            size, root = document.size, document.root
+            assert self.heads.setdefault(size, root) == root, f"two heads of size {size}"
+        return super().signed(document)

@@ -33,7 +33,7 @@ from tacit.protocol import requests
 from tacit.protocol.address import Address
 from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.messages import CheckIn, ComeBack
+from tacit.protocol.messages import CheckIn, ComeBack, Receipt, RoundTask
 from tacit.protocol.requests import NamedFile
 from tacit.server.metrics import Metrics
 from tacit.server.supervisor import ENDING_S
@@ -156,7 +156,7 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
                 answer = connection.held(requests.check_in(CheckIn(**check_in())))
                 if isinstance(answer, ComeBack):
                     continue
-                content = answer.signed_task.task.content
+                content = answer.signed_task.read(RoundTask).content
                 file = NamedFile(what="model", folder="models", sha256=content.sha256, size=content.bytes)
                 state = tmp_path / f"device-{came}"
                 state.mkdir()
@@ -165,7 +165,7 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
                     ReportBody(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment
                 )
                 sending = requests.report(answer.assignment, answer.secret, body, hashlib.sha256(body).hexdigest())
-                assert connection.held(sending).receipt.received
+                assert connection.held(sending).read(Receipt).received
                 came += 1
         collecting.join()
         assert found[0].reports == 2 and found[0].total == pytest.approx(np.full(PARAMETERS, 0.2))

@@ -223,4 +223,4 @@ def test_a_collector_without_the_decryptors_of_its_plan_is_refused(fleet: Sealed
     lease = round_states.take_lease(fleet.store, fleet.plan.run, seconds=60)
     assert lease is not None
     with pytest.raises(RunError, match="names 2 decryptors, and 0 are known here"):
-        ServedRounds(fleet.store, fleet.blobs, KEY, document=document).serve(fleet.plan, lease)
+        ServedRounds(fleet.store, fleet.blobs, KEY, document=document).serve(KEY.plan(fleet.plan.to_json()), lease)

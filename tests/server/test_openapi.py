@@ -38,7 +38,7 @@ def test_every_reference_is_there() -> None:
     text = json.dumps(document())
     schemas = document()["components"]["schemas"]
     named = {part.split('"')[0] for part in text.split("#/components/schemas/")[1:]}
-    assert named <= schemas.keys() and {"CheckIn", "Answer", "SignedReceipt", "Problem"} <= named
+    assert named <= schemas.keys() and {"CheckIn", "Answer", "Receipt", "Signed", "Problem"} <= named
 
 
 if __name__ == "__main__":

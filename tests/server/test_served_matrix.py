@@ -86,10 +86,10 @@ def test_a_matrix_is_designed_served_cost_by_devices_and_stands_in_the_statement
         with begin(asked, tmp_path / "run", hooks=Hooks(collector=collector)) as run:
             plan, matrix = plan_of(run), matrix_of(run)
             log = TransparencyLog.beside(phones.store, KEY, folder / "operator.key")
-            announce(run, plan, phones.store, phones.blobs, KEY, log)
+            signed = announce(run, plan, phones.store, phones.blobs, KEY, log)
         lease = round_states.take_lease(phones.store, plan.run, seconds=60)
         assert lease is not None and isinstance(matrix, Banded) and matrix.bands == APART
-        collector.serve(plan, lease)
+        collector.serve(signed, lease)
         tacit.train(asked, tmp_path / "run", collector=collector, hardware=Hardware(workers=1), until=PLAYED)
         assert all(line.holds for line in verify_log(tmp_path / "run", str(folder / "operator.log")))
     assert isinstance(plan.privacy, TrainingPrivacy) and plan.privacy.matrix is not None

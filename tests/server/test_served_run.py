@@ -13,23 +13,26 @@ from tests.support.server.stores import quick_folder, sqlite_store
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
+from tacit.code_digest import build_digest
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.errors import CacheError, InputError, RunError
+from tacit.errors import CacheError, InputError, RunError, StoreError
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_proofs import plan_entry
-from tacit.protocol.messages import RoundTask
+from tacit.protocol.messages import RoundTask, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest
 from tacit.protocol.train import TrainDocument
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.server.log.logged_run import keep_logged, verify_log
+from tacit.server.coordinator import announce
+from tacit.server.log.logged_run import keep_logged, note_build, verify_log
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
 from tacit.server.store import round_states
+from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.train import _published
 
@@ -113,9 +116,11 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         log = TransparencyLog(fleet.store, KEY, file)
         log.append(plan_entry("ab" * 32))
         with Run.open(out) as run:
-            signed = KEY.plan(plan_of(run))
-            proof = log.append(plan_entry(digest(signed.plan)))
+            signed = KEY.plan(plan_of(run).to_json())
+            proof = log.append(plan_entry(digest(signed.document)))
             keep_logged(run, signed, proof, KEY)
+            note_build(run)
+            note_build(run)
             with pytest.raises(InputError, match="put the file of that key back"):
                 keep_logged(run, signed, proof, OperatorKey(bytes([1] * 32)))
         check_key(kept_key(tmp_path / "own.key", bytes(32)), fleet.store, [out, tmp_path / "none yet"])
@@ -126,8 +131,8 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
         assert not (tmp_path / "lost.key").exists()
         log.append(plan_entry("cd" * 32))
     said = tacit.statement(out).markdown()
-    assert "entry 1 of the operator's transparency log" in said and proof.head.head.root in said
-    assert "Nothing attests that the server runs the code" in said and "nothing attests what a device is" in said
+    assert "entry 1 of the operator's transparency log" in said and proof.head.read(TreeHead).root in said
+    assert "nothing attests it (attestation: none)" in said and "nothing attests what a device is" in said
     assert tacit.verify(out).holds
     assert [line.complaint for line in verify_log(out, str(file))] == [None] * 4
     first, own, last = file.read_text().splitlines()
@@ -142,12 +147,54 @@ def test_the_log_of_a_served_run_is_named_and_checked(asked: Recipe, tmp_path: P
     file.write_text("what I need: milk")
     with pytest.raises(InputError, match="no log"):
         verify_log(out, str(file))
+    file.write_text("".join(f"{each}\n" for each in (first, own, last)))
     with Run.open(out) as run:
         kept = run.notes["log"]
+        assert run.notes["builds"] == [{"version": tacit.__version__, "sha256": build_digest()}]
+        signed = kept["signed_plan"]
         run.note(
-            "log", kept | {"signed_plan": kept["signed_plan"] | {"plan": kept["signed_plan"]["plan"] | {"delta": 1}}}
+            "log", kept | {"signed_plan": signed | {"document": signed["document"].replace('"start"', '"finish"')}}
         )
-    assert not verify_log(out, str(file))[0].holds
+    assert [line.holds for line in verify_log(out, str(file))][:3] == [False] * 3
+    with Run.open(out) as run:
+        later = signed["document"].replace('"kind":"train"', '"kind":"train","pace":1,"critical":["pace"]', 1)
+        run.note("log", kept | {"signed_plan": signed | {"document": later}})
+    (line,) = verify_log(out, str(file))
+    assert "its key 'pace' is critical, and this version of tacit does not know it" in (line.complaint or "")
+
+
+def test_a_run_has_the_plan_that_was_signed_first_whichever_build_goes_on(asked: Recipe, tmp_path: Path) -> None:
+    out, blobs = tmp_path / "run", BlobStore.open("memory://")
+    with quick_folder() as folder, quick_folder() as anew:
+        fleet = Fleet(folder)
+        fleet.reports = of_its_device
+        tacit.train(asked, out, collector=fleet.collector(), hardware=ONE, until=1)
+        shutil.copytree(out, tmp_path / "copy")
+        for name in ("a", "b"):
+            (anew / name).mkdir()
+        stores = [sqlite_store(anew / "a"), sqlite_store(anew / "b")]
+        logs = [TransparencyLog(each, KEY, tmp_path / f"{number}.log") for number, each in enumerate(stores)]
+        with Run.open(out) as run:
+            plan = plan_of(run)
+            first = announce(run, plan, stores[0], blobs, KEY, logs[0])
+            mended = plan.model_copy(update={"code": "cd" * 32})
+            assert announce(run, mended, stores[0], blobs, KEY, logs[0]) == first
+            assert announce(run, mended, stores[1], blobs, KEY, logs[1]) == first  # the store was lost
+            for name, value in (("enrolment", "tokens"), ("vocabulary", "cd" * 32)):
+                with pytest.raises(InputError, match=r"run' has another plan .* give this run another name"):
+                    announce(run, plan.model_copy(update={name: value}), stores[0], blobs, KEY, logs[0])
+            entries = (tmp_path / "0.log").read_text().splitlines()
+            assert entries == [plan_entry(digest(first.document))]
+        later = plan.to_json()[:-1] + ', "pace": 1}'  # a later build entered it, and was killed before it noted it
+        store = sqlite_store(anew)
+        said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(later).to_json()}
+        round_states.enter_run(store, plan.run, **said, plan_digest=digest(later))
+        with Run.open(tmp_path / "copy") as run:
+            log = TransparencyLog(store, KEY, tmp_path / "2.log")
+            assert announce(run, plan, store, blobs, KEY, log).document == later
+            assert run.notes["log"]["signed_plan"]["document"] == later
+            with pytest.raises(StoreError, match="with another plan"):
+                announce(run, plan, stores[0], blobs, KEY, logs[0])
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,16 @@ from tests.support.server.documents import a_plan
 from tests.support.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
 from tacit.protocol.bodies import sha256
-from tacit.protocol.messages import Assignment, ComeBack, Problem, SignedPlan, SignedReceipt
+from tacit.protocol.messages import (
+    Assignment,
+    ComeBack,
+    Plan,
+    Problem,
+    Receipt,
+    RoundTask,
+    Signed,
+    SignedPlan,
+)
 from tacit.protocol.served_bodies import read_sum
 from tacit.protocol.signing import is_signed
 from tacit.server.http.problems import KINDS
@@ -50,7 +59,7 @@ def is_problem(answer: httpx.Response, kind: str) -> bool:
 def test_a_device_is_given_a_task_that_its_operator_signed(worker: Served) -> None:
     async def ask(client: Client) -> None:
         given = await assigned(client)
-        assert is_signed(given.signed_task, KEY.public) and given.signed_task.task == worker.task
+        assert is_signed(RoundTask, given.signed_task, KEY.public) and given.signed_task.read(RoundTask) == worker.task
         other = await assigned(client)
         assert other.assignment != given.assignment and other.secret != given.secret
 
@@ -92,15 +101,26 @@ def test_the_answer_to_an_idle_device_asks_no_database(tmp_path: Path) -> None:
         (b"\xff\xfe", "malformed"),
         (b"[" * 20_000, "malformed"),
         (json.dumps(check_in(population="a\r\nX-Injected: yes")).encode(), "malformed"),
-        (json.dumps(check_in(extra="\x1b]0;title\x07")).encode(), "malformed"),
-        (json.dumps(check_in(version=2)).encode(), "version"),
+        (json.dumps(check_in(critical=["\x1b]0;title\x07"])).encode(), "malformed"),
+        (json.dumps(check_in()).encode().replace(b'"token"', b'"version": 2, "token"'), "malformed"),
+        (json.dumps(check_in(version=1)).encode(), "version"),
+        (json.dumps(check_in(version=3)).encode(), "version"),
         (json.dumps(check_in()).encode() + b" " * 40_000, "too-large"),
     ],
-    ids=range(9),
+    ids=range(11),
 )
 def test_a_check_in_that_is_none_is_a_problem(worker: Served, content: bytes, kind: str) -> None:
     answer = worker.asks(lambda client: client.post("/v1/check-in", content=content))
     assert is_problem(answer, kind) and "x-injected" not in answer.headers
+
+
+def test_a_device_of_a_later_version_is_given_what_it_can_do(worker: Served) -> None:
+    """A kind that no server knows yet, a later version of one that it does, and a key more."""
+    later = check_in(versions={"dance": 3, "train": 2}, pace=1.5)
+    answer = worker.asks(lambda client: client.post("/v1/check-in", json=later))
+    assert Assignment.from_json(answer.content).signed_task.read(RoundTask) == worker.task
+    strange = check_in(versions={"dance": 3})
+    assert worker.asks(lambda client: client.post("/v1/check-in", json=strange)).json()["answer"] == "come_back"
 
 
 def test_reports_are_summed_in_the_order_of_their_arrival_and_receipted(tmp_path: Path) -> None:
@@ -111,9 +131,10 @@ def test_reports_are_summed_in_the_order_of_their_arrival_and_receipted(tmp_path
             given = await assigned(client)
             body = a_body(given.assignment, value)
             answer = await reported(client, given, body)
-            receipt = SignedReceipt.model_validate_json(answer.content)
-            assert is_signed(receipt, KEY.public) and receipt.receipt.sha256 == sha256(body)
-            assert receipt.receipt.assignment == given.assignment
+            signed = Signed.from_json(answer.content)
+            receipt = signed.read(Receipt)
+            assert is_signed(Receipt, signed, KEY.public) and receipt.sha256 == sha256(body)
+            assert receipt.assignment == given.assignment
 
     worker.asks(ask)
     worker.store.clock.now += 6  # type: ignore[attr-defined]
@@ -382,10 +403,10 @@ def test_a_model_of_a_round_that_another_worker_gave_is_there_at_once(worker: Se
 def test_plans_are_served_by_digest(worker: Served) -> None:
     async def ask(client: Client) -> None:
         given = await assigned(client)
-        answer = await client.get(f"/v1/plans/{given.signed_task.task.plan}")
+        answer = await client.get(f"/v1/plans/{given.signed_task.read(RoundTask).plan}")
         assert "immutable" in answer.headers["cache-control"]
-        signed = SignedPlan.model_validate_json(answer.content)
-        assert signed.plan == a_plan() and is_signed(signed, KEY.public)
+        signed = SignedPlan.from_json(answer.content)
+        assert signed.document == a_plan().to_json() and is_signed(Plan, signed, KEY.public)
         assert is_problem(await client.get(f"/v1/plans/{'0' * 64}"), "not-found")
         assert (await client.get("/v1/key")).json() == {"operator_key": KEY.public}
 

@@ -16,7 +16,7 @@ from tacit.device.record import DeviceRecord
 from tacit.device.tokens import checked_in
 from tacit.errors import InputError, ServerError, TaskRefused
 from tacit.protocol.bounded_http import Connection, driven
-from tacit.protocol.messages import Assignment, BlindSignatures, CheckIn, SignedTokenKey, TokenRequest
+from tacit.protocol.messages import Assignment, BlindSignatures, CheckIn, Signed, TokenKey, TokenRequest
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import Answer, Ask, token_key
 from tacit.protocol.token_format import token_key_entry
@@ -126,7 +126,7 @@ def test_an_epoch_ends_with_its_key_and_its_tokens(worker: Served, tmp_path: Pat
         worker.store.clock.now = 10_500.0  # type: ignore[attr-defined]
         assert status(worker, kept) == 401
         assert isinstance(came(connection, record), Assignment) and shown(seen)[-1].startswith("00000001")
-    assert [each.name for each in (tmp_path / "operator.tokens").iterdir()] == ["1.pem"]
+    assert sorted(each.name for each in (tmp_path / "operator.tokens").iterdir()) == ["1.json", "1.pem"]
     assert (tmp_path / "operator.tokens" / "1.pem").stat().st_mode & 0o077 == 0
     assert LogView(worker.store).text().count("token-key ") == 2
     with worker.store.reading() as connection:
@@ -149,7 +149,7 @@ def test_what_the_server_keeps_has_no_code_and_no_token(worker: Served, tmp_path
 class Another:
     """The application's answers, with another key of tokens."""
 
-    def __init__(self, connection: Connection, key: SignedTokenKey) -> None:
+    def __init__(self, connection: Connection, key: Signed) -> None:
         self._connection, self._key = connection, key
 
     def answered(self, ask: Ask) -> Answer:
@@ -161,10 +161,10 @@ class Another:
 def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served, tmp_path: Path) -> None:
     """The key of an epoch that ended is gone; another for it would be what a device is told from others by."""
     first, store = worker.services.issuer, worker.store
-    assert first is not None and first.key().key.epoch == 0
+    assert first is not None and first.key().read(TokenKey).epoch == 0
     store.clock.now = 25_000.0  # type: ignore[attr-defined]
     later = first.key()
-    assert later.key.epoch == 2
+    assert later.read(TokenKey).epoch == 2
     store.clock.now = 1_000.0  # type: ignore[attr-defined]
     anew = Issuer(store, KEY, tmp_path / "operator.key", Epochs(1e4, 3))
     assert first.key() == anew.key() == later
@@ -175,18 +175,19 @@ def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served,
 
 def test_a_key_for_one_device_alone_is_refused(worker: Served, tmp_path: Path) -> None:
     with talking(worker) as (connection, seen), a_record(tmp_path) as record:
-        own = connection.held(token_key()).key
+        shown_key = connection.held(token_key())
+        own = shown_key.read(TokenKey)
         tagged = own.model_copy(update={"modulus": own.modulus[:-1] + ("1" if own.modulus[-1] != "1" else "3")})
         for key, why in (
-            (OperatorKey(b"x" * 32).token_key(own), "not signed"),
-            (KEY.token_key(tagged), "log does not have 'token-key"),
+            (OperatorKey(b"x" * 32).signed(own), "not signed"),
+            (KEY.signed(tagged), "log does not have 'token-key"),
         ):
             with pytest.raises(TaskRefused, match=why):
                 came(Another(connection, key), record)
         came(connection, record)
         with pytest.raises(TaskRefused, match="another key of tokens"):
-            came(Another(connection, KEY.token_key(tagged)), record)
-    assert token_key_entry(own) in LogView(worker.store).text()
+            came(Another(connection, KEY.signed(tagged)), record)
+    assert token_key_entry(shown_key.document) in LogView(worker.store).text()
     assert len(shown(seen)) == 1
 
 
@@ -200,7 +201,7 @@ def test_what_a_worker_answers_to_what_is_no_request(worker: Served, tmp_path: P
     def post(content: bytes) -> int:
         return worker.asks(lambda client: client.post("/v1/tokens", content=content)).status_code
 
-    key = worker.services.issuer.key().key  # type: ignore[union-attr]
+    key = worker.services.issuer.key().read(TokenKey)  # type: ignore[union-attr]
     good = {"code": CODE, "epoch": key.epoch, "blinded": ("0" * 511 + "2",) * 3, "evidence": None}
     for changed, expected in (
         ({"epoch": 7}, 422),
@@ -235,7 +236,7 @@ def test_a_request_that_is_sent_again_is_not_signed_again(worker: Served, monkey
     monkeypatch.setattr(Signer, "sign", counted)
     issuer = worker.services.issuer
     assert issuer is not None
-    key = issuer.key().key
+    key = issuer.key().read(TokenKey)
     asked = TokenRequest(code=CODE, epoch=key.epoch, blinded=("0" * 511 + "2",) * key.batch, evidence=None)
     content = asked.model_dump_json().encode()
     answers = {worker.asks(lambda client: client.post("/v1/tokens", content=content)).content for _ in range(20)}

@@ -33,9 +33,9 @@ def test_an_entry_is_in_it_once_and_proved(tmp_path: Path) -> None:
     log = a_log(tmp_path)
     for number in (1, 2, 3, 2, 1):
         proof = log.append(entry(number))
-        root, path = bytes.fromhex(proof.head.head.root), [bytes.fromhex(each) for each in proof.path]
-        assert proof.index == number - 1 and is_signed(proof.head, KEY.public)
-        assert is_included(leaf_of(entry(number)), proof.index, proof.head.head.size, path, root)
+        root, path = bytes.fromhex(proof.head.read(TreeHead).root), [bytes.fromhex(each) for each in proof.path]
+        assert proof.index == number - 1 and is_signed(TreeHead, proof.head, KEY.public)
+        assert is_included(leaf_of(entry(number)), proof.index, proof.head.read(TreeHead).size, path, root)
     assert (tmp_path / "operator.log").read_text() == "".join(f"{entry(each)}\n" for each in (1, 2, 3))
     view = LogView(sqlite_store(tmp_path))
     assert view.text() == (tmp_path / "operator.log").read_text()
@@ -43,9 +43,10 @@ def test_an_entry_is_in_it_once_and_proved(tmp_path: Path) -> None:
 
 
 def test_a_head_is_signed_for_nothing_but_itself() -> None:
-    signed = KEY.head(TreeHead(size=1, root="ab" * 32))
-    assert is_signed(signed, KEY.public)
-    assert not is_signed(signed.model_copy(update={"head": TreeHead(size=2, root="ab" * 32)}), KEY.public)
+    signed = KEY.signed(TreeHead(size=1, root="ab" * 32))
+    assert is_signed(TreeHead, signed, KEY.public)
+    other = TreeHead(size=2, root="ab" * 32).to_json()
+    assert not is_signed(TreeHead, signed.model_copy(update={"document": other}), KEY.public)
 
 
 class Life(RuleBasedStateMachine):
@@ -73,7 +74,7 @@ class Life(RuleBasedStateMachine):
         store.close()
         if entry(number) not in self.entered:
             self.entered.append(entry(number))
-        assert proof.index == self.entered.index(entry(number)) and proof.head.head.size == len(self.entered)
+        assert proof.index == self.entered.index(entry(number)) and proof.head.read(TreeHead).size == len(self.entered)
 
     @rule(number=st.integers(0, 5))
     def killed_before_it_is_committed(self, number: int) -> None:
@@ -111,7 +112,7 @@ class Life(RuleBasedStateMachine):
     def heads_are_those_of_the_entries(self) -> None:
         if hasattr(self, "key"):
             tree = MerkleTree(map(leaf_of, self.entered))
-            assert all(tree.root(size).hex() == root for size, root in self.key.signed.items())
+            assert all(tree.root(size).hex() == root for size, root in self.key.heads.items())
 
 
 TestLife = Life.TestCase
@@ -156,7 +157,7 @@ def test_what_a_worker_answers(tmp_path: Path) -> None:
     for number in range(3):
         log.append(entry(number))
     proof = InclusionProof.model_validate_json(get(f"/v1/log/proof/{leaf_of(entry(1)).hex()}")[1])
-    assert (proof.index, proof.head.head.size) == (1, 3)
+    assert (proof.index, proof.head.read(TreeHead).size) == (1, 3)
     assert get("/v1/log/head")[1] == proof.head.model_dump_json()
     joined = ConsistencyProof.model_validate_json(get("/v1/log/consistency?first=1&second=3")[1])
     assert (joined.first, joined.second) == (1, 3)
@@ -181,7 +182,7 @@ class Shown:
         leaves = [leaf_of(each).hex() for each in self.entries]
         if leaf not in leaves:
             raise ServerError("the server answers 404: the log has no such leaf.", final=True)
-        head = self.key.head(TreeHead(size=len(self.tree), root=self.tree.root().hex()))
+        head = self.key.signed(TreeHead(size=len(self.tree), root=self.tree.root().hex()))
         path = self.tree.inclusion(leaves.index(leaf), len(self.tree))
         return InclusionProof(index=leaves.index(leaf), head=head, path=tuple(each.hex() for each in path))
 

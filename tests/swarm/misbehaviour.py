@@ -51,7 +51,7 @@ async def wrong_report(
     assignment, secret, sent = given.assignment, given.secret, body
     match device.fault:
         case Fault.NAN | Fault.TOO_LONG | Fault.WRONG_SHAPE:
-            sent = report_body(_damaged(device.fault, report, given.signed_task.task), assignment)
+            sent = report_body(_damaged(device.fault, report, given.signed_task.read(RoundTask)), assignment)
         case Fault.OVERSIZE:
             sent = body * TOO_OFTEN
         case Fault.CUT:

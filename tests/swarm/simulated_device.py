@@ -232,7 +232,7 @@ class SimulatedDevice:
         if self.given is None:
             return
         self._left -= 1
-        task = self.given.signed_task.task
+        task = self.given.signed_task.read(RoundTask)
         fault = None if self.fault is None else self.fault.value
         took_part = task.round in session.record.rounds(task.plan)
         said = task.run, task.round, task.task, self.given.assignment, task.content.sha256, took_part, fault, how, says

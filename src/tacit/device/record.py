@@ -22,7 +22,7 @@ from tacit.device.state_file import Form, Standing, StateFile
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held
 from tacit.parsing import parsed_json
-from tacit.protocol.messages import RoundTask, SignedPlan, TreeHead
+from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE, JOURNAL = "device.db", "journal.db"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
@@ -138,7 +138,7 @@ class DeviceRecord:
         with self._writing():
             self._note("keys before", json.dumps(before))
             self._note("key", key)
-            self._note("log head", head.model_dump_json())
+            self._note("log head", head.to_json())
 
     @property
     def since(self) -> float | None:
@@ -154,12 +154,12 @@ class DeviceRecord:
     def log_head(self) -> TreeHead | None:
         """The head of the operator's log that it saw last; None before the first."""
         found = self._about("log head")
-        return None if found is None else TreeHead.model_validate_json(found)
+        return None if found is None else TreeHead.from_json(found)
 
     def keep_log_head(self, head: TreeHead) -> None:
         """Remember the head; whether it follows from the last one is the caller's to know."""
         with self._writing():
-            self._note("log head", head.model_dump_json())
+            self._note("log head", head.to_json())
 
     @property
     def tokens(self) -> dict[str, Any]:
@@ -176,13 +176,14 @@ class DeviceRecord:
     def plan(self, digest: str) -> SignedPlan | None:
         """The signed plan with this digest; None where it does not know it."""
         row = self._row("SELECT signed FROM plans WHERE operator = ? AND digest = ?", self._chosen, digest)
-        return None if row is None else SignedPlan.model_validate_json(row[0])
+        return None if row is None else SignedPlan.from_json(row[0])
 
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
-        """Remember a plan, and forget the oldest of more than MOST_PLANS in whose runs it never took part: whoever asks
-        may make one after another. Raises: TaskRefused where the run had another: a run has one plan for ever.
+        """Remember a plan, as it was signed, and forget the oldest of more than MOST_PLANS in whose runs it never took
+        part: whoever asks may make one after another. Raises: TaskRefused where the run had another: a run has one plan
+        for ever.
         """
-        plan = signed.plan
+        plan = signed.read(Plan)
         named = self._rows(
             "SELECT digest FROM plans WHERE operator = ? AND population = ? AND run = ? UNION "
             "SELECT plan FROM participations WHERE operator = ? AND population = ? AND run = ?",
@@ -201,7 +202,7 @@ class DeviceRecord:
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (
                     *(self._chosen, digest, plan.population, plan.run, plan.kind, plan.aggregation.kind),
-                    signed.model_dump_json(),
+                    signed.to_json(),
                 ),
             )
             self._forget(self._chosen, digest, MOST_PLANS)

@@ -38,7 +38,7 @@ from tacit.federation.kinds import FEDERATED
 from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.log_check import followed, logged
+from tacit.protocol.log_check import followed, logged, read_or_refuse
 from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import (
     VERSION,
@@ -47,9 +47,9 @@ from tacit.protocol.messages import (
     ComeBack,
     MatrixFile,
     Plan,
+    Receipt,
     RoundTask,
-    SignedPlan,
-    SignedReceipt,
+    Signed,
 )
 from tacit.protocol.requests import Ask, NamedFile
 from tacit.protocol.signing import digest, is_signed
@@ -140,9 +140,10 @@ class Session:
 
     def assigned(self, assignment: Assignment) -> Steps[SessionOutcome]:
         """Take part in a round, or give the place back and say why."""
-        task = assignment.signed_task.task
+        task = None
         try:
-            accepted = yield from self._accepted_plan(assignment)
+            task = self._task(assignment.signed_task)
+            accepted = yield from self._accepted_plan(task)
             self._allowed(accepted, task)
             prepared = yield from self._prepared(accepted.plan, task)
             with self.record.deciding():  # time went by, clocks are set, and another operator may have asked
@@ -162,33 +163,39 @@ class Session:
         says = f" Its report says nothing, as if nothing had been typed ({why})." if why else ""
         return (yield from self._sent(task, assignment, body, says, zcdp))
 
-    def _accepted_plan(self, assignment: Assignment) -> Steps[AcceptedPlan]:
-        """The plan of the task, both signed by the pinned operator, which the policy accepts.
+    def _task(self, signed_task: Signed) -> RoundTask:
+        """The task, once it is the pinned operator's. Raises: TaskRefused, also where it cannot be followed here."""
+        operator = self.record.operator
+        if operator is None or not is_signed(RoundTask, signed_task, operator):
+            raise NotTheOperator("a task is not signed by the operator whose key is pinned.")
+        return read_or_refuse(RoundTask, signed_task.document, "a task of the operator")
+
+    def _accepted_plan(self, task: RoundTask) -> Steps[AcceptedPlan]:
+        """The plan of the task, signed by the pinned operator, which the policy accepts.
 
         Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
         """
-        signed_task = assignment.signed_task
-        task, operator = signed_task.task, self.record.operator
-        if operator is None or not is_signed(signed_task, operator):
-            raise NotTheOperator(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
+        operator = self.record.operator
+        assert operator is not None  # who signed the task
         signed = self.record.plan(task.plan) or (yield from requests.plan(task.plan))
-        if not is_signed(signed, operator):
+        if not is_signed(Plan, signed, operator):
             raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
-        name = digest(signed.plan)
+        name = digest(signed.document)
         if name != task.plan:
             raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came for it.")
-        if signed.plan.population != self._population:
+        plan = read_or_refuse(Plan, signed.document, f"the plan of run {task.run!r}")
+        if plan.population != self._population:
             raise TaskRefused(
-                f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "
+                f"run {task.run!r} is for the population {plan.population!r}, and this device is of "
                 f"{self._population!r}."
             )
         if name not in self._accepted:
-            self._attested(signed, name)
-            cost = yield from self._cost(signed.plan)
-            self._policy.check_plan(signed.plan, cost)
+            self._attested(plan, signed.evidence, name)
+            cost = yield from self._cost(plan)
+            self._policy.check_plan(plan, cost)
             if len(self._accepted) >= KNOWN:  # matrices may be large
                 self._accepted.clear()
-            self._accepted[name] = AcceptedPlan(signed.plan, cost)
+            self._accepted[name] = AcceptedPlan(plan, cost)
         if self.record.plan(name) is None:  # one that it knows was seen in the log
             seen = yield from logged(plan_entry(name), operator=operator, seen=self.record.log_head)
             self.record.keep_log_head(seen)
@@ -201,17 +208,16 @@ class Session:
         said = handler.matrix(plan)
         return handler.cost(plan, None if said is None else (yield from self._matrix(said)))
 
-    def _attested(self, signed: SignedPlan, name: str) -> None:
+    def _attested(self, plan: Plan, evidence: str | None, name: str) -> None:
         """Raises: TaskRefused where what attests the server, or has to attest this device, is not what it has here."""
-        said, what = signed.plan.attestation, f"the plan of run {signed.plan.run!r}"
+        said, what = plan.attestation, f"the plan of run {plan.run!r}"
         for whose, named, here in (("server", said.server, self._servers), ("devices", said.devices, self._own)):
             if named != here.name:
                 raise TaskRefused(
                     f"{what} says that {named!r} attests the {whose}, and here {here.name!r} would have to."
                 )
         try:
-            evidence = None if signed.evidence is None else bytes.fromhex(signed.evidence)
-            self._servers.check(evidence, bytes.fromhex(name))
+            self._servers.check(None if evidence is None else bytes.fromhex(evidence), bytes.fromhex(name))
         except InputError as error:
             raise TaskRefused(f"{what} is of a server that is not attested: {error}") from error
 
@@ -313,11 +319,15 @@ class Session:
         says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent.{adds}"
         return self._turned("lost", says, task, zcdp=zcdp)
 
-    def _wrong(self, signed: SignedReceipt, assignment: Assignment, sha256: str) -> str:
+    def _wrong(self, signed: Signed, assignment: Assignment, sha256: str) -> str:
         """What is wrong with a receipt; nothing where it is ours."""
-        receipt, operator = signed.receipt, self.record.operator
-        if operator is None or not is_signed(signed, operator):
+        operator = self.record.operator
+        if operator is None or not is_signed(Receipt, signed, operator):
             return "a receipt came that is not signed by the operator whose key is pinned."
+        try:
+            receipt = signed.read(Receipt)
+        except InputError as error:
+            return f"a receipt came that cannot be followed: {error}"
         if receipt.assignment != assignment.assignment or receipt.sha256 != sha256:
             return "a receipt came that is for another report."
         return ""

@@ -6,8 +6,8 @@ from typing import Any
 from tacit.device.record import DeviceRecord
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.log_check import logged
-from tacit.protocol.messages import Assignment, CheckIn, ComeBack, SignedTokenKey, TokenKey, TokenRequest
+from tacit.protocol.log_check import logged, read_or_refuse
+from tacit.protocol.messages import Assignment, CheckIn, ComeBack, Signed, TokenKey, TokenRequest
 from tacit.protocol.requests import Conversation, blind_signatures, check_in, token_key
 from tacit.protocol.signing import is_signed
 from tacit.protocol.token_format import bound_to, message_of, public_key, token_key_entry, token_of
@@ -34,37 +34,37 @@ def checked_in(
     except ServerError as error:
         if error.kind != NEEDED:
             raise
-    key = yield from token_key()
-    kept = yield from _checked(key, record)
+    key, kept = yield from _checked((yield from token_key()), record)
     left = kept.get("left")
     if left is None:
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
-        left = yield from _batch(key.key, record, kept, code, draw, attestation)
+        left = yield from _batch(key, record, kept, code, draw, attestation)
     if not left:
-        raise ServerError(f"all {key.key.batch} tokens of this epoch were shown; there are new ones when it ends.")
+        raise ServerError(f"all {key.batch} tokens of this epoch were shown; there are new ones when it ends.")
     token = left.pop()
     record.keep_tokens({**kept, "left": left})  # gone before it is shown: a token that is shown twice links the two
     return (yield from check_in(said.model_copy(update={"token": token})))
 
 
-def _checked(signed: SignedTokenKey, record: DeviceRecord) -> Conversation[dict[str, Any]]:
-    """What is kept of the epoch of this key, which is the operator's, in the log, and the epoch's only one."""
+def _checked(signed: Signed, record: DeviceRecord) -> Conversation[tuple[TokenKey, dict[str, Any]]]:
+    """A key and what is kept of its epoch: it is the operator's, in the log, and the epoch's only one."""
     operator = record.operator
-    if operator is None or not is_signed(signed, operator):
+    if operator is None or not is_signed(TokenKey, signed, operator):
         raise NotTheOperator("the key of tokens is not signed by the operator whose key is pinned.")
-    said, kept = signed.key.model_dump(mode="json"), record.tokens
-    if kept.get("key") == said:
-        return kept
-    if kept and kept["key"]["epoch"] >= signed.key.epoch:
+    key, kept = read_or_refuse(TokenKey, signed.document, "the key of tokens"), record.tokens
+    if kept.get("key") == signed.document:
+        return key, kept
+    if kept and kept["epoch"] >= key.epoch:
         raise TaskRefused(
-            f"epoch {signed.key.epoch} has another key of tokens than it had, or is over: a key of its own would tell "
+            f"epoch {key.epoch} has another key of tokens than it had, or is over: a key of its own would tell "
             "this device from others. It shows no token."
         )
-    head = yield from logged(token_key_entry(signed.key), operator=operator, seen=record.log_head)
+    head = yield from logged(token_key_entry(signed.document), operator=operator, seen=record.log_head)
     record.keep_log_head(head)
-    record.keep_tokens({"key": said})
-    return {"key": said}
+    kept = {"key": signed.document, "epoch": key.epoch}
+    record.keep_tokens(kept)
+    return key, kept
 
 
 def _batch(

@@ -29,7 +29,7 @@ class Kind:
 class FederatedKind(Kind):
     """A kind of run that asks real devices; its name is on the wire, too."""
 
-    version: int = 1  # of what a device computes
+    version: int = 1  # of what a device computes, and of the document that it is asked with
     leaves: str  # a device in each round, in words for its owner
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
     device: str  # what a device does: a `device.task_handler.TaskHandler`, made of its text and its trainer

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tacit.code_digest import build_digest, code_digest
 from tacit.compute.precision import processor_features
 from tacit.extras import EXTRAS, has_extra
 from tacit.jobs.machine_checks import CHECKS
@@ -57,7 +58,7 @@ class Checked:
 class Diagnosis(JobResult):
     """What a machine has, and what was tried there. Nothing in it is private."""
 
-    versions: Mapping[str, str]  # of tacit, Python and the system
+    versions: Mapping[str, str]  # of tacit, its code, Python and the system
     packages: Mapping[str, str]  # "missing" where one is
     extras: Mapping[str, bool]
     machine: Mapping[str, Any]  # cores, memory, disk
@@ -117,6 +118,8 @@ def doctor(*, progress: Progress = silent) -> Diagnosis:
     return Diagnosis(
         versions={
             "tacit": __version__,
+            "code of devices": code_digest(),
+            "build": build_digest(),
             "Python": f"{platform.python_implementation()} {platform.python_version()}",
             "system": platform.platform(),
         },

@@ -17,7 +17,8 @@ from urllib.parse import SplitResult, urlsplit
 
 from tacit.errors import InputError, ServerError
 from tacit.extras import of_extra
-from tacit.protocol.requests import MOST_CONTROL, Answer, Ask, Conversation, T
+from tacit.protocol.fields import MOST_CONTROL
+from tacit.protocol.requests import Answer, Ask, Conversation, T
 
 if TYPE_CHECKING:
     import httpx

@@ -22,18 +22,27 @@ def previous_key(path: Path) -> OperatorKey | None:
 
 def signed_key_rotation(old: OperatorKey, new: OperatorKey) -> SignedKeyRotation:
     """By both: the new one too, so that nobody hands over to a key that is not theirs."""
-    made = KeyRotation(old=old.public, new=new.public)
+    text = KeyRotation(old=old.public, new=new.public).to_json()
     return SignedKeyRotation(
-        hand_over=made, by_old=old.signature("hand-over", made), by_new=new.signature("hand-over", made)
+        document=text, by_old=old.signature("hand-over", text), by_new=new.signature("hand-over", text)
     )
 
 
-def keep(path: Path, signed: SignedKeyRotation) -> None:
-    """Beside the key in this file, for workers to serve, now and when the old key is gone."""
-    write_whole(path.with_suffix(SUFFIX), signed.model_dump_json().encode() + b"\n")
+def signed_once(path: Path, old: OperatorKey, new: OperatorKey) -> SignedKeyRotation:
+    """The change to the key in this file: as it was signed first, and else signed and kept beside it, for workers to
+    serve, now and when the old key is gone. Raises: InputError.
+    """
+    if (before := kept(path)) is not None:
+        signed = SignedKeyRotation.from_json(before)
+        said = KeyRotation.from_json(signed.document)
+        if (said.old, said.new) == (old.public, new.public):
+            return signed
+    made = signed_key_rotation(old, new)
+    write_whole(path.with_suffix(SUFFIX), made.to_json().encode() + b"\n")
+    return made
 
 
 def kept(path: Path) -> str | None:
-    """What `keep` wrote, JSON; None where the operator never changed its key."""
+    """What `signed_once` wrote, JSON; None where the operator never changed its key."""
     file = path.with_suffix(SUFFIX)
     return file.read_text(encoding="ascii") if file.exists() else None

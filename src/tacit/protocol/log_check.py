@@ -2,12 +2,14 @@
 
 from typing import TypeVar
 
-from tacit.errors import ServerError, TaskRefused
+from tacit.errors import InputError, ServerError, TaskRefused
+from tacit.protocol.fields import Document
 from tacit.protocol.log_proofs import is_consistent, is_included, key_rotation_entry, leaf_of
-from tacit.protocol.messages import TreeHead
+from tacit.protocol.messages import KeyRotation, TreeHead
 from tacit.protocol.requests import Conversation, key_rotation, log_consistency, log_proof
 from tacit.protocol.signing import digest, is_signature, is_signed
 
+D = TypeVar("D", bound=Document)
 T = TypeVar("T")
 
 
@@ -18,9 +20,9 @@ def logged(entry: str, *, operator: str, seen: TreeHead | None) -> Conversation[
     """
     leaf = leaf_of(entry)
     proof = yield from _required(log_proof(leaf.hex()), f"the operator's log does not have '{entry[:21]}...'")
-    head = proof.head.head
-    if not is_signed(proof.head, operator):
+    if not is_signed(TreeHead, proof.head, operator):
         raise TaskRefused("the head of the log is not signed by the operator whose key is pinned.")
+    head = read_or_refuse(TreeHead, proof.head.document, "the head of the log")
     if not is_included(leaf, proof.index, head.size, _bytes(proof.path), bytes.fromhex(head.root)):
         raise TaskRefused(f"the operator's log does not have '{entry[:21]}...': the proof that it has does not hold.")
     if seen is None or seen == head:
@@ -48,13 +50,21 @@ def followed(pinned: str, *, seen: TreeHead | None) -> Conversation[tuple[str, T
     Raises: TaskRefused where it did not, or the log does not show it; ServerError.
     """
     signed = yield from key_rotation()
-    said = signed.hand_over
+    said = read_or_refuse(KeyRotation, signed.document, "the hand-over of the operator's key")
     if said.old != pinned or said.new == pinned:
         raise TaskRefused(f"the operator whose key is pinned ({pinned[:16]}...) handed over to no other key.")
     for key, signature in ((said.old, signed.by_old), (said.new, signed.by_new)):
-        if not is_signature("hand-over", said, signature, key):
+        if not is_signature("hand-over", signed.document, signature, key):
             raise TaskRefused(f"a hand-over of the operator's key is not signed by {key[:16]}...")
-    return said.new, (yield from logged(key_rotation_entry(digest(said)), operator=said.new, seen=seen))
+    return said.new, (yield from logged(key_rotation_entry(digest(signed.document)), operator=said.new, seen=seen))
+
+
+def read_or_refuse(kind: type[D], text: str, what: str) -> D:
+    """What the operator signed. what: in a sentence. Raises: TaskRefused where this version cannot follow it."""
+    try:
+        return kind.from_json(text)
+    except InputError as error:
+        raise TaskRefused(f"{what} cannot be followed: {error}") from None
 
 
 def _required(request: Conversation[T], why: str) -> Conversation[T]:

@@ -1,16 +1,18 @@
-"""What crosses the wire, document by document: JSON with fixed keys, strict types and a bound on every value.
+"""What crosses the wire, document by document: JSON with strict types and a bound on every value.
 
 Times are Unix seconds, durations seconds, bytes lower-case hexadecimal digits; names of keys are units where one could
-ask (`after_s`). Every key is always there, null where it has no value, so that the canonical form (`signing.py`) of
-what was received is the canonical form of what was meant. docs/protocol.md specifies each document.
+ask (`after_s`). Every key is always there, null where it has no value. What is signed crosses as the text that its
+signer wrote, inside a `Signed`. docs/protocol.md specifies each document.
 """
 
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, TypeVar, Union
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, TypeAlias, TypeVar, Union
 
 from pydantic import Field, StringConstraints, model_validator
 
 from tacit.federation.kinds import FEDERATED, loaded
 from tacit.protocol.fields import (
+    MOST_CONTROL,
+    MOST_KINDS,
     MOST_MATRIX,
     MOST_PARAMETERS,
     MOST_PROOF,
@@ -25,15 +27,18 @@ from tacit.protocol.fields import (
     Name,
     Positive,
     PublicKey,
+    Purpose,
     QuestionDocument,
     Real,
     Secret,
     Several,
     Share,
     Signature,
+    SignedDocument,
     Time,
 )
 
+D = TypeVar("D", bound=SignedDocument)
 Q = TypeVar("Q", bound=QuestionDocument)
 if TYPE_CHECKING:
     AnyQuestion: TypeAlias = QuestionDocument
@@ -43,7 +48,18 @@ else:  # the document of each kind, by `kind`
         Field(discriminator="kind"),
     ]
 
-VERSION = 1  # of the protocol: of these documents and of the paths they are sent to
+VERSION: Final = 2  # of the protocol, by which these documents say what they do
+
+
+class Signed(Document):
+    """A document as its operator signed it: what is verified, hashed and read is the text that came."""
+
+    document: Annotated[str, StringConstraints(min_length=2, max_length=MOST_CONTROL)]  # JSON
+    signature: Signature  # of the text, for the document's purpose
+
+    def read(self, kind: type[D]) -> D:
+        """The document; whether it is signed, `signing.is_signed` says. Raises: InputError."""
+        return kind.from_json(self.document)
 
 
 # -- the plan: what a run asks of a device, once and for all -----------------------------------------------------------
@@ -138,15 +154,16 @@ class Attested(Document):
 UNATTESTED = Attested(devices="none", server="none")
 
 
-class Plan(Document):
+class Plan(SignedDocument):
     """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
 
-    version: Literal[1]
+    purpose: ClassVar[Purpose] = "plan"
+    version: Literal[2]
     kind: KindName
     population: Name
     run: Name
     recipe: Annotated[str, StringConstraints(max_length=MOST_RECIPE)]  # the resolved recipe, TOML
-    code: Digest  # of the program that trains: `code_digest.py`
+    code: Digest  # of what devices run, as the operator knew it when the run began: `code_digest.py`
     privacy: Annotated[TrainingPrivacy | LocalPrivacy | HistogramPrivacy | SumPrivacy, Field(discriminator="kind")]
     separation: Separation
     aggregation: AggregationSettings
@@ -155,11 +172,9 @@ class Plan(Document):
     enrolment: Literal["none", "tokens"]  # tokens: a device shows a single-use token for every task
 
 
-class SignedPlan(Document):
+class SignedPlan(Signed):
     """A plan as a device receives it."""
 
-    plan: Plan
-    signature: Signature  # by the operator, purpose "plan"
     evidence: Evidence | None  # for the plan's digest: that the server runs what it should; null where nothing says
 
 
@@ -174,11 +189,12 @@ class Content(Document):
     path: Annotated[str, StringConstraints(pattern=r"^/v1/models/[0-9a-f]{64}$")]
 
 
-class RoundTask(Document):
+class RoundTask(SignedDocument):
     """The task of the devices in one attempt at a round: what all kinds have, and `asks`, the question of its kind."""
 
+    purpose: ClassVar[Purpose] = "task"
     run: Name
-    plan: Digest
+    plan: Digest  # of its text
     round: Count
     attempt: Annotated[int, Field(ge=0, le=1_000_000)]
     task: Identifier
@@ -207,13 +223,6 @@ class RoundTask(Document):
         return self.asks
 
 
-class SignedTask(Document):
-    """A task as a device receives it."""
-
-    task: RoundTask
-    signature: Signature  # by the operator, purpose "task"
-
-
 # -- checking in -------------------------------------------------------------------------------------------------------
 
 
@@ -225,8 +234,8 @@ class CheckIn(Document):
 
     version: Annotated[int, Field(ge=1, le=1_000_000)]
     population: Name
-    # of the tasks that it can do
-    versions: Annotated[dict[KindName, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=len(FEDERATED))]
+    # of the kinds of tasks that it can do; a server ignores kinds that it does not know
+    versions: Annotated[dict[KindName, Annotated[int, Field(ge=1, le=1_000_000)]], Field(max_length=MOST_KINDS)]
     # redeemed where enrolment is asked for
     token: Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,2048}$")] | None
 
@@ -245,7 +254,7 @@ class Assignment(Document):
     answer: Literal["assignment"] = "assignment"
     assignment: Identifier
     secret: Secret  # whoever has it may send the report, and nobody else
-    signed_task: SignedTask
+    signed_task: Signed  # a RoundTask
 
 
 Answer: TypeAlias = Annotated[ComeBack | Assignment, Field(discriminator="answer")]
@@ -254,25 +263,19 @@ Answer: TypeAlias = Annotated[ComeBack | Assignment, Field(discriminator="answer
 # -- the log: every plan, for anybody to see ---------------------------------------------------------------------------
 
 
-class TreeHead(Document):
+class TreeHead(SignedDocument):
     """A log of so many entries; the root of their Merkle tree (RFC 9162, section 2.1) says which ones."""
 
+    purpose: ClassVar[Purpose] = "head"
     size: Several
     root: Digest
-
-
-class SignedHead(Document):
-    """A head as everybody receives it; of one size there is one."""
-
-    head: TreeHead
-    signature: Signature  # by the operator, purpose "head"
 
 
 class InclusionProof(Document):
     """That an entry is in the log (RFC 9162, section 2.1.3)."""
 
     index: Count
-    head: SignedHead
+    head: Signed  # a TreeHead; of one size there is one
     path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
 
 
@@ -287,17 +290,18 @@ class ConsistencyProof(Document):
 # -- another key of the operator ---------------------------------------------------------------------------------------
 
 
-class KeyRotation(Document):
+class KeyRotation(SignedDocument):
     """From which key to which."""
 
+    purpose: ClassVar[Purpose] = "hand-over"
     old: PublicKey
     new: PublicKey
 
 
 class SignedKeyRotation(Document):
-    """It as devices receive it; purpose "hand-over"."""
+    """It as devices receive it."""
 
-    hand_over: KeyRotation
+    document: Annotated[str, StringConstraints(min_length=2, max_length=MOST_CONTROL)]  # a KeyRotation, JSON
     by_old: Signature
     by_new: Signature
 
@@ -307,22 +311,16 @@ class SignedKeyRotation(Document):
 Blind: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]  # a number below an RSA modulus
 
 
-class TokenKey(Document):
+class TokenKey(SignedDocument):
     """By which the tokens of an epoch are signed, blindly; everybody has the same."""
 
+    purpose: ClassVar[Purpose] = "token-key"
     epoch: Count
     opens: Time
     ends: Time
     batch: Annotated[int, Field(ge=1, le=100)]  # tokens that a device asks for, no more and no fewer
     modulus: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{512}$")]
     exponent: Annotated[int, Field(ge=65537, lt=1 << 32)]
-
-
-class SignedTokenKey(Document):
-    """It as a device receives it."""
-
-    key: TokenKey
-    signature: Signature  # by the operator, purpose "token-key"
 
 
 class TokenRequest(Document):
@@ -345,19 +343,15 @@ class BlindSignatures(Document):
 # -- reports and errors ------------------------------------------------------------------------------------------------
 
 
-class Receipt(Document):
-    """That a report came. It says nothing of whether its round will be released."""
+class Receipt(SignedDocument):
+    """That a report came, in the same bytes as often as its device asks. It says nothing of whether its round will be
+    released.
+    """
 
+    purpose: ClassVar[Purpose] = "receipt"
     assignment: Identifier
     sha256: Digest  # of the body
     received: Literal[True]
-
-
-class SignedReceipt(Document):
-    """A receipt as a device receives it; the same bytes as often as it asks."""
-
-    receipt: Receipt
-    signature: Signature  # by the operator, purpose "receipt"
 
 
 class Problem(Document):

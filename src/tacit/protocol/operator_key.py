@@ -8,20 +8,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tacit.errors import InputError
 from tacit.files import read_bounded, write_whole
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.fields import Document
-from tacit.protocol.messages import (
-    Plan,
-    Receipt,
-    RoundTask,
-    SignedHead,
-    SignedPlan,
-    SignedReceipt,
-    SignedTask,
-    SignedTokenKey,
-    TokenKey,
-    TreeHead,
-)
-from tacit.protocol.signing import Purpose, digest, signed_bytes
+from tacit.protocol.fields import Purpose, SignedDocument
+from tacit.protocol.messages import Receipt, Signed, SignedPlan
+from tacit.protocol.signing import digest, signed_bytes
 
 KEY_BYTES = 32
 
@@ -72,29 +61,21 @@ class OperatorKey:
 
         return derived(self._key.private_bytes_raw(), "server of a sealed round", task.encode())
 
-    def signature(self, purpose: Purpose, document: Document) -> str:
+    def signature(self, purpose: Purpose, text: str) -> str:
         """128 hexadecimal digits; Ed25519 is deterministic, so the same ones every time."""
-        return self._key.sign(signed_bytes(purpose, document)).hex()
+        return self._key.sign(signed_bytes(purpose, text)).hex()
 
-    def plan(self, plan: Plan, *, server: Attestation = NOTHING) -> SignedPlan:
-        """The plan, signed, with what attests the environment of this server."""
-        evidence = server.evidence(bytes.fromhex(digest(plan)))
+    def signed(self, document: SignedDocument) -> Signed:
+        """The document's text, signed."""
+        text = document.to_json()
+        return Signed(document=text, signature=self.signature(document.purpose, text))
+
+    def plan(self, text: str, *, server: Attestation = NOTHING) -> SignedPlan:
+        """The text of a plan, signed, with what attests the environment of this server."""
+        evidence = server.evidence(bytes.fromhex(digest(text)))
         said = None if evidence is None else evidence.hex()
-        return SignedPlan(plan=plan, signature=self.signature("plan", plan), evidence=said)
+        return SignedPlan(document=text, signature=self.signature("plan", text), evidence=said)
 
-    def task(self, task: RoundTask) -> SignedTask:
-        """The task, signed."""
-        return SignedTask(task=task, signature=self.signature("task", task))
-
-    def receipt(self, assignment: str, sha256: str) -> SignedReceipt:
+    def receipt(self, assignment: str, sha256: str) -> Signed:
         """A receipt for a report's body, signed."""
-        receipt = Receipt(assignment=assignment, sha256=sha256, received=True)
-        return SignedReceipt(receipt=receipt, signature=self.signature("receipt", receipt))
-
-    def head(self, head: TreeHead) -> SignedHead:
-        """The head of the log, signed; `transparency.TransparencyLog` alone decides which."""
-        return SignedHead(head=head, signature=self.signature("head", head))
-
-    def token_key(self, key: TokenKey) -> SignedTokenKey:
-        """The key of an epoch's tokens, signed."""
-        return SignedTokenKey(key=key, signature=self.signature("token-key", key))
+        return self.signed(Receipt(assignment=assignment, sha256=sha256, received=True))

@@ -7,14 +7,15 @@ MOST_CONTROL bytes and the seconds of the ask, a file by its size. Raises Server
 allow, and passes on the one that its driver throws where no answer came.
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
-from tacit.errors import ServerError
+from tacit.errors import InputError, ServerError
 from tacit.protocol import messages
+from tacit.protocol.fields import read_json
 from tacit.protocol.messages import (
     Assignment,
     BlindSignatures,
@@ -23,25 +24,18 @@ from tacit.protocol.messages import (
     ConsistencyProof,
     InclusionProof,
     Problem,
+    Signed,
     SignedKeyRotation,
     SignedPlan,
-    SignedReceipt,
-    SignedTokenKey,
     TokenRequest,
 )
 
 T = TypeVar("T")
-MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings
 SECONDS = 60.0  # for a whole answer in JSON
 BYTES_PER_SECOND = 10_000.0  # slower than that, a large body is given up for now
 AGAIN = (408, 425, 429)  # of the statuses below 500, those that another attempt may change
 JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
-_PROBLEM = TypeAdapter(Problem)
-_PLAN, _RECEIPT = TypeAdapter(SignedPlan), TypeAdapter(SignedReceipt)
-_KEY_ROTATION = TypeAdapter(SignedKeyRotation)
-_TOKEN_KEY, _TOKENS = TypeAdapter(SignedTokenKey), TypeAdapter(BlindSignatures)
-_INCLUSION, _CONSISTENCY = TypeAdapter(InclusionProof), TypeAdapter(ConsistencyProof)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +74,13 @@ Conversation: TypeAlias = Generator[Ask, Answer, T]
 
 def check_in(said: CheckIn) -> Conversation[ComeBack | Assignment]:
     """What there is to do, or when to come back."""
-    answer = yield Ask(method="POST", path="/v1/check-in", body=said.model_dump_json().encode(), headers=JSON)
-    return _parsed(_ANSWER, answer, "the answer to a check-in")
+    answer = yield Ask(method="POST", path="/v1/check-in", body=said.to_json().encode(), headers=JSON)
+    return _parsed(_ANSWER.validate_json, answer, "the answer to a check-in")
 
 
 def plan(digest: str) -> Conversation[SignedPlan]:
     """The plan that goes by this digest; whether it is that one, the caller sees."""
-    return _parsed(_PLAN, (yield Ask(method="GET", path=f"/v1/plans/{digest}")), "the plan")
+    return _parsed(SignedPlan.model_validate_json, (yield Ask(method="GET", path=f"/v1/plans/{digest}")), "the plan")
 
 
 def named_file(path: str, file: NamedFile) -> Conversation[bytes]:
@@ -96,7 +90,7 @@ def named_file(path: str, file: NamedFile) -> Conversation[bytes]:
     return answer.body
 
 
-def report(assignment: str, secret: str, body: bytes, sha256: str) -> Conversation[SignedReceipt]:
+def report(assignment: str, secret: str, body: bytes, sha256: str) -> Conversation[Signed]:
     """Send a report with this digest; the same bytes may be sent again."""
     headers = {
         "Authorization": f"Bearer {secret}",
@@ -106,7 +100,7 @@ def report(assignment: str, secret: str, body: bytes, sha256: str) -> Conversati
     seconds = SECONDS + len(body) / BYTES_PER_SECOND
     path = f"/v1/reports/{assignment}"
     return _parsed(
-        _RECEIPT,
+        Signed.model_validate_json,
         (yield Ask(method="POST", path=path, body=body, headers=headers, seconds=seconds)),
         "the receipt",
     )
@@ -121,19 +115,22 @@ def give_back(assignment: str, secret: str) -> Conversation[None]:
 def key_rotation() -> Conversation[SignedKeyRotation]:
     """To which key the operator changed last; ServerError also where it never did."""
     return _parsed(
-        _KEY_ROTATION, (yield Ask(method="GET", path="/v1/key/hand-over")), "the hand-over of the operator's key"
+        SignedKeyRotation.model_validate_json,
+        (yield Ask(method="GET", path="/v1/key/hand-over")),
+        "the hand-over of the operator's key",
     )
 
 
 def log_proof(leaf: str) -> Conversation[InclusionProof]:
     """That a leaf is in the operator's log."""
-    return _parsed(_INCLUSION, (yield Ask(method="GET", path=f"/v1/log/proof/{leaf}")), "the proof that the log has it")
+    answer = yield Ask(method="GET", path=f"/v1/log/proof/{leaf}")
+    return _parsed(InclusionProof.model_validate_json, answer, "the proof that the log has it")
 
 
 def log_consistency(first: int, second: int) -> Conversation[ConsistencyProof]:
     """That the log only grew between two sizes."""
-    path = f"/v1/log/consistency?first={first}&second={second}"
-    return _parsed(_CONSISTENCY, (yield Ask(method="GET", path=path)), "the proof that the log only grew")
+    answer = yield Ask(method="GET", path=f"/v1/log/consistency?first={first}&second={second}")
+    return _parsed(ConsistencyProof.model_validate_json, answer, "the proof that the log only grew")
 
 
 def log_entries() -> Conversation[bytes]:
@@ -141,16 +138,16 @@ def log_entries() -> Conversation[bytes]:
     return checked((yield Ask(method="GET", path="/v1/log/entries")), 200)
 
 
-def token_key() -> Conversation[SignedTokenKey]:
+def token_key() -> Conversation[Signed]:
     """By which this epoch's tokens are signed."""
-    return _parsed(_TOKEN_KEY, (yield Ask(method="GET", path="/v1/tokens/key")), "the key of tokens")
+    return _parsed(Signed.model_validate_json, (yield Ask(method="GET", path="/v1/tokens/key")), "the key of tokens")
 
 
 def blind_signatures(request: TokenRequest) -> Conversation[BlindSignatures]:
     """The tokens of an epoch, blinded. The code in the request says who this is, so the connection ends."""
-    body = request.model_dump_json().encode()
+    body = request.to_json().encode()
     answer = yield Ask(method="POST", path="/v1/tokens", body=body, headers=JSON, ends=True)
-    return _parsed(_TOKENS, answer, "the tokens")
+    return _parsed(BlindSignatures.model_validate_json, answer, "the tokens")
 
 
 def checked(answer: Answer, *allowed: int) -> bytes:
@@ -164,19 +161,17 @@ def checked(answer: Answer, *allowed: int) -> bytes:
             f"the server sends on to another place ({answer.status}), where no device follows.", final=True
         )
     try:
-        problem = _PROBLEM.validate_json(answer.body)
+        problem = Problem.from_json(answer.body)
         said, kind = problem.detail, problem.type
-    except ValidationError:
+    except InputError:
         said, kind = "no reason in the protocol's form", None
     again = answer.status >= 500 or answer.status in AGAIN
     raise ServerError(f"the server answers {answer.status}: {said}", final=not again, kind=kind)
 
 
-def _parsed(reader: TypeAdapter[T], answer: Answer, what: str) -> T:
+def _parsed(reader: Callable[[str | bytes], T], answer: Answer, what: str) -> T:
     """Raises: ServerError naming the first thing that is wrong."""
     try:
-        return reader.validate_json(checked(answer, 200))
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "it"
-        raise ServerError(f"{what} is none of the protocol's: {where}: {first['msg']}.") from None
+        return read_json(reader, checked(answer, 200))
+    except InputError as error:
+        raise ServerError(f"{what} is none of the protocol's: {error}") from None

@@ -5,6 +5,7 @@ these 32 bytes, as RSABSSA-SHA384-PSS-Randomized prepares it. Its hash leaves th
 several.
 """
 
+import hashlib
 import re
 from typing import TYPE_CHECKING
 
@@ -18,9 +19,9 @@ CODE = re.compile(r"[!-~]{20,200}")  # an enrolment's
 EPOCH_BYTES = 4
 
 
-def token_key_entry(key: TokenKey) -> str:
-    """Its line in the transparency log."""
-    return f"token-key {digest(key)}"
+def token_key_entry(text: str) -> str:
+    """The line in the transparency log of a TokenKey's text."""
+    return f"token-key {digest(text)}"
 
 
 def message_of(epoch: int) -> bytes:
@@ -36,8 +37,12 @@ def token_of(epoch: int, prepared: bytes, signature: bytes) -> str:
 
 
 def bound_to(request: TokenRequest) -> bytes:
-    """What tells a request from every other, and what a device's evidence in it is for: 32 bytes."""
-    return bytes.fromhex(digest(request.model_copy(update={"evidence": None})))
+    """What tells a request from every other, and what a device's evidence in it is for: 32 bytes.
+
+    SHA-256 of `tacit token-request v2`, a zero byte, the code, a zero byte, the epoch and the blinded messages.
+    """
+    parts = [b"tacit token-request v2", request.code.encode(), request.epoch.to_bytes(EPOCH_BYTES, "big")]
+    return hashlib.sha256(b"\0".join(parts) + bytes.fromhex("".join(request.blinded))).digest()
 
 
 def public_key(key: TokenKey) -> "PublicKey":

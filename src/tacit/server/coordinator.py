@@ -11,14 +11,14 @@ from pathlib import Path
 from tacit.errors import LeaseLost
 from tacit.progress import Advanced, Event, Noted, Warned
 from tacit.protocol.log_proofs import plan_entry
-from tacit.protocol.messages import Plan, TrainingPrivacy
+from tacit.protocol.messages import Plan, SignedPlan, TrainingPrivacy
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import matrix_file
 from tacit.protocol.signing import digest
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.server.jobs import job_of
-from tacit.server.log.logged_run import keep_logged
+from tacit.server.log.logged_run import keep_logged, note_build, plan_text, same_text
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.plans import plan_of
 from tacit.server.rounds.decryptors import HttpDecryptor
@@ -60,25 +60,33 @@ def coordinate(settings: CoordinatorSettings) -> None:
     settings.out.parent.mkdir(parents=True, exist_ok=True)
     with job.begun(settings.out, collector, _told) as run:
         plan = plan_of(run, "tokens" if settings.enrolment else "none")
-        announce(run, plan, store, blobs, key, TransparencyLog.beside(store, key, settings.key))
+        note_build(run)
+        signed = announce(run, plan, store, blobs, key, TransparencyLog.beside(store, key, settings.key))
     with _leased(store, plan.run, settings.owner) as lease:
-        collector.serve(plan, lease)
+        collector.serve(signed, lease)
         job.run(settings.out, collector, _told)
         round_states.finish_run(store, lease)
     store.close()
 
 
-def announce(run: Run, plan: Plan, store: Store, blobs: BlobStore, key: OperatorKey, log: TransparencyLog) -> None:
-    """Whatever a device has to see of a run's plan before the first round is there when this returns: the file of its
-    matrix, the signed plan, its entry in the log. Once or again. Raises: StoreError; InputError.
+def announce(
+    run: Run, plan: Plan, store: Store, blobs: BlobStore, key: OperatorKey, log: TransparencyLog
+) -> SignedPlan:
+    """The signed plan. Whatever a device has to see of it before the first round is there when this returns: the file
+    of its matrix, the plan, its entry in the log. Once or again, and then with the text that was signed first, by
+    whichever build. Raises: StoreError; InputError.
     """
     if isinstance(plan.privacy, TrainingPrivacy) and (matrix := matrix_of(run)) is not None:
         said, body = matrix_file(matrix)
         blobs.put(model_name(said.sha256), body)
-    signed, name = key.plan(plan), digest(plan)
-    about = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
+    if (text := plan_text(run, plan)) is None and (entered := round_states.plan_of_run(store, plan.run)) is not None:
+        text = same_text(SignedPlan.from_json(entered).document, plan, where=f"the store's run '{plan.run}'")
+    signed = key.plan(plan.to_json() if text is None else text)
+    name = digest(signed.document)
+    about = {"population": plan.population, "kind": plan.kind, "plan": signed.to_json()}
     round_states.enter_run(store, plan.run, **about, plan_digest=name)
     keep_logged(run, signed, log.append(plan_entry(name)), key)
+    return signed
 
 
 def decryptors(section: DeploymentSection, key: OperatorKey) -> list[DecryptorTransport]:

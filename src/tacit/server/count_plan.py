@@ -6,14 +6,14 @@ from typing import Any
 
 import tomli_w
 
+from tacit.code_digest import code_digest
 from tacit.errors import InputError
 from tacit.evaluation.counts.release import guarantee_for, guarantee_within
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.report_layout import BoundedLayout
 from tacit.jobs.count_steps import cost_of_release
 from tacit.jobs.devices import KEYS, RealDevices
-from tacit.protocol.code_digest import code_digest
-from tacit.protocol.messages import UNATTESTED, HistogramPrivacy, LocalPrivacy, Plan, Separation, SumPrivacy
+from tacit.protocol.messages import UNATTESTED, VERSION, HistogramPrivacy, LocalPrivacy, Plan, Separation, SumPrivacy
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
 from tacit.server.served import Enrolment, aggregation_of
@@ -39,7 +39,7 @@ def plan_of_counts(
     goal = metadata.asked // steps  # the fewest of a step
     common: dict[str, Any] = {"report_goal": goal, "rounds": steps, "max_participations": 1}
     return Plan(
-        version=1,
+        version=VERSION,
         kind=run.kind,
         population=devices.deployment.population,
         run=devices.name,

@@ -8,6 +8,7 @@ from typing import Self
 
 import tomli_w
 
+from tacit.code_digest import code_digest
 from tacit.discovery.collect import DiscoverQuestion
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError
@@ -16,9 +17,8 @@ from tacit.jobs.discover.job import begun, devices_of, discover, vocabulary_dige
 from tacit.jobs.discover.job import settings_of as discovery_of
 from tacit.parsing import parsed_toml
 from tacit.progress import Progress
-from tacit.protocol.code_digest import code_digest
 from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, LocalReportsDocument, PrefixesDocument
-from tacit.protocol.messages import UNATTESTED, LocalPrivacy, Plan, Separation
+from tacit.protocol.messages import UNATTESTED, VERSION, LocalPrivacy, Plan, Separation
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run
 from tacit.server.rounds.rounds import ServedRounds
@@ -99,7 +99,7 @@ class ServedWords(ServedAnalytics):
         devices, settings = devices_of(run), discovery_of(run)
         epsilon, least = settings.reports.user_epsilon, settings.fewest_users
         return Plan(
-            version=1,
+            version=VERSION,
             kind="discover",
             population=devices.deployment.population,
             run=devices.name,

@@ -19,7 +19,7 @@ from typing import Any
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder, read_bounded
 from tacit.protocol.address import Address
-from tacit.protocol.key_rotation import keep, previous_key, signed_key_rotation
+from tacit.protocol.key_rotation import previous_key, signed_once
 from tacit.protocol.log_proofs import key_rotation_entry
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest
@@ -97,9 +97,8 @@ class SharedResources:
             BlobStore.open(self.blobs)
             key = OperatorKey.in_file(self.key)
             if (before := previous_key(self.key)) is not None:
-                signed = signed_key_rotation(before, key)
-                keep(self.key, signed)
-                TransparencyLog.beside(opened, key, self.key).append(key_rotation_entry(digest(signed.hand_over)))
+                signed = signed_once(self.key, before, key)
+                TransparencyLog.beside(opened, key, self.key).append(key_rotation_entry(digest(signed.document)))
             if self.enrolment:
                 enrol(opened, codes)
         finally:

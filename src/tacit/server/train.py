@@ -8,16 +8,16 @@ from typing import Self
 import numpy as np
 from pydantic import BaseModel
 
+from tacit.code_digest import code_digest
 from tacit.errors import InputError, TrainingError
 from tacit.jobs.opened_cache import open_cache
 from tacit.jobs.train.job import train
 from tacit.jobs.train.run import begin
 from tacit.privacy.separation import DeviceSeparation
 from tacit.progress import Progress
-from tacit.protocol.code_digest import code_digest
 from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import check_affordable
-from tacit.protocol.messages import UNATTESTED, Plan, Separation, TrainingPrivacy
+from tacit.protocol.messages import UNATTESTED, VERSION, Plan, Separation, TrainingPrivacy
 from tacit.protocol.served_bodies import matrix_file, model_body
 from tacit.protocol.train import EncodedSum, TrainDocument, Training, trained_words
 from tacit.recipe import Recipe
@@ -98,7 +98,7 @@ class ServedTraining(ServedJob):
         guarantee, kept = planned.guarantee, recipe.deployment.separation(recipe.rounds)
         promises = guarantee.strategy is not None and guarantee.noise_multiplier > 0
         return Plan(
-            version=1,
+            version=VERSION,
             kind="train",
             population=recipe.deployment.population,
             run=recipe.name,

@@ -156,7 +156,7 @@ def _counted(run: Run, metadata: AskingMetadata, *, local: bool, secure: Mapping
     """Who adds up what clients count. sums: whether that is whole numbers in many cells."""
     if metadata.deployment is None or metadata.asked_by is None:
         return summed_how(secure)
-    logged = device_text.logged(run.notes.get(device_text.LOGGED))
+    logged = device_text.logged(run.notes)
     return device_text.counted(metadata.asked_by, metadata.deployment, local=local, sums=sums) + logged
 
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from tacit.parsing import parsed_json
 from tacit.privacy.separation import DeviceSeparation
 from tacit.runs.metadata import DeploymentUsed
 
 OURS = "tacit.server."  # a collector of this software, by its qualified name
 LOGGED = "log"  # a note: where the transparency log has the run's plan
+BUILDS = "builds"  # a note: the builds of a server that served the run, one after another
 
 
 def cohort_rule(used: DeploymentUsed, report_goal: int) -> str:
@@ -150,12 +152,12 @@ def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
     )
 
 
-def logged(kept: Mapping[str, Any] | None) -> str:
-    """Where everybody can see the plan that devices had; kept: the note of a served run, None of another."""
-    if kept is None:
+def logged(notes: Mapping[str, Any]) -> str:
+    """Where everybody can see the plan that devices had, and which builds served them. notes: the run's."""
+    if (kept := notes.get(LOGGED)) is None:
         return ". What devices were asked is in no transparency log"
-    plan, proof = kept["signed_plan"]["plan"], kept["proof"]
-    head = proof["head"]["head"]
+    proof = kept["proof"]
+    plan, head = parsed_json(kept["signed_plan"]["document"]), parsed_json(proof["head"]["document"])
     tokens = (
         "A device shows a single-use token for each task, signed blindly (RFC 9474), so that none takes part without "
         "the operator's code, and the server cannot tell by it which device came"
@@ -164,11 +166,13 @@ def logged(kept: Mapping[str, Any] | None) -> str:
         "likes"
     )
     attested = plan["attestation"]
+    builds = ", then ".join(f"{each['sha256']} of tacit {each['version']}" for each in notes.get(BUILDS, []))
+    ran = f"The server ran the build {builds}, by its word" if builds else "Which build the server ran is not noted"
     runs = (
-        f"Nothing attests that the server runs the code that the plan names ({plan['code']}) (attestation: none)"
+        f"{ran}; nothing attests it (attestation: none)"
         if attested["server"] == "none"
-        else f"Before it accepts the plan, a device checks what {attested['server']!r} attests of the server's "
-        f"environment; the plan names its code ({plan['code']})"
+        else f"{ran}; before it accepts the plan, a device checks what {attested['server']!r} attests of the server's "
+        "environment"
     )
     theirs = (
         "nothing attests what a device is or runs (attestation: none)"
@@ -178,7 +182,8 @@ def logged(kept: Mapping[str, Any] | None) -> str:
     return (
         f". What devices were asked is entry {proof['index']:,} of the operator's transparency log (RFC 9162), leaf "
         f"{kept['leaf']}, under the head of size {head['size']:,} with the root {head['root']}, signed by the key "
-        f"{kept['operator']}; a device takes part in no plan that it is not shown there. {runs}; {theirs}. "
+        f"{kept['operator']}; a device takes part in no plan that it is not shown there. {runs}. The plan "
+        f"names the code of devices ({plan['code']}); {theirs}. "
         f"{tokens}"
     )
 

@@ -125,7 +125,7 @@ def _voted(run: Run, metadata: DiscoveryMetadata, secure: Mapping[str, Any] | No
     """Who adds up the reports of a group."""
     if metadata.deployment is None or metadata.asked_by is None:
         return summed_how(secure)
-    logged = device_text.logged(run.notes.get(device_text.LOGGED))
+    logged = device_text.logged(run.notes)
     return device_text.voted(metadata.asked_by, metadata.deployment) + logged
 
 

@@ -259,7 +259,7 @@ def _summed_by(run: Run) -> str:
     own, secure, deployed = trained(run).hooks.get("collector"), trained(run).secure, trained(run).deployment
     if own is not None and deployed is not None:
         how = device_text.aggregation(own, None if secure is None else _encoded(secure), deployed)
-        return how + device_text.logged(run.notes.get(device_text.LOGGED))
+        return how + device_text.logged(run.notes)
     if own is not None:
         encoding = "" if secure is None else f", {_encoded(secure)},"
         return (

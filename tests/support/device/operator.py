@@ -39,9 +39,9 @@ from tacit.protocol.messages import (
     Plan,
     RoundTask,
     Separation,
+    Signed,
     SignedKeyRotation,
     SignedPlan,
-    SignedTask,
     TrainingPrivacy,
     TreeHead,
 )
@@ -99,7 +99,7 @@ def privacy_of(text: str, guarantee: Guarantee | None = None, **changed: Any) ->
 def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] | None = None, **changed: Any) -> Plan:
     text = recipe_text() if text is None else text
     values: dict[str, Any] = {
-        "version": 1,
+        "version": 2,
         "kind": "train",
         "population": POPULATION,
         "run": "run-1",
@@ -146,7 +146,7 @@ class Operator:
         opens = changed.pop("opens", NOON + round * 2 * HOUR)
         values: dict[str, Any] = {
             "run": plan.run,
-            "plan": digest(plan),
+            "plan": digest(plan.to_json()),
             "round": round,
             "attempt": 0,
             "task": f"{next(self.numbers):032x}",
@@ -171,13 +171,13 @@ class Operator:
     def assign(self, plan: Plan, task: RoundTask, *, by: OperatorKey | None = None) -> None:
         """Give this task at the next check-in."""
         signer = by or self.key
-        self.give(signer.plan(plan), signer.task(task))
+        self.give(signer.plan(plan.to_json()), signer.signed(task))
 
-    def give(self, plan: SignedPlan, task: SignedTask, *, logged: bool = True) -> None:
+    def give(self, plan: SignedPlan, task: Signed, *, logged: bool = True) -> None:
         """plan: what is served for the digest in the task."""
-        self.plans[task.task.plan] = plan
-        if logged and plan_entry(digest(plan.plan)) not in self.log:
-            self.log.append(plan_entry(digest(plan.plan)))
+        self.plans[task.read(RoundTask).plan] = plan
+        if logged and plan_entry(digest(plan.document)) not in self.log:
+            self.log.append(plan_entry(digest(plan.document)))
         answer = {
             "answer": "assignment",
             "assignment": f"{next(self.numbers):032x}",
@@ -236,7 +236,7 @@ class Operator:
         if leaf not in known:
             problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "there is no such leaf."}
             return httpx.Response(404, json=problem)
-        head = self.key.head(TreeHead(size=len(tree), root=tree.root().hex()))
+        head = self.key.signed(TreeHead(size=len(tree), root=tree.root().hex()))
         path_of = [each.hex() for each in tree.inclusion(known.index(leaf), len(tree))]
         said = {"index": known.index(leaf), "head": head.model_dump(mode="json"), "path": path_of}
         return httpx.Response(200, json=said)

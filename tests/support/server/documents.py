@@ -35,7 +35,7 @@ def a_plan(**changed: Any) -> Plan:
     )
     aggregation = AggregationSettings(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
     fields = {
-        "version": 1,
+        "version": 2,
         "kind": "train",
         "population": "keyboards-es",
         "run": "es-1",

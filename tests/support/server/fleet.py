@@ -12,7 +12,7 @@ from tests.support.server.stores import KEY, Clock, sqlite_store
 
 from tacit.privacy.separation import DeviceSeparation
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import RoundTask, SignedTask
+from tacit.protocol.messages import RoundTask, Signed
 from tacit.protocol.signing import digest
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import assignments, round_states
@@ -74,9 +74,14 @@ class Fleet:
         )
         self.workers = {name: PartialSums(self.store, self.blobs, name, evicted=lambda: None) for name in WORKERS}
         plan = a_plan()
-        signed = KEY.plan(plan).model_dump_json()
+        signed = KEY.plan(plan.to_json()).model_dump_json()
         round_states.enter_run(
-            self.store, plan.run, population=plan.population, kind="train", plan=signed, plan_digest=digest(plan)
+            self.store,
+            plan.run,
+            population=plan.population,
+            kind="train",
+            plan=signed,
+            plan_digest=digest(plan.to_json()),
         )
 
     def collector(self, times: RoundTimes = TIMES, store: Store | None = None) -> ServedRounds:
@@ -85,7 +90,7 @@ class Fleet:
         lease = round_states.take_lease(self.store, a_plan().run, seconds=60)
         assert lease is not None
         made = ServedRounds(store or self.store, self.blobs, KEY, document=document, times=times, wait=self.wait)
-        made.serve(a_plan(), lease)
+        made.serve(KEY.plan(a_plan().to_json()), lease)
         return made
 
     def wait(self, seconds: float) -> None:
@@ -107,7 +112,7 @@ class Fleet:
         if given is None:
             return
         self.left, self.number = self.left - 1, self.number + 1
-        device, task = self.number, SignedTask.model_validate_json(each.signed_task).task
+        device, task = self.number, Signed.from_json(each.signed_task).read(RoundTask)
         made = self.reports(device, task)
         if made is None:
             return

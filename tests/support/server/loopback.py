@@ -22,7 +22,7 @@ from tests.swarm import SwarmLog as SwarmLog
 from tacit.protocol.address import Address
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.log_proofs import plan_entry
-from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.messages import Plan, RoundTask, Signed
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application
 from tacit.server.http.connections import ServedConnection
@@ -57,7 +57,7 @@ class Loopback:
         return [each for each in round_states.attempts(self.store, self.plan.run) if each.round == round][-1]
 
     def task(self, round: int) -> RoundTask:
-        return SignedTask.model_validate_json(self.attempt(round).signed_task).task
+        return Signed.from_json(self.attempt(round).signed_task).read(RoundTask)
 
     def those(self, state: str, round: int) -> set[str]:
         """Assignments in this state before the round is released: of those that counted, reports are in its sum."""
@@ -79,13 +79,13 @@ def loopback(
     """So many workers, each with an event loop, and a collector of the made-up run that has the lease."""
     store, blobs = Store.open(f"sqlite:///{folder / 'store.db'}"), BlobStore.open(f"file://{folder / 'blobs'}")
     plan = sealed_plan(decryptors, threshold=2, **changed) if decryptors else a_plan(**changed)
-    said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan).model_dump_json()}
-    round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan))
-    TransparencyLog.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan)))
+    said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan.to_json()).model_dump_json()}
+    round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan.to_json()))
+    TransparencyLog.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan.to_json())))
     lease = round_states.take_lease(store, plan.run, seconds=300)
     assert lease is not None
     collector = ServedRounds(store, blobs, KEY, document=document, times=times, decryptors=decryptors)
-    collector.serve(plan, lease)
+    collector.serve(KEY.plan(plan.to_json()), lease)
     if codes:
         enrol(store, codes)
     with Address(port=0).listening() as listener, ExitStack() as stack:

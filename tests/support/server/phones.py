@@ -74,15 +74,15 @@ class Phones:
         )
         with job.begun(out, collector, silent) as run:
             self.plan = plan = plan_of(run)
-            signed = self.key.plan(plan)
+            signed = self.key.plan(plan.to_json())
             said = {"population": plan.population, "kind": plan.kind, "plan": signed.model_dump_json()}
-            round_states.enter_run(self.store, plan.run, **said, plan_digest=digest(plan))
+            round_states.enter_run(self.store, plan.run, **said, plan_digest=digest(plan.to_json()))
             log = TransparencyLog.beside(self.store, self.key, self.folder / "operator.key")
-            keep_logged(run, signed, log.append(plan_entry(digest(plan))), self.key)
+            keep_logged(run, signed, log.append(plan_entry(digest(plan.to_json()))), self.key)
         self.clock.now += 1000.0
         lease = round_states.take_lease(self.store, plan.run, seconds=300)
         assert lease is not None
-        collector.serve(plan, lease)
+        collector.serve(signed, lease)
         job.run(out, collector, silent)
         round_states.finish_run(self.store, lease)
 

@@ -84,16 +84,16 @@ def served(
         plan.run,
         population=plan.population,
         kind="train",
-        plan=KEY.plan(plan).model_dump_json(),
-        plan_digest=digest(plan),
+        plan=KEY.plan(plan.to_json()).model_dump_json(),
+        plan_digest=digest(plan.to_json()),
     )
     lease = round_states.take_lease(store, plan.run, seconds=30)
     assert lease is not None
     body = model_body(a_model())
     model = Content(sha256=sha256(body), bytes=len(body), path=f"/v1/models/{sha256(body)}")
     blobs.put(model_name(model.sha256), body)
-    task = a_task(encoded=encoded, asked=asked, plan=digest(plan), content=model)
-    signed = KEY.task(task).model_dump_json()
+    task = a_task(encoded=encoded, asked=asked, plan=digest(plan.to_json()), content=model)
+    signed = KEY.signed(task).model_dump_json()
     numbers = {"goal": 4, "least": 2, "most": 6} | sizes
     new = NewRound(
         task=task.task,
@@ -127,7 +127,7 @@ def a_model() -> NDArray[np.float32]:
 
 def check_in(**changed: Any) -> dict[str, Any]:
     said = {
-        "version": 1,
+        "version": 2,
         "population": "keyboards-es",
         "versions": {"train": 1},
         "token": None,

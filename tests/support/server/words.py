@@ -20,7 +20,7 @@ from tacit.device.own_text import OwnText
 from tacit.device.report_body import body_of
 from tacit.progress import silent
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.messages import Plan, RoundTask, SignedTask
+from tacit.protocol.messages import Plan, RoundTask, Signed
 from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
 from tacit.server.discover import ServedWords
@@ -102,11 +102,11 @@ class WordsFleet:
         )
         with job.begun(out, collector, silent) as run:
             plan = self.plan = plan_of(run)
-        signed, said = KEY.plan(plan).model_dump_json(), {"population": plan.population, "kind": plan.kind}
-        round_states.enter_run(self.store, plan.run, **said, plan=signed, plan_digest=digest(plan))
+        signed, said = KEY.plan(plan.to_json()).model_dump_json(), {"population": plan.population, "kind": plan.kind}
+        round_states.enter_run(self.store, plan.run, **said, plan=signed, plan_digest=digest(plan.to_json()))
         lease = round_states.take_lease(self.store, plan.run, seconds=60)
         assert lease is not None
-        collector.serve(plan, lease)
+        collector.serve(KEY.plan(plan.to_json()), lease)
         job.run(out, collector, silent)
 
     def wait(self, seconds: float) -> None:
@@ -135,7 +135,7 @@ class WordsFleet:
         if given is None:
             self.number -= 1  # another round will find it
             return
-        task = SignedTask.model_validate_json(each.signed_task).task
+        task = Signed.from_json(each.signed_task).read(RoundTask)
         body = self.body_of(task, client, given.id)
         if task.sealed is not None:
             self.spooled(task, given.id, body, client)

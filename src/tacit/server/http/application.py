@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
 
-from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -21,13 +20,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from tacit.errors import InputError
 from tacit.protocol.messages import VERSION, CheckIn
 from tacit.server.http.admin import Admin, check_admin
 from tacit.server.http.check_in_rates import CheckInRates
 from tacit.server.http.log_served import LogServed
 from tacit.server.http.models_served import Models
 from tacit.server.http.openapi import document
-from tacit.server.http.problems import MEDIA_TYPE, Refused, malformed
+from tacit.server.http.problems import MEDIA_TYPE, Refused
 from tacit.server.http.reports import HEX_32, HEX_64, LENGTH, Receiving, read_body
 from tacit.server.http.services import Services
 from tacit.server.http.tokens_served import TokensServed
@@ -63,9 +63,9 @@ class Worker:
     async def check_in(self, body: bytes) -> bytes:
         """The answer to a device: an assignment, or when to come back. Raises: Refused."""
         try:
-            given = CheckIn.model_validate_json(body)
-        except ValidationError as error:
-            raise malformed(error) from None
+            given = CheckIn.from_json(body)
+        except InputError as error:
+            raise Refused("malformed", str(error)) from None
         if given.version != VERSION:
             raise Refused("version", f"version {given.version} is not spoken here; {VERSION} is.")
         services, current = self._services, self._services.snapshot.work(given)

@@ -60,4 +60,4 @@ class LogServed:
 def _found(found: Document | None, otherwise: str) -> Response:
     if found is None:
         raise Refused("not-found", otherwise)
-    return Response(found.model_dump_json(), media_type="application/json", headers=NO_STORE)
+    return Response(found.to_json(), media_type="application/json", headers=NO_STORE)

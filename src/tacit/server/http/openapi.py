@@ -12,14 +12,16 @@ from tacit.protocol.messages import (
     CheckIn,
     ConsistencyProof,
     InclusionProof,
+    KeyRotation,
+    Plan,
     Problem,
-    SignedHead,
+    Receipt,
+    RoundTask,
     SignedKeyRotation,
     SignedPlan,
-    SignedReceipt,
-    SignedTask,
-    SignedTokenKey,
+    TokenKey,
     TokenRequest,
+    TreeHead,
 )
 from tacit.server.http.problems import KINDS, MEDIA_TYPE
 
@@ -32,16 +34,9 @@ OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "forma
 
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
-    documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedTask, SignedReceipt, Problem]
-    documents += [SignedKeyRotation]
-    documents += [
-        SignedHead,
-        InclusionProof,
-        ConsistencyProof,
-        SignedTokenKey,
-        TokenRequest,
-        BlindSignatures,
-    ]
+    documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedKeyRotation, Problem, InclusionProof]
+    documents += [ConsistencyProof, TokenRequest, BlindSignatures]
+    documents += [Plan, RoundTask, Receipt, TreeHead, KeyRotation, TokenKey]  # the texts of what is signed
     answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
     schemas: Json = answers.pop("$defs")
     _, others = models_json_schema([(each, "validation") for each in documents], ref_template=REFERENCE)
@@ -52,7 +47,7 @@ def document() -> Json:
             "title": "tacit",
             "version": str(VERSION),
             "description": "Devices check in, fetch a model, report once and get a receipt. docs/protocol.md specifies "
-            "what these documents mean, their canonical form and their signatures.",
+            "what these documents mean, and what is signed of them.",
         },
         "paths": _paths(),
         "components": {
@@ -86,7 +81,7 @@ def _paths() -> Json:
                 "security": [{"assignment": []}],
             },
             "post": _operation(
-                "Send a report", _json("SignedReceipt"), [400, 401, 404, 408, 409, 410, 411, 413, 415, 422, 503]
+                "Send a report", _signed("Receipt"), [400, 401, 404, 408, 409, 410, 411, 413, 415, 422, 503]
             )
             | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
             | {"parameters": report},
@@ -97,12 +92,12 @@ def _paths() -> Json:
         },
         "/v1/plans/{sha256}": {
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$")],
-            "get": _operation("Fetch a run's signed plan", _json("SignedPlan"), [404, 503]),
+            "get": _operation("Fetch a run's signed plan", _signed("Plan", "SignedPlan"), [404, 503]),
         },
         **_of_log_and_tokens(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
         "/v1/key/hand-over": {
-            "get": _operation("To which key the operator changed", _json("SignedKeyRotation"), [404])
+            "get": _operation("To which key the operator changed", _signed("KeyRotation", "SignedKeyRotation"), [404])
         },
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
@@ -121,7 +116,7 @@ def _paths() -> Json:
 def _of_log_and_tokens() -> Json:
     sizes = [{"name": name, "in": "query", "required": True, "schema": SIZE} for name in ("first", "second")]
     return {
-        "/v1/log/head": {"get": _operation("The log's newest signed head", _json("SignedHead"), [404, 503])},
+        "/v1/log/head": {"get": _operation("The log's newest signed head", _signed("TreeHead"), [404, 503])},
         "/v1/log/proof/{leaf}": {
             "parameters": [_in_path("leaf", "^[0-9a-f]{64}$")],
             "get": _operation("That a leaf is in the log", _json("InclusionProof"), [404, 503]),
@@ -130,7 +125,7 @@ def _of_log_and_tokens() -> Json:
             "parameters": sizes,
             "get": _operation("That the log only grew", _json("ConsistencyProof"), [400, 404, 503]),
         },
-        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _json("SignedTokenKey"), [404, 503])},
+        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _signed("TokenKey"), [404, 503])},
         "/v1/tokens": {
             "post": _operation("Blind signatures", _json("BlindSignatures"), [400, 401, 404, 408, 411, 413, 422, 503])
             | {"requestBody": {"required": True, "content": _json("TokenRequest")}}
@@ -155,6 +150,13 @@ def _problems(*statuses: int) -> Json:
 
 def _json(model: str) -> Json:
     return {"application/json": {"schema": {"$ref": REFERENCE.format(model=model)}}}
+
+
+def _signed(document: str, model: str = "Signed") -> Json:
+    """What is signed, and of which document the text is."""
+    text = {"contentMediaType": "application/json", "contentSchema": {"$ref": REFERENCE.format(model=document)}}
+    schema = {"$ref": REFERENCE.format(model=model), "properties": {"document": text}}
+    return {"application/json": {"schema": schema}}
 
 
 def _object(*keys: str) -> Json:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from tacit.protocol.messages import Problem
 from tacit.records import visible
 
@@ -62,12 +60,4 @@ class Refused(Exception):
 
 def problem(kind: str, title: str, status: int, detail: str) -> bytes:
     """A Problem as it is sent."""
-    return Problem(type=f"tacit:{kind}", title=title, status=status, detail=detail).model_dump_json().encode()
-
-
-def malformed(error: ValidationError) -> Refused:
-    """What a document lacks, by the path of its first wrong value; the value itself is not repeated."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(map(str, first["loc"]))[:200]
-    more = f" ({error.error_count()} errors)" if error.error_count() > 1 else ""
-    return Refused("malformed", f"{where or 'the document'}: {first['msg']}{more}.")
+    return Problem(type=f"tacit:{kind}", title=title, status=status, detail=detail).to_json().encode()

@@ -146,7 +146,7 @@ class Receiving:
         self._services.metrics.reports.labels(answer.value).inc()
         if answer is ReportAnswer.OTHER:
             raise Refused("other-report", "another report was received for this assignment; it stands.")
-        return self._services.key.receipt(assignment, body_digest).model_dump_json().encode()
+        return self._services.key.receipt(assignment, body_digest).to_json().encode()
 
 
 def _late(current: Current | None) -> Refused:

@@ -12,7 +12,7 @@ from tacit.errors import StoreError
 from tacit.federation.kinds import FEDERATED
 from tacit.federation.report_shape import ReportShape
 from tacit.parsing import parsed_toml
-from tacit.protocol.messages import CheckIn, RoundTask, SignedPlan, SignedTask, TrainingPrivacy
+from tacit.protocol.messages import CheckIn, Plan, RoundTask, Signed, SignedPlan, TrainingPrivacy
 from tacit.protocol.served_bodies import most_bytes
 from tacit.server.store.assignments import OpenRound, open_rounds, signed_plan
 from tacit.server.store.round_states import OPEN, all_runs
@@ -99,7 +99,7 @@ def _can(check_in: CheckIn, kind: str) -> bool:
 @lru_cache(maxsize=100)
 def _devices(plan: str) -> int:
     """How many there are of the population that a signed plan is for, as its recipe says; 0 where it does not."""
-    recipe = parsed_toml(SignedPlan.model_validate_json(plan).plan.recipe)
+    recipe = parsed_toml(SignedPlan.from_json(plan).read(Plan).recipe)
     found = recipe.get("deployment", {}).get("devices", 0)
     return found if isinstance(found, int) else 0
 
@@ -107,10 +107,10 @@ def _devices(plan: str) -> int:
 @lru_cache(maxsize=100)
 def _matrix(plan: str) -> str | None:
     """The digest of the strategy matrix that a signed plan names."""
-    privacy = SignedPlan.model_validate_json(plan).plan.privacy
+    privacy = SignedPlan.from_json(plan).read(Plan).privacy
     return privacy.matrix.sha256 if isinstance(privacy, TrainingPrivacy) and privacy.matrix is not None else None
 
 
 @lru_cache(maxsize=100)
 def _parsed(signed_task: str) -> RoundTask:
-    return SignedTask.model_validate_json(signed_task).task
+    return Signed.from_json(signed_task).read(RoundTask)

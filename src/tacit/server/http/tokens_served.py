@@ -1,13 +1,12 @@
 """The paths by which an enrolled device gets its tokens."""
 
-from pydantic import ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from tacit.errors import InputError
 from tacit.protocol.messages import TokenRequest
-from tacit.server.http.problems import Refused, malformed
+from tacit.server.http.problems import Refused
 from tacit.server.http.reports import LENGTH, read_body
 from tacit.server.http.services import Services
 from tacit.server.store.tokens import Issuer
@@ -34,7 +33,7 @@ class TokensServed:
     async def key(self, _: Request) -> Response:
         """The key of this epoch."""
         found = await self._services.threaded(self._issuer().key)
-        return Response(found.model_dump_json(), media_type=JSON, headers=NO_STORE)
+        return Response(found.to_json(), media_type=JSON, headers=NO_STORE)
 
     async def sign(self, request: Request) -> Response:
         """A batch of blind signatures."""
@@ -46,18 +45,20 @@ class TokensServed:
         body = await read_body(request.receive, int(length), self._services.limits)
         if self._waiting >= self._services.limits.waiting_tokens:
             raise Refused("busy", "too many ask for tokens at once; ask again.", Retry_After="10")
+        try:
+            asked = TokenRequest.from_json(bytes(body))
+        except InputError as error:
+            raise Refused("malformed", str(error)) from None
         self._waiting += 1
         try:
-            found = await self._services.signing(issuer.sign, TokenRequest.model_validate_json(bytes(body)))
-        except ValidationError as error:
-            raise malformed(error) from None
+            found = await self._services.signing(issuer.sign, asked)
         except InputError as error:
             raise Refused("refused", str(error)) from None
         finally:
             self._waiting -= 1
         if found is None:
             raise Refused("credential", "no device is enrolled by this code, or it has its tokens of this epoch.")
-        return Response(found.model_dump_json(), media_type=JSON, headers=NO_STORE)
+        return Response(found.to_json(), media_type=JSON, headers=NO_STORE)
 
     def _issuer(self) -> Issuer:
         """Raises: Refused where nobody is enrolled."""

@@ -4,15 +4,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from tacit.code_digest import build_digest
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry
-from tacit.protocol.messages import InclusionProof, SignedPlan
+from tacit.protocol.messages import InclusionProof, Plan, SignedPlan, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import log_entries
 from tacit.protocol.signing import digest, is_signed
@@ -20,8 +19,9 @@ from tacit.runs import Run
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.transparency import entries_of
 from tacit.server.plans import plan_of
-from tacit.statements.device_text import LOGGED
+from tacit.statements.device_text import BUILDS, LOGGED
 from tacit.statements.verify import CheckedLine
+from tacit.version import __version__
 
 
 class LoggedRun(Document):
@@ -43,9 +43,47 @@ def keep_logged(run: Run, signed: SignedPlan, proof: InclusionProof, key: Operat
                 f"and this one is {key.public[:16]}...; put the file of that key back (--operator-key)."
             )
     else:
-        leaf = leaf_of(plan_entry(digest(signed.plan))).hex()
+        leaf = leaf_of(plan_entry(digest(signed.document))).hex()
         kept = LoggedRun(operator=key.public, leaf=leaf, signed_plan=signed, proof=proof)
         run.note(LOGGED, kept.model_dump(mode="json"))
+
+
+def plan_text(run: Run, plan: Plan) -> str | None:
+    """The text of the plan that devices of an open run were given; None before the first. plan: as this build makes it.
+
+    Raises: InputError where that says anything else but of its code, for a run has one plan for ever.
+    """
+    if LOGGED not in run.notes:
+        return None
+    return same_text(_kept(run).signed_plan.document, plan, where=f"the run '{run.path}'")
+
+
+def _kept(run: Run) -> LoggedRun:
+    """Of a run that has it. Raises: InputError."""
+    return LoggedRun.from_json(json.dumps(run.notes[LOGGED]))
+
+
+def same_text(text: str, plan: Plan, *, where: str) -> str:
+    """The text, which says what the plan says. where: it is from. Raises: InputError."""
+    if not is_same_plan(Plan.from_json(text), plan):
+        raise InputError(
+            f"{where} has another plan ({digest(text)[:16]}...) than this recipe gives in this version of tacit, and "
+            "devices were told that one: give this run another name, or go on with the recipe and the version of tacit "
+            "that it began with."
+        )
+    return text
+
+
+def is_same_plan(one: Plan, other: Plan) -> bool:
+    """Whether the two say the same of all but the code: a run goes on under a server that was mended."""
+    return one == other.model_copy(update={"code": one.code})
+
+
+def note_build(run: Run) -> None:
+    """Add the build that serves an open run from now on, where it is another than the last one."""
+    build, before = {"version": __version__, "sha256": build_digest()}, run.notes.get(BUILDS, [])
+    if before[-1:] != [build]:
+        run.note(BUILDS, [*before, build])
 
 
 def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
@@ -59,41 +97,41 @@ def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None 
         if LOGGED not in found.notes:
             raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
         try:
-            kept = LoggedRun.model_validate_json(json.dumps(found.notes[LOGGED]))
-        except ValidationError as error:
-            return (CheckedLine(name="log", complaint=f"what the folder keeps of it is none: {error.errors()[0]}"),)
-        plan = plan_of(found, kept.signed_plan.plan.enrolment)
+            kept = _kept(found)
+            given, head = kept.signed_plan.read(Plan), kept.proof.head.read(TreeHead)
+        except InputError as error:
+            return (CheckedLine(name="log", complaint=f"what the folder keeps of it cannot be read: {error}"),)
+        plan = plan_of(found, given.enrolment)
     entries = _entries(log, certificates)
-    same_code = plan.model_copy(update={"code": kept.signed_plan.plan.code})  # the version that trained may be another
     checks = {
-        "log.plan": None if same_code == kept.signed_plan.plan else "devices were given another plan than the run's",
+        "log.plan": None if is_same_plan(given, plan) else "devices were given another plan than the run's",
         "log.signatures": next(_unsigned(kept), None),
-        "log.proof": None if _is_proved(kept) else "the proof does not show that the plan was in the log",
-        "log.entries": _missing(kept, entries),
+        "log.proof": None if _is_proved(kept, head) else "the proof does not show that the plan was in the log",
+        "log.entries": _missing(kept, head, entries),
     }
     return tuple(CheckedLine(name=name, complaint=complaint) for name, complaint in checks.items())
 
 
 def _unsigned(kept: LoggedRun) -> Iterator[str]:
-    if not is_signed(kept.signed_plan, kept.operator):
+    if not is_signed(Plan, kept.signed_plan, kept.operator):
         yield "the plan is not signed by the operator that the run names"
-    if not is_signed(kept.proof.head, kept.operator):
+    if not is_signed(TreeHead, kept.proof.head, kept.operator):
         yield "the head of the log is not signed by the operator that the run names"
 
 
-def _is_proved(kept: LoggedRun) -> bool:
-    head, path = kept.proof.head.head, [bytes.fromhex(each) for each in kept.proof.path]
-    leaf = leaf_of(plan_entry(digest(kept.signed_plan.plan)))
+def _is_proved(kept: LoggedRun, head: TreeHead) -> bool:
+    path = [bytes.fromhex(each) for each in kept.proof.path]
+    leaf = leaf_of(plan_entry(digest(kept.signed_plan.document)))
     return leaf.hex() == kept.leaf and is_included(leaf, kept.proof.index, head.size, path, bytes.fromhex(head.root))
 
 
-def _missing(kept: LoggedRun, entries: list[str]) -> str | None:
-    head, index = kept.proof.head.head, kept.proof.index
+def _missing(kept: LoggedRun, head: TreeHead, entries: list[str]) -> str | None:
+    index = kept.proof.index
     if len(entries) < head.size:
         return f"the log has {len(entries)} entries, and it had {head.size} when the run began: it is another, or older"
     if MerkleTree(map(leaf_of, entries[: head.size])).root().hex() != head.root:
         return f"the first {head.size} entries of the log are not those that it had when the run began"
-    if entries[index] != plan_entry(digest(kept.signed_plan.plan)):
+    if entries[index] != plan_entry(digest(kept.signed_plan.document)):
         return f"entry {index} of the log is not the plan of this run"
     return None
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tacit.errors import InputError
 from tacit.protocol.key_rotation import PREVIOUS, previous_key
+from tacit.protocol.messages import TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import is_signed
 from tacit.runs import Run
@@ -24,7 +25,7 @@ def check_key(path: Path, store: Store, runs: Iterable[Path]) -> None:
     if before is not None and before.public == key:
         raise InputError(f"{here}, and so is the one before it, '{path.with_suffix(PREVIOUS)}'; remove that file.")
     head, known = LogView(store).head(), [key, None if before is None else before.public]
-    if head is not None and not any(each is not None and is_signed(head, each) for each in known):
+    if head is not None and not any(each is not None and is_signed(TreeHead, head, each) for each in known):
         raise InputError(
             f"{here}, and the log in the store, which devices have seen, is signed by another; put the file of that "
             "key back (--operator-key). No key was made."

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, insert, select, text
 from tacit.errors import InputError, StoreError
 from tacit.files import sync_folder
 from tacit.protocol.log_proofs import leaf_of
-from tacit.protocol.messages import ConsistencyProof, InclusionProof, SignedHead, TreeHead
+from tacit.protocol.messages import ConsistencyProof, InclusionProof, Signed, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.store.schema import log
@@ -68,9 +68,9 @@ class TransparencyLog:
             for position, each in enumerate(entries):
                 tree.append(leaf_of(each))
                 if position >= len(stored):
-                    head = self._key.head(TreeHead(size=position + 1, root=tree.root().hex()))
+                    head = self._key.signed(TreeHead(size=position + 1, root=tree.root().hex()))
                     row = {"position": position, "entry": each, "leaf": leaf_of(each).hex()}
-                    connection.execute(insert(log).values(**row, head=head.model_dump_json()))
+                    connection.execute(insert(log).values(**row, head=head.to_json()))
         found = LogView(self._store).proof(leaf_of(entry).hex())
         assert found is not None
         return found
@@ -134,9 +134,9 @@ class LogView:
         self._store, self._tree, self._lock = store, MerkleTree(), threading.Lock()
         self._entries: list[str] = []
         self._positions: dict[str, int] = {}
-        self._head: SignedHead | None = None
+        self._head: Signed | None = None
 
-    def head(self) -> SignedHead | None:
+    def head(self) -> Signed | None:
         """The newest; None of a log without entries. Raises: StoreError."""
         with self._lock:
             return self._grown()
@@ -147,7 +147,7 @@ class LogView:
             head = self._grown()
             if head is None or leaf not in self._positions:
                 return None
-            path = self._tree.inclusion(self._positions[leaf], head.head.size)
+            path = self._tree.inclusion(self._positions[leaf], head.read(TreeHead).size)
             return InclusionProof(index=self._positions[leaf], head=head, path=tuple(each.hex() for each in path))
 
     def consistency(self, first: int, second: int) -> ConsistencyProof | None:
@@ -165,7 +165,7 @@ class LogView:
             self._grown()
             return "".join(f"{each}\n" for each in self._entries)
 
-    def _grown(self) -> SignedHead | None:
+    def _grown(self) -> Signed | None:
         """Read what is new."""
         columns = select(log.c.position, log.c.entry, log.c.leaf, log.c.head).order_by(log.c.position)
         with self._store.reading() as connection:
@@ -175,5 +175,5 @@ class LogView:
             self._entries.append(row.entry)
             self._positions[row.leaf] = row.position
         if rows:
-            self._head = SignedHead.model_validate_json(rows[-1].head)
+            self._head = Signed.from_json(rows[-1].head)
         return self._head

@@ -20,7 +20,7 @@ from tacit.federation.collector import Answered, Question
 from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import sha256
 from tacit.protocol.fields import QuestionDocument
-from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
+from tacit.protocol.messages import Content, Plan, RoundTask, Signed, SignedPlan
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import read_sum, sum_body
@@ -59,6 +59,7 @@ class ServedRun(NamedTuple):
     """What a collector needs to know of its run before it can ask anybody."""
 
     plan: Plan
+    digest: str  # of the plan's text
     lease: Lease
 
 
@@ -137,15 +138,16 @@ class ServedRounds:
         values, total, participants = self.sum_of(wanted)
         return _answered(question, values, total, participants), state
 
-    def serve(self, plan: Plan, lease: Lease) -> None:
+    def serve(self, signed: SignedPlan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
+        plan = signed.read(Plan)
         if len(plan.aggregation.keepers) != len(self._decryptors):
             raise RunError(
                 f"the plan of run '{plan.run}' names {len(plan.aggregation.keepers)} decryptors, and "
                 f"{len(self._decryptors)} "
                 "are known here; give the collector those of the plan."
             )
-        self._served = ServedRun(plan, lease)
+        self._served = ServedRun(plan, digest(signed.document), lease)
         sweep(self._store, self._blobs, round_states.attempts(self._store, plan.run))  # whoever was killed left some
 
     def sum_of(self, wanted: Wanted) -> Summed:
@@ -195,10 +197,10 @@ class ServedRounds:
 
     def _task(self, round: int, content: bytes, question: QuestionDocument) -> RoundTask:
         """The task of a round without the fields that each attempt sets. content: what the round begins with."""
-        plan, name = self._now_serving.plan, sha256(content)
+        served, name = self._now_serving, sha256(content)
         return RoundTask(
-            run=plan.run,
-            plan=digest(plan),
+            run=served.plan.run,
+            plan=served.digest,
             round=round,
             attempt=0,
             task="0" * 32,
@@ -261,19 +263,19 @@ class ServedRounds:
             "opens": now,
             "deadline": closes + self._times.reporting,
         }
-        signed = self._key.task(task.model_copy(update=own))
+        opened = task.model_copy(update=own)
         self._blobs.put(model_name(task.content.sha256), wanted.content)
         new = NewRound(
-            task=signed.task.task,
+            task=opened.task,
             round=task.round,
-            attempt=signed.task.attempt,
-            signed_task=signed.model_dump_json(),
+            attempt=opened.attempt,
+            signed_task=self._key.signed(opened).to_json(),
             model_digest=task.content.sha256,
             goal=wanted.goal,
             least=wanted.min_reports,
             most=math.ceil(wanted.goal * self._times.over_selection),
             closes_selecting=closes,
-            deadline=signed.task.deadline,
+            deadline=opened.deadline,
         )
         log.info("round %d of '%s' opens, attempt %d", new.round, self._lease.run, new.attempt)
         return round_states.open_round(self._store, self._lease, new)
@@ -377,7 +379,7 @@ class ServedRounds:
     @contextmanager
     def _opening(self, attempt: Attempt) -> Iterator[OneMessageOpening | None]:
         """How its sum is opened; None where reports are not sealed, or it has its sum."""
-        sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+        sealed = _task_of(attempt).sealed
         if sealed is None or attempt.state not in round_states.UNBOUND:
             yield None
             return
@@ -436,10 +438,9 @@ class ServedRounds:
         found = round_states.attempt_of(self._store, name)
         assert found.total_digest is not None and found.reports is not None  # of what is closed
         body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
-        signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
         participants = sum(each.assigned for each in self._attempts(found.round))
-        return Summed(read_sum(body, signed), total, max(participants, total.reports))
+        return Summed(read_sum(body, _task_of(found)), total, max(participants, total.reports))
 
 
 def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:
@@ -449,4 +450,8 @@ def _answered(question: Question, values: Any, total: Total, participants: int) 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:
     """What an attempt is about, whichever of the round it is."""
-    return SignedTask.model_validate_json(attempt.signed_task).task.model_dump(exclude=OWN_TO_AN_ATTEMPT)
+    return _task_of(attempt).model_dump(exclude=OWN_TO_AN_ATTEMPT)
+
+
+def _task_of(attempt: Attempt) -> RoundTask:
+    return Signed.from_json(attempt.signed_task).read(RoundTask)

@@ -137,6 +137,12 @@ def enter_run(store: Store, name: str, *, population: str, kind: str, plan: str,
             )
 
 
+def plan_of_run(store: Store, name: str) -> str | None:
+    """The signed plan of a run, as it is sent; None of a run that is not known."""
+    with store.reading() as connection:
+        return connection.execute(select(runs.c.plan).where(runs.c.name == name)).scalar()
+
+
 def all_runs(store: Store) -> list[KnownRun]:
     """All that are known, by name."""
     columns = [runs.c[name] for name in KnownRun._fields]

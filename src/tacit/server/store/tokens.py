@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, insert, select
 
@@ -20,7 +21,7 @@ from tacit.errors import InputError, StoreError
 from tacit.files import write_whole
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.blind_rsa import PREFIX_BYTES
-from tacit.protocol.messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
+from tacit.protocol.messages import BlindSignatures, Signed, TokenKey, TokenRequest
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
 from tacit.server.log.transparency import TransparencyLog
@@ -31,6 +32,7 @@ from tacit.server.store.store import Store, insert_into
 EPOCH_S = 7 * 86400.0
 BATCH = 32  # tokens that a device has for an epoch
 KEPT = 256  # answers, some 20 kB each, for devices that ask again
+TEXT = ".json"  # of the files there with what is said of a key
 SUFFIX = ".tokens"  # of the folder with the keys of the epochs, beside the operator's
 
 
@@ -40,6 +42,14 @@ class Epochs:
 
     seconds: float = EPOCH_S
     batch: int = BATCH
+
+
+class IssuedKey(NamedTuple):
+    """The key of an epoch's tokens."""
+
+    signer: Signer
+    key: TokenKey
+    signed: Signed  # as devices get it
 
 
 class Issuer:
@@ -55,12 +65,12 @@ class Issuer:
         self._store, self._operator, self._epochs = store, key, epochs
         self._folder, self._log = path.with_suffix(SUFFIX), TransparencyLog.beside(store, key, path)
         self._lock = threading.Lock()
-        self._current: tuple[Signer, SignedTokenKey] | None = None
+        self._current: IssuedKey | None = None
         self._answers: dict[bytes, BlindSignatures] = {}  # the last ones, by the digests of their requests
 
-    def key(self) -> SignedTokenKey:
+    def key(self) -> Signed:
         """Of this epoch; made, and entered into the log, by the first that asks. Raises: StoreError; InputError."""
-        return self._now()[1]
+        return self._now().signed
 
     def sign(self, request: TokenRequest) -> BlindSignatures | None:
         """One batch for an enrolled device and this epoch, the same again for the same request; None: it may not.
@@ -68,10 +78,10 @@ class Issuer:
         A request that is repeated costs a look into the store: the last answers are kept. Raises: InputError for
         another epoch or number, what is no blinded message, or no device; StoreError.
         """
-        signer, current = self._now()
-        if request.epoch != current.key.epoch or len(request.blinded) != current.key.batch:
+        signer, current, _ = self._now()
+        if request.epoch != current.epoch or len(request.blinded) != current.batch:
             raise InputError(
-                f"this is epoch {current.key.epoch}, whose batches have {current.key.batch} tokens; ask for its key."
+                f"this is epoch {current.epoch}, whose batches have {current.batch} tokens; ask for its key."
             )
         code, body = hashlib.sha256(request.code.encode()).hexdigest(), bound_to(request)
         with self._store.reading() as connection:
@@ -99,22 +109,22 @@ class Issuer:
 
     def redeemable(self, token: str) -> tuple[str, int] | None:
         """(hash, epoch) of a token that this epoch's key signed; None for any other, and it may be redeemed already."""
-        signer, current = self._now()
+        signer, current, _ = self._now()
         content, head = bytes.fromhex(token), EPOCH_BYTES + PREFIX_BYTES
         epoch, prefix = int.from_bytes(content[:EPOCH_BYTES], "big"), content[EPOCH_BYTES:head]
-        prepared = prefix + message_of(current.key.epoch)
-        if epoch != current.key.epoch or not signer.public.is_signature(prepared, content[head:]):
+        prepared = prefix + message_of(current.epoch)
+        if epoch != current.epoch or not signer.public.is_signature(prepared, content[head:]):
             return None
         return hashlib.sha256(prepared).hexdigest(), epoch
 
-    def _now(self) -> tuple[Signer, SignedTokenKey]:
+    def _now(self) -> "IssuedKey":
         epoch = int(self._store.now() // self._epochs.seconds)
         with self._lock:
-            if self._current is None or self._current[1].key.epoch < epoch:
+            if self._current is None or self._current.key.epoch < epoch:
                 self._current = self._of(epoch)
             return self._current
 
-    def _of(self, epoch: int) -> tuple[Signer, SignedTokenKey]:
+    def _of(self, epoch: int) -> "IssuedKey":
         """The key of an epoch, and the end of those before it; of a later one that there is, where the clock was set
         back: an epoch has one key for ever.
         """
@@ -127,27 +137,35 @@ class Issuer:
             if not path.exists():
                 _write_secret(path, Signer.new().to_pem())
             signer = Signer.from_pem(path.read_bytes())
+            text = self._text(path.with_suffix(TEXT), epoch, signer)
         except OSError as error:
             raise StoreError(f"the keys of tokens in '{self._folder}' cannot be used ({error.strerror}).") from None
         finally:
             os.close(folder)
-        seconds = self._epochs.seconds
-        key = TokenKey(
-            epoch=epoch,
-            opens=epoch * seconds,
-            ends=(epoch + 1) * seconds,
-            batch=self._epochs.batch,
-            modulus=f"{signer.public.n:x}",
-            exponent=signer.public.e,
-        )
-        self._log.append(token_key_entry(key))
+        self._log.append(token_key_entry(text))
         with self._store.writing() as connection:
             for table in (tokens, batches):
                 connection.execute(delete(table).where(table.c.epoch < epoch))
-        for old in self._folder.glob("*.pem"):
-            if old.stem.isdigit() and int(old.stem) < epoch:
+        for old in self._folder.iterdir():
+            if old.suffix in (".pem", TEXT) and old.stem.isdigit() and int(old.stem) < epoch:
                 old.unlink(missing_ok=True)
-        return signer, self._operator.token_key(key)
+        signed = Signed(document=text, signature=self._operator.signature(TokenKey.purpose, text))
+        return IssuedKey(signer, TokenKey.from_json(text), signed)
+
+    def _text(self, path: Path, epoch: int, signer: Signer) -> str:
+        """What is said of an epoch's key: of one epoch one text for ever, whichever version of a server wrote it."""
+        if not path.exists():
+            seconds = self._epochs.seconds
+            key = TokenKey(
+                epoch=epoch,
+                opens=epoch * seconds,
+                ends=(epoch + 1) * seconds,
+                batch=self._epochs.batch,
+                modulus=f"{signer.public.n:x}",
+                exponent=signer.public.e,
+            )
+            write_whole(path, key.to_json().encode())
+        return path.read_text(encoding="utf-8")
 
 
 def _may_ask(connection: Connection, code: str, epoch: int, body: bytes) -> bool:

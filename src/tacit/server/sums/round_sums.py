@@ -6,7 +6,7 @@ from tacit.aggregation import Counted, merged
 from tacit.errors import StoreError
 from tacit.federation.report_sums import sums_of
 from tacit.protocol.bodies import sha256
-from tacit.protocol.messages import RoundTask, SignedTask
+from tacit.protocol.messages import RoundTask, Signed
 from tacit.protocol.served_bodies import read_sum, sum_body
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.round_states import Attempt, Partial, Total
@@ -21,7 +21,7 @@ def summed(blobs: BlobStore, found: Attempt, parts: list[Partial]) -> tuple[Any,
 
     Raises: NoSum where a blob is not what was flushed.
     """
-    task = SignedTask.model_validate_json(found.signed_task).task
+    task = Signed.from_json(found.signed_task).read(RoundTask)
     try:
         total = merged(sums_of(task.asks.shape()), (_flushed(blobs, part, task) for part in parts))
     except StoreError as error:
