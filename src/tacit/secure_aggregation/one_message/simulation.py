@@ -73,6 +73,9 @@ class OneMessageParties:
             boxes=tuple(each.box for each in made),
             server=secrets.public_key(private),
             seed=draw(32),
+            plan=draw(32),
+            round_index=0,
+            series=0,
             contributors=noise,
             margin=margin,
         )
