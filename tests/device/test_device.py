@@ -308,7 +308,7 @@ def test_a_damaged_record_is_said_and_left(damage: str, operator: Operator, cach
         "cut": content[: len(content) // 2],
         "overwritten": content[:2000] + bytes(range(256)) * 16 + content[6096:],
         "none of ours": b"nothing" * 1000,
-        "of another version": content.replace(b"tacit device 2", b"tacit device 7"),
+        "of another version": content.replace(b"tacit device 3", b"tacit device 7"),
     }[damage]
     file.write_bytes(damaged)
     with pytest.raises(DeviceError, match=r"use the version|cannot be used|is damaged"):

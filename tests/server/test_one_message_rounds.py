@@ -8,13 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.server.killed_coordinator import Killed, KilledAt
-from tests.server.sealed_fleet import GOAL, SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
+from tests.server.sealed_fleet import GOAL, SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of, tasks
 from tests.support.server.fleet import KEY, TIMES
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 
 from tacit.errors import ProtocolError, RunError, TrainingError
 from tacit.protocol.messages import RoundTask
+from tacit.protocol.one_message_shape import settings_of
+from tacit.secure_aggregation.one_message.decryptor_messages import Vote
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
 from tacit.server.train import document
@@ -111,6 +113,57 @@ def test_without_a_quorum_the_round_is_given_up_and_made_again_with_others(fleet
     assert not fleet.blobs.names(f"sealed/{first.task}")
     assert_sum_of(got, fleet.came[second.task])
     assert_one_set_is_signed(fleet)
+
+
+def test_an_attempt_whose_set_nobody_signed_goes_on_in_its_series(fleet: SealedFleet) -> None:
+    """Its devices come again for the price of one; who was given a place in it alone took part in no sum."""
+    fleet.left = GOAL - 1
+    times = replace(TIMES, attempts=1, selecting=5.0)
+    with pytest.raises(TrainingError, match="none of 1 attempts"):
+        fleet.collector(times).collect((), a_task(), seed=SEED)
+    fleet.left = 1000
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    first, second = (settings_of(task.sealed or "") for task in tasks(fleet))
+    assert first.attempts == second.attempts and first.name != second.name
+    (_, released) = fleet.attempts()
+    assert got.participants == released.assigned
+    assert_one_set_is_signed(fleet)
+
+
+@pytest.mark.parametrize("signers", [1, 2])
+def test_after_a_set_was_signed_other_devices_are_asked(fleet: SealedFleet, signers: int) -> None:
+    """Of two decryptors both are needed: one that has signed is too many. It opens no sum of the series any more."""
+    wait = fleet.wait
+
+    def vanish(seconds: float) -> None:
+        wait(seconds)
+        for number, each in enumerate(fleet.decryptors):
+            each.dies_at = (2 if number < signers else 1).__eq__  # before the agreement, or the set
+
+    collector = fleet.collector(replace(TIMES, attempts=1, opening=30.0))
+    collector._wait = vanish
+    with pytest.raises(TrainingError, match="its sum could not be opened"):
+        collector.collect((), a_task(), seed=SEED)
+    for each in fleet.decryptors:
+        each.dies_at = lambda message: False
+    signed = [len(list((each.folder / "rounds").glob("*.vote"))) for each in fleet.decryptors]
+    assert signed == [1] * signers + [0] * (2 - signers)
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    first, second = (settings_of(task.sealed or "") for task in tasks(fleet))
+    assert (first.series, second.series) == (0, 1)
+    spent, released = fleet.attempts()
+    assert got.participants == spent.assigned + released.assigned, "the first may have been opened"
+    assert_one_set_is_signed(fleet)
+
+
+def test_decryptors_that_say_for_ever_that_they_signed_are_believed_for_so_long(
+    fleet: SealedFleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vote = Vote(bytes(32), 0, bytes(32), bytes(64)).to_bytes()
+    monkeypatch.setattr(fleet.decryptors[0], "ask", lambda messages: [vote])
+    with pytest.raises(TrainingError, match="of every series of attempts decryptor 0 signed a set"):
+        fleet.collector(replace(TIMES, attempts=3)).collect((), a_task(), seed=SEED)
+    assert not fleet.attempts()
 
 
 def test_no_device_works_for_decryptors_that_would_refuse(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from tests.swarm.misbehaviour import wrong_check_in, wrong_report
 from tests.swarm.record import MemoryRecord
 
 from tacit.device.policy import Policy
+from tacit.device.separation import SealedAttempt
 from tacit.device.session import Machine, Session, Steps
 from tacit.device.task_handler import Draw, PreparedTask, Refuse
 from tacit.device.train import encoding_of, no_update
@@ -110,8 +111,10 @@ class DyingRecord(MemoryRecord):
         super().__init__(device.swarm.settings.operator_key)
         self._device = device
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
-        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp)
+    def take_part(
+        self, task: RoundTask, *, assignment: str, at: float, zcdp: float, attempt: SealedAttempt | None = None
+    ) -> None:
+        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp, attempt=attempt)
         self._device.step("recorded")
 
 

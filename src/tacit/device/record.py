@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.device.separation import PastParticipation, Seen
+from tacit.device.separation import PastParticipation, SealedAttempt, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
 from tacit.parsing import parsed_json
 from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
-FORMAT = "tacit device 2"
+FORMAT = "tacit device 3"
 CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
 CHANGING = "changing"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
@@ -37,9 +37,15 @@ CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL
     opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
 CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0,
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, series TEXT NOT NULL DEFAULT '',
     UNIQUE (plan, round));
+CREATE TABLE sealed_rounds (name TEXT PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, round INTEGER NOT NULL)
+    WITHOUT ROWID;
 """
+# A participation in a round of a plan, of attempts of a series; and what another attempt changes of it.
+_SAME = "(plan = ? AND round = ? AND series = ? AND series != '')"
+_LATER = """epoch = ?, task = ?, assignment = ?, at = max(at, ?), opens = max(opens, ?), deadline = max(deadline, ?),
+    zcdp = max(zcdp, ?)"""
 MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
 _FORGOTTEN = """SELECT digest FROM plans WHERE digest != ? AND digest NOT IN (SELECT plan FROM participations)
     ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
@@ -164,9 +170,13 @@ class DeviceRecord:
 
     # -- taking part ---------------------------------------------------------------------------------------------------
 
-    def observe(self, task: RoundTask) -> Seen:
-        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
-        epoch = self._epoch
+    def observe(self, task: RoundTask, attempt: SealedAttempt | None = None) -> Seen:
+        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then.
+
+        attempt: of a sealed round. What it did in other attempts of the series is the participation that it is asked
+        for, and none besides.
+        """
+        epoch, same = self._epoch, (task.plan, task.round, "" if attempt is None else attempt.series)
         (highest,) = self._row("SELECT highest FROM plans WHERE digest = ?", task.plan) or (-1,)
         with self._writing():
             self._database.execute(
@@ -177,20 +187,28 @@ class DeviceRecord:
                 "UPDATE plans SET highest = max(highest, ?) WHERE digest = ?", (task.round, task.plan)
             )
         first = self._row("SELECT round, opens FROM sights WHERE plan = ? AND epoch = ?", task.plan, epoch)
+        others = f"FROM participations WHERE NOT {_SAME}"
         rows = self._rows(
-            "SELECT epoch, round, at, opens, deadline FROM participations WHERE plan = ? ORDER BY round", task.plan
+            f"SELECT epoch, round, at, opens, deadline {others} AND plan = ? ORDER BY round", *same, task.plan
         )
-        last = self._row("SELECT round, at, opens, deadline FROM participations ORDER BY at DESC, id DESC LIMIT 1")
+        last = self._row(f"SELECT round, at, opens, deadline {others} ORDER BY at DESC, id DESC LIMIT 1", *same)
+        (latest,) = self._row("SELECT max(at) FROM participations") or (None,)
         assert first is not None  # written above, or before
         return Seen(
             parts=[PastParticipation(*row[1:]) for row in rows],
             known=sum(row[0] == epoch for row in rows),
             last=None if last is None else PastParticipation(*last),
+            latest=latest,
             highest=highest,
             first_round=first[0],
             first_opens=first[1],
             since=self.since,
         )
+
+    def joined(self, task: RoundTask) -> frozenset[bytes]:
+        """The names of the sealed rounds in which it reported, of all attempts at this round of its plan."""
+        found = self._rows("SELECT name FROM sealed_rounds WHERE plan = ? AND round = ?", task.plan, task.round)
+        return frozenset(bytes.fromhex(name) for (name,) in found)
 
     def rounds(self, plan: str) -> list[int]:
         """In which rounds of a plan it took part."""
@@ -203,19 +221,27 @@ class DeviceRecord:
         rows = self._rows("SELECT max(zcdp) FROM participations WHERE plan != ? GROUP BY plan", but)
         return math.fsum(found for (found,) in rows)
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
+    def take_part(
+        self, task: RoundTask, *, assignment: str, at: float, zcdp: float, attempt: SealedAttempt | None = None
+    ) -> None:
         """Record a participation, on disk when this returns: before any text is read for it. zcdp: what this run has
-        cost with it. Raises: TaskRefused where the round or the task is recorded already.
+        cost with it. attempt: of a sealed round; another of the same series is the same participation, at a later time.
+        Raises: TaskRefused where the round, the task or this attempt is recorded already.
         """
+        series = "" if attempt is None else attempt.series
+        said = (self._epoch, task.task, assignment, at, task.opens, task.deadline, zcdp, series)
         try:
             with self._writing():
+                if attempt is not None:
+                    named = (attempt.name, task.plan, task.round)
+                    self._database.execute("INSERT INTO sealed_rounds (name, plan, round) VALUES (?, ?, ?)", named)
+                    again = f"UPDATE participations SET {_LATER} WHERE {_SAME}"
+                    if self._database.execute(again, (*said[:-1], task.plan, task.round, series)).rowcount:
+                        return
                 self._database.execute(
-                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        *(task.plan, self._epoch, task.round, task.task, assignment),
-                        *(at, task.opens, task.deadline, zcdp),
-                    ),
+                    "INSERT INTO participations (plan, round, epoch, task, assignment, at, opens, deadline, zcdp, "
+                    "series) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (task.plan, task.round, *said),
                 )
         except sqlite3.IntegrityError:
             raise TaskRefused(

@@ -454,7 +454,8 @@ class ServedRounds:
         signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
         # Of the attempts of a series at most the last was opened: whoever was in those before took part in none.
-        opened = {(_series(each) if signed.sealed else each.attempt): each for each in self._attempts(found.round)}
+        once = signed.sealed is not None and self._now_serving.plan.privacy.kind != "local"
+        opened = {(_series(each) if once else each.attempt): each for each in self._attempts(found.round)}
         participants = sum(each.assigned for each in opened.values())
         return Summed(read_sum(body, signed), total, max(participants, total.reports))
 
