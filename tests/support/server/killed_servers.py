@@ -195,6 +195,7 @@ class Played:
     def _server(self, stack: ExitStack) -> Process:
         words = ["serve", str(self.folder / "recipe.toml"), "--out", str(self.folder / "served"), "--store", self.store]
         words += ["--operator-key", str(self.folder / "operator.key"), "--port", str(self.port)]
+        words += ["--without-enrolment"]
         server = Process([*words, "--workers", str(WORKERS)], self.folder / "log")
         stack.callback(server.end)
         return server
