@@ -8,15 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.server.killed_coordinator import Killed, KilledAt
-from tests.server.sealed_fleet import GOAL, SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of, tasks
+from tests.server.sealed_fleet import (
+    DRAW,
+    GOAL,
+    SEED,
+    SealedFleet,
+    a_task,
+    assert_one_set_is_signed,
+    assert_sum_of,
+    tasks,
+    words_of,
+)
 from tests.support.server.fleet import KEY, TIMES
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
+from tests.swarm.faults import Fault
+from tests.swarm.misbehaviour import wrong_sealed
 
 from tacit.errors import ProtocolError, RunError, TrainingError
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.one_message_shape import settings_of
+from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor_messages import Vote
+from tacit.secure_aggregation.secrets import Identity
 from tacit.server.rounds.rounds import RoundTimes, ServedRounds
 from tacit.server.store import round_states
 from tacit.server.train import document
@@ -246,6 +260,34 @@ def test_a_clients_second_report_takes_no_place(fleet: SealedFleet) -> None:
     (attempt,) = fleet.attempts()
     assert attempt.lost == 1 and attempt.counted == GOAL
     assert_sum_of(got, [device for device in fleet.came[attempt.task] if device != 2])
+
+
+VOIDED = {
+    Fault.RANDOM_SHARES: "what the decryptors gave is no sum of clients' keys",
+    Fault.RANDOM_CIPHERTEXTS: "the sum does not open",
+    Fault.WRONG_BOXES: "has spoilt the round: a box does not open",
+}
+
+
+@pytest.mark.parametrize("fault", VOIDED)
+def test_a_report_that_nobody_can_tell_voids_its_attempt_and_no_other(fleet: SealedFleet, fault: Fault) -> None:
+    """Whole, signed, and counted. Decryptors signed the set, so the next attempt is for other devices."""
+    seal = fleet.sealed
+
+    def lies(task: RoundTask, device: int) -> bytes:
+        if device != 2 or task.sealed is None:
+            return seal(task, device)
+        settings, me = settings_of(task.sealed), Identity(SEED)
+        return wrong_sealed(fault, settings, one_message_report(settings, me, words_of(device), draw=DRAW), me)
+
+    fleet.sealed = lies  # type: ignore[method-assign]
+    got, _ = fleet.collector().collect((), a_task(), seed=SEED)
+    spoilt, released = fleet.attempts()
+    assert 2 in fleet.came[spoilt.task] and VOIDED[fault] in (spoilt.why or "")
+    assert_sum_of(got, fleet.came[released.task])
+    assert got.participants == spoilt.assigned + released.assigned
+    assert [settings_of(task.sealed or "").series for task in tasks(fleet)] == [0, 1]
+    assert_one_set_is_signed(fleet)
 
 
 def test_what_is_no_report_of_the_round_is_not_counted(fleet: SealedFleet) -> None:
