@@ -12,7 +12,7 @@ from tests.support.server.stores import quick_folder
 from tests.support.waiting import until
 from tests.swarm import Fault, SwarmFaults, SwarmLog, SwarmSettings
 from tests.swarm.faults import SEALED
-from tests.swarm.log import overcharged, rounds_apart
+from tests.swarm.log import RECEIVED, overcharged, rounds_apart
 from tests.swarm.test_swarm import APART, SEPARATION, a_task, settings_of
 
 from tacit.aggregation import merged
@@ -55,6 +55,26 @@ def check_prices(log: SwarmLog, *, apart: int) -> None:
     honest = [part for part in log.parts if part.fault is None]
     assert not overcharged(honest)
     assert (rounds_apart(honest) or apart) >= apart
+
+
+def test_the_same_devices_come_again_to_an_attempt_that_was_not_opened_and_pay_once(folder: Path) -> None:
+    """There are no others: with a price for each attempt, or one attempt for each device, no sum would come."""
+    decryptors = decryptors_in(folder, count=3)
+    for each in decryptors:
+        killed = iter([True])
+        each.dies_at = lambda message, killed=killed: message == 1 and next(killed, False)  # before its first proposal
+    times = replace(TIMES, over_selection=1.0, opening=0.0)
+    with loopback(folder, decryptors=decryptors, separation=SEPARATION, times=times) as server:
+        settings = settings_of(server, GOAL, SwarmFaults())
+        with swarming(settings) as log:
+            assert summed(server, settings, log, 0)
+        first, second = round_states.attempts(server.store, server.plan.run)
+    assert first.state == round_states.ABANDONED and first.counted == GOAL
+    for device in range(GOAL):
+        tasks = [part.task for part in log.parts if part.device == device and part.how == RECEIVED]
+        assert tasks == [first.task, second.task]
+    assert {part.spent for part in log.received(second.task)} == {1.0}
+    check_prices(log, apart=APART)
 
 
 def test_a_third_die_and_a_tenth_lie_in_sealed_rounds(folder: Path) -> None:
