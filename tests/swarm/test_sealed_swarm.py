@@ -9,11 +9,11 @@ import pytest
 from tests.support.server.loopback import TIMES, Loopback, loopback, reports_of, swarming
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
+from tests.support.server.swarmed import APART, SEPARATION, a_task, settings_of
 from tests.support.waiting import until
 from tests.swarm import Fault, SwarmFaults, SwarmLog, SwarmSettings
 from tests.swarm.faults import SEALED
 from tests.swarm.log import RECEIVED, overcharged, rounds_apart
-from tests.swarm.test_swarm import APART, SEPARATION, a_task, settings_of
 
 from tacit.aggregation import merged
 from tacit.errors import TrainingError
