@@ -37,15 +37,12 @@ CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL
     opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
 CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, series TEXT NOT NULL DEFAULT '',
-    UNIQUE (plan, round));
-CREATE TABLE sealed_rounds (name TEXT PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, round INTEGER NOT NULL)
-    WITHOUT ROWID;
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, series TEXT NOT NULL,
+    attempt TEXT NOT NULL, UNIQUE (plan, round, attempt));
 """
-# A participation in a round of a plan, of attempts of a series; and what another attempt changes of it.
+# Rows of the same plan and round are attempts of one series, and one participation: as late as any of them.
 _SAME = "(plan = ? AND round = ? AND series = ? AND series != '')"
-_LATER = """epoch = ?, task = ?, assignment = ?, at = max(at, ?), opens = max(opens, ?), deadline = max(deadline, ?),
-    zcdp = max(zcdp, ?)"""
+_LATEST = "round, max(at), max(opens), max(deadline)"
 MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
 _FORGOTTEN = """SELECT digest FROM plans WHERE digest != ? AND digest NOT IN (SELECT plan FROM participations)
     ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
@@ -189,9 +186,11 @@ class DeviceRecord:
         first = self._row("SELECT round, opens FROM sights WHERE plan = ? AND epoch = ?", task.plan, epoch)
         others = f"FROM participations WHERE NOT {_SAME}"
         rows = self._rows(
-            f"SELECT epoch, round, at, opens, deadline {others} AND plan = ? ORDER BY round", *same, task.plan
+            f"SELECT max(epoch), {_LATEST} {others} AND plan = ? GROUP BY round ORDER BY round", *same, task.plan
         )
-        last = self._row(f"SELECT round, at, opens, deadline {others} ORDER BY at DESC, id DESC LIMIT 1", *same)
+        last = self._row(
+            f"SELECT {_LATEST} {others} GROUP BY plan, round ORDER BY max(at) DESC, max(id) DESC LIMIT 1", *same
+        )
         (latest,) = self._row("SELECT max(at) FROM participations") or (None,)
         assert first is not None  # written above, or before
         return Seen(
@@ -207,13 +206,14 @@ class DeviceRecord:
 
     def joined(self, task: RoundTask) -> frozenset[bytes]:
         """The names of the sealed rounds in which it reported, of all attempts at this round of its plan."""
-        found = self._rows("SELECT name FROM sealed_rounds WHERE plan = ? AND round = ?", task.plan, task.round)
+        found = self._rows("SELECT attempt FROM participations WHERE plan = ? AND round = ?", task.plan, task.round)
         return frozenset(bytes.fromhex(name) for (name,) in found)
 
     def rounds(self, plan: str) -> list[int]:
         """In which rounds of a plan it took part."""
         return [
-            found for (found,) in self._rows("SELECT round FROM participations WHERE plan = ? ORDER BY round", plan)
+            found
+            for (found,) in self._rows("SELECT DISTINCT round FROM participations WHERE plan = ? ORDER BY round", plan)
         ]
 
     def spent(self, *, but: str = "") -> float:
@@ -228,25 +228,23 @@ class DeviceRecord:
         cost with it. attempt: of a sealed round; another of the same series is the same participation, at a later time.
         Raises: TaskRefused where the round, the task or this attempt is recorded already.
         """
-        series = "" if attempt is None else attempt.series
-        said = (self._epoch, task.task, assignment, at, task.opens, task.deadline, zcdp, series)
+        series, name = ("", "") if attempt is None else attempt
+        twice = f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
+        other = "SELECT 1 FROM participations WHERE plan = ? AND round = ? AND series != ?"
         try:
             with self._writing():
-                if attempt is not None:
-                    named = (attempt.name, task.plan, task.round)
-                    self._database.execute("INSERT INTO sealed_rounds (name, plan, round) VALUES (?, ?, ?)", named)
-                    again = f"UPDATE participations SET {_LATER} WHERE {_SAME}"
-                    if self._database.execute(again, (*said[:-1], task.plan, task.round, series)).rowcount:
-                        return
+                if self._row(other, task.plan, task.round, series) is not None:
+                    raise TaskRefused(twice)
                 self._database.execute(
-                    "INSERT INTO participations (plan, round, epoch, task, assignment, at, opens, deadline, zcdp, "
-                    "series) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (task.plan, task.round, *said),
+                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp, "
+                    "series, attempt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        *(task.plan, self._epoch, task.round, task.task, assignment),
+                        *(at, task.opens, task.deadline, zcdp, series, name),
+                    ),
                 )
         except sqlite3.IntegrityError:
-            raise TaskRefused(
-                f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
-            ) from None
+            raise TaskRefused(twice) from None
 
     def received(self, task: RoundTask) -> None:
         """The operator signed that the report came."""
@@ -256,8 +254,8 @@ class DeviceRecord:
     def participations(self) -> list[dict[str, Any]]:
         """Everything that it took part in, as plain values, in the order of time."""
         rows = self._rows(
-            "SELECT population, run, round, at, zcdp, received FROM participations JOIN plans ON plan = digest "
-            "ORDER BY participations.id"
+            "SELECT population, run, round, max(at), max(zcdp), max(received) FROM participations "
+            "JOIN plans ON plan = digest GROUP BY plan, round ORDER BY min(participations.id)"
         )
         names = ("population", "run", "round", "at", "zcdp", "received")
         return [dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)) for row in rows]
