@@ -63,7 +63,7 @@ def test_the_same_devices_come_again_to_an_attempt_that_was_not_opened_and_pay_o
     for each in decryptors:
         killed = iter([True])
         each.dies_at = lambda message, killed=killed: message == 1 and next(killed, False)  # before its first proposal
-    times = replace(TIMES, over_selection=1.0, opening=0.0)
+    times = replace(TIMES, over_selection=1.0, reporting=60.0, opening=0.0)
     with loopback(folder, decryptors=decryptors, separation=SEPARATION, times=times) as server:
         settings = settings_of(server, GOAL, SwarmFaults())
         with swarming(settings) as log:
