@@ -347,6 +347,9 @@ def sealed_settings(encoding: Any, decryptors: list[Any], noise: list[Any], serv
         boxes=tuple(each.box for each in decryptors),
         server=server,
         seed=os.urandom(32),
+        plan=os.urandom(32),
+        round_index=0,
+        series=0,
         contributors=tuple(each.public for each in noise),
         margin=margin,
     )

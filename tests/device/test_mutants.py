@@ -99,7 +99,7 @@ MUTANTS = {
         "protocol/fields.py", "        strict_json(text)\n", "", "protocol/test_messages.py", "stands_twice"
     ),
     "clocks that are set back": Mutant(
-        "device/separation.py", "now < seen.last.at:", "False:", "device/test_device.py", "clock_that_was_set_back"
+        "device/separation.py", "now < seen.latest:", "False:", "device/test_device.py", "clock_that_was_set_back"
     ),
     # -- text ----------------------------------------------------------------------------------------------------------
     "that nobody sees what text raises": Mutant(

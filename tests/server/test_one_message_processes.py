@@ -42,6 +42,10 @@ def decryptor(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, 
 @pytest.mark.long
 def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) -> None:
     operator = OperatorKey.in_file(tmp_path / "operator.key").public
+    codes = [f"a-secret-code-of-device-{client:04}" for client in range(DEVICES)]
+    (tmp_path / "codes").write_text("\n".join(codes))
+    for client, code in enumerate(codes):
+        (tmp_path / f"code-{client}").write_text(code)
     cache = tiny_cache(tmp_path / "cache", {"train": DEVICES, "validation": 5, "test": 6})
     with ExitStack() as stack:
         lines = []
@@ -89,6 +93,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
                     tmp_path / f"device-{client}",
                     population="phones",
                     client=client,
+                    enrolment_code=tmp_path / f"code-{client}",
                     operator_key=operator,
                     first_time=True,
                     probes=(),
@@ -107,6 +112,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
                     [recipe],
                     tmp_path / "served",
                     operator_key=tmp_path / "operator.key",
+                    enrolment_codes=tmp_path / "codes",
                     workers=1,
                     address=Address(port=0),
                     serving=serving,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.device import state_file
-from tacit.device.separation import PastParticipation, Seen
+from tacit.device.separation import PastParticipation, SealedAttempt, Seen
 from tacit.device.state_file import Form, Standing, StateFile
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held
@@ -32,7 +32,8 @@ _PARTICIPATIONS = """
 CREATE TABLE participations (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, population TEXT NOT NULL,
     run TEXT NOT NULL, kind TEXT NOT NULL, summed TEXT NOT NULL, plan TEXT NOT NULL, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, UNIQUE (plan, round));
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, series TEXT NOT NULL,
+    attempt TEXT NOT NULL, UNIQUE (plan, round, attempt));
 CREATE TABLE losses (epoch INTEGER NOT NULL, at REAL NOT NULL, zcdp REAL NOT NULL, why TEXT NOT NULL,
     PRIMARY KEY (epoch, at))"""
 _SCHEMA = f"""{_PARTICIPATIONS};
@@ -42,9 +43,13 @@ CREATE TABLE plans (operator INTEGER NOT NULL, digest TEXT NOT NULL, population 
 CREATE TABLE sights (operator INTEGER NOT NULL, plan TEXT NOT NULL, epoch INTEGER NOT NULL, round INTEGER NOT NULL,
     opens REAL NOT NULL, PRIMARY KEY (operator, plan, epoch))"""
 _OF_ONE = (
-    "operator, population, run, kind, summed, plan, epoch, round, task, assignment, at, opens, deadline, zcdp, received"
+    "operator, population, run, kind, summed, plan, epoch, round, task, assignment, at, opens, deadline, zcdp, "
+    "received, series, attempt"
 )
 _ENTER = f"INSERT OR IGNORE INTO participations ({_OF_ONE}) VALUES ({', '.join('?' * len(_OF_ONE.split(', ')))})"
+# Rows of the same plan and round are attempts of one series, and one participation: as late as any of them.
+_SAME = "(plan = ? AND round = ? AND series = ? AND series != '')"
+_LATEST = "round, max(at), max(opens), max(deadline)"
 MOST_PLANS = 100  # of an operator, that are kept of runs in which it never took part; each has up to a megabyte
 _FORGOTTEN = """SELECT digest FROM plans WHERE operator = ? AND digest != ?
     AND digest NOT IN (SELECT plan FROM participations) ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
@@ -234,9 +239,13 @@ class DeviceRecord:
         with self._writing():
             yield
 
-    def observe(self, task: RoundTask) -> Seen:
-        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
-        epoch = self._epoch
+    def observe(self, task: RoundTask, attempt: SealedAttempt | None = None) -> Seen:
+        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then.
+
+        attempt: of a sealed round. What it did in other attempts of the series is the participation that it is asked
+        for, and none besides.
+        """
+        epoch, same = self._epoch, (task.plan, task.round, "" if attempt is None else attempt.series)
         (highest,) = self._row(
             "SELECT highest FROM plans WHERE operator = ? AND digest = ?", self._chosen, task.plan
         ) or (-1,)
@@ -253,25 +262,36 @@ class DeviceRecord:
             "SELECT round, opens FROM sights WHERE operator = ? AND plan = ? AND epoch = ?",
             *(self._chosen, task.plan, epoch),
         )
+        others = f"FROM participations WHERE NOT {_SAME}"
         rows = self._rows(
-            "SELECT epoch, round, at, opens, deadline FROM participations WHERE plan = ? ORDER BY round", task.plan
+            f"SELECT max(epoch), {_LATEST} {others} AND plan = ? GROUP BY round ORDER BY round", *same, task.plan
         )
-        last = self._row("SELECT round, at, opens, deadline FROM participations ORDER BY at DESC, id DESC LIMIT 1")
+        last = self._row(
+            f"SELECT {_LATEST} {others} GROUP BY plan, round ORDER BY max(at) DESC, max(id) DESC LIMIT 1", *same
+        )
+        (latest,) = self._row("SELECT max(at) FROM participations") or (None,)
         assert first is not None  # written above, or before
         return Seen(
             parts=[PastParticipation(*row[1:]) for row in rows],
             known=sum(row[0] == epoch for row in rows),
             last=None if last is None else PastParticipation(*last),
+            latest=latest,
             highest=highest,
             first_round=first[0],
             first_opens=first[1],
             since=self.since,
         )
 
+    def joined(self, task: RoundTask) -> frozenset[bytes]:
+        """The names of the sealed rounds in which it reported, of all attempts at this round of its plan."""
+        found = self._rows("SELECT attempt FROM participations WHERE plan = ? AND round = ?", task.plan, task.round)
+        return frozenset(bytes.fromhex(name) for (name,) in found)
+
     def rounds(self, plan: str) -> list[int]:
         """In which rounds of a plan it took part."""
         return [
-            found for (found,) in self._rows("SELECT round FROM participations WHERE plan = ? ORDER BY round", plan)
+            found
+            for (found,) in self._rows("SELECT DISTINCT round FROM participations WHERE plan = ? ORDER BY round", plan)
         ]
 
     def costs(self) -> list[dict[str, Any]]:
@@ -285,23 +305,30 @@ class DeviceRecord:
         """rho of everything, whoever asked, losses too; without the run of the plan with the digest `but`."""
         return _spent(self._rows("SELECT plan, zcdp FROM participations WHERE plan != ?", but), self.losses)
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
+    def take_part(
+        self, task: RoundTask, *, assignment: str, at: float, zcdp: float, attempt: SealedAttempt | None = None
+    ) -> None:
         """Record a participation, on disk in each place when this returns: before any text is read for it. zcdp: what
-        this run has cost with it. Raises: TaskRefused where the round or the task is recorded already.
+        this run has cost with it. attempt: of a sealed round; another of the same series is the same participation, at
+        a later time. Raises: TaskRefused where the round, the task or this attempt is recorded already.
         """
         named = self._row(
             "SELECT population, run, kind, summed FROM plans WHERE operator = ? AND digest = ?",
             *(self._chosen, task.plan),
         )
         assert named is not None  # a task is believed by its plan, which is kept
+        series, name = ("", "") if attempt is None else attempt
         values = (self.operator, *named, task.plan, self._epoch, task.round, task.task, assignment, at)
         enter = _ENTER.replace(" OR IGNORE", "")
+        twice = f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
+        other = "SELECT 1 FROM participations WHERE plan = ? AND round = ? AND series != ?"
         try:
-            self._write_everywhere(enter, (*values, task.opens, task.deadline, zcdp, 0))
+            with self._writing():
+                if self._row(other, task.plan, task.round, series) is not None:
+                    raise TaskRefused(twice)
+                self._write_everywhere(enter, (*values, task.opens, task.deadline, zcdp, 0, series, name))
         except sqlite3.IntegrityError:
-            raise TaskRefused(
-                f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
-            ) from None
+            raise TaskRefused(twice) from None
 
     def received(self, task: RoundTask) -> None:
         """The operator signed that the report came."""
@@ -310,7 +337,10 @@ class DeviceRecord:
     def participations(self) -> list[dict[str, Any]]:
         """Everything that it took part in, as plain values, in the order of time."""
         names = ("operator", "population", "run", "kind", "summed", "plan", "round", "at", "zcdp", "received")
-        rows = self._rows(f"SELECT {', '.join(names)} FROM participations ORDER BY at, id")
+        rows = self._rows(
+            f"SELECT {', '.join(names[:7])}, max(at), max(zcdp), max(received) FROM participations "
+            "GROUP BY plan, round ORDER BY min(at), min(id)"
+        )
         return [dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)) for row in rows]
 
     # -- the files -----------------------------------------------------------------------------------------------------

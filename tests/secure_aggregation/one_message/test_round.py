@@ -343,7 +343,9 @@ class TestWhatOthersLearn:
         for decryptors in range(2, 40):
             for corrupt in range(1, decryptors):
                 names = tuple(bytes(31) + bytes([at]) for at in range(decryptors))
-                settings = OneMessageRound(b"willow-4096", 5, 10, 2, 9, corrupt, names, names, bytes(32), bytes(32))
+                settings = OneMessageRound(
+                    b"willow-4096", 5, 10, 2, 9, corrupt, names, names, bytes(32), bytes(32), bytes(32), 0, 0
+                )
                 quorum = settings.quorum
                 assert 2 * quorum - decryptors > corrupt and corrupt < quorum <= decryptors
                 assert corrupt + settings.packed == quorum

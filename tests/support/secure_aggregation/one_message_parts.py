@@ -81,6 +81,9 @@ def small_round(
     dimension: int = DIMENSION,
     parameters: bytes = b"willow-4096",
     seed: bytes = bytes(32),
+    plan: bytes = bytes(32),
+    round_index: int = 0,
+    series: int = 0,
     contributors: int = 0,
     margin: int = 0,
 ) -> Small:
@@ -100,6 +103,9 @@ def small_round(
         tuple(each.box for each in made),
         secrets.public_key(SERVER),
         seed,
+        plan,
+        round_index,
+        series,
         tuple(each.public for each in CLIENTS[len(CLIENTS) - contributors :]),
         margin,
     )

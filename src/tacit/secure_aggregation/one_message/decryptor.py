@@ -1,10 +1,10 @@
 """A decryptor: it adds clients' shares of their keys for one set of clients a round, and gives that sum once.
 
-What it promises, whatever a server sends: it signs one set of clients in a round, of at least as many as its own
-threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its shares of
-that set alone, after a quorum of decryptors has signed the same. Both answers are on disk before they are given, so
-that it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A message that
-comes again changes nothing. Its memory is one sum and the names of the set.
+What it promises, whatever a server sends: of all attempts of a series it signs one set of clients, of at least as many
+as its own threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its
+shares of that set alone, after a quorum of decryptors has signed the same. Both answers are on disk before they are
+given, so that it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A
+message that comes again changes nothing. Its memory is one sum and the names of the set.
 """
 
 import hashlib
@@ -98,14 +98,15 @@ class Decryptor:
     def receive(self, data: bytes) -> Vote | KeySum | None:
         """What it answers to a message of the server's, if anything.
 
+        To the opening of a round it answers with its vote in another attempt of the series, where it has given one: it
+        takes part in no other attempt then.
         Raises: ProtocolError or InputError with the reason why it does not; it has then changed nothing.
         """
         message = cast(
             "Opening | SetProposal | Agreement | Deposit", parsed(data, (Opening, SetProposal, Agreement, Deposit))
         )
         if isinstance(message, Opening):
-            self._round = self._opened(message)
-            return None
+            return self._opened(message)
         if self._round is None or message.round != self._round.settings.name:
             raise ProtocolError(f"round {message.round.hex()[:16]} was not opened here, or another after it.")
         if isinstance(message, SetProposal):
@@ -114,16 +115,19 @@ class Decryptor:
             return self._agreed(self._round, message)
         return self._deposited(self._round, message)
 
-    def _opened(self, message: Opening) -> _Round:
+    def _opened(self, message: Opening) -> Vote | None:
         settings = OneMessageRound.from_bytes(message.settings)
         if settings.name != message.round:
             raise ProtocolError("these settings are not those of their round.")
         settings.check(least_reports=self._least, always=self._always)
         if (self.identity, self.box) not in zip(settings.decryptors, settings.boxes, strict=True):
             raise ProtocolError("this decryptor, with the key that its boxes are sealed to, has no part in the round.")
-        if self._round is not None and self._round.settings.name == settings.name:
-            return self._round
-        return _Round(settings, settings.decryptors.index(self.identity))
+        given = self._kept(Vote, settings)
+        if given is not None and given.round != settings.name:
+            return given
+        if self._round is None or self._round.settings.name != settings.name:
+            self._round = _Round(settings, settings.decryptors.index(self.identity))
+        return None
 
     def _proposed(self, now: _Round, message: SetProposal) -> Vote:
         clients, settings = message.clients, now.settings
@@ -138,10 +142,12 @@ class Decryptor:
             raise ProtocolError(f"the client {strange.hex()[:16]} is not enrolled.")
         digest = set_digest(settings.name, clients)
         vote = Vote(settings.name, now.index, digest, self._identity.sign("set", digest))
-        if (given := self._kept(Vote, settings.name)) is None:
-            self._keep(vote)
+        if (given := self._kept(Vote, settings)) is None:
+            self._keep(vote, settings)
         elif given.clients != digest:
-            raise ProtocolError("this decryptor has signed another set of this round, and signs one alone.")
+            raise ProtocolError(
+                "this decryptor has signed another set of this round, or of another attempt at it, and signs one alone."
+            )
         now.clients, now.digest = clients, digest
         return vote
 
@@ -161,7 +167,7 @@ class Decryptor:
             if decryptor >= len(settings.decryptors):
                 raise ProtocolError(f"there is no decryptor {decryptor} in this round.")
             check_signature(settings.decryptors[decryptor], "set", now.digest, signature)
-        if (given := self._kept(KeySum, settings.name)) is not None:
+        if (given := self._kept(KeySum, settings)) is not None:
             return given
         if now.waiting is None:
             now.waiting, now.total = set(now.clients), np.zeros(settings.columns, np.uint32)
@@ -189,26 +195,27 @@ class Decryptor:
         shares = now.total.astype("<u4").tobytes()
         signature = self._identity.sign("key sum", signed_sum(settings.name, now.digest, shares))
         answer = KeySum(settings.name, now.index, now.digest, shares, signature)
-        self._keep(answer)
+        self._keep(answer, settings)
         now.waiting = None
         return answer
 
-    def _keep(self, answer: Vote | KeySum) -> None:
+    def _keep(self, answer: Vote | KeySum, settings: OneMessageRound) -> None:
         """Put an answer on disk, before anybody sees it."""
-        write_whole(self._file(type(answer), answer.round), answer.to_bytes())
+        write_whole(self._file(type(answer), settings), answer.to_bytes())
 
-    def _kept(self, kind: type[Answer], round: bytes) -> Answer | None:
-        file = self._file(kind, round)
+    def _kept(self, kind: type[Answer], settings: OneMessageRound) -> Answer | None:
+        """What it answered in the series, whichever attempt that was."""
+        file = self._file(kind, settings)
         try:
-            return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
+            return kind.from_bytes(file.read_bytes()) if file.exists() else None
         except ProtocolError as error:
             raise ProtocolError(
                 f"'{file.name}', which says what this decryptor answered in the round, is damaged ({error}) It answers "
                 "nothing more of it; begin another round."
             ) from None
 
-    def _file(self, kind: type[Message], round: bytes) -> Path:
-        return self._folder / ROUNDS / f"{round.hex()}.{kind.__name__.lower()}"
+    def _file(self, kind: type[Message], settings: OneMessageRound) -> Path:
+        return self._folder / ROUNDS / f"{settings.attempts.name.hex()}.{kind.__name__.lower()}"
 
 
 def make_decryptor(folder: Path, *, draw: Draw = os.urandom) -> None:

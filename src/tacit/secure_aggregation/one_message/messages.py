@@ -34,15 +34,33 @@ Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
 
 
 @dataclass(frozen=True)
+class Series(Record):
+    """Attempts at one round of one plan: of all their sums, decryptors open at most one.
+
+    number: 0 for the first series, one more whenever a set was signed that did not become a sum.
+    """
+
+    plan: Digest
+    round_index: Count
+    number: Count
+
+    @property
+    def name(self) -> bytes:
+        """32 bytes."""
+        return self.digest("one message series")
+
+
+@dataclass(frozen=True)
 class OneMessageRound(Record):
     """What everybody in a round agrees on before it; its digest is the round's name in every message.
 
     parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
     fewest reports that a sum may hold, most_reports: the most; corrupt: how many decryptors may work with the server
     and learn nothing; decryptors, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server:
-    its own X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of
-    those who add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of
-    one's noise. Raises: InputError for settings that nobody can keep.
+    its own X25519 key of this round; seed: public and random, of the polynomials a_j; plan, round_index, series: the
+    plan's digest, the round and the number of the `Series` of attempts that this one belongs to; contributors: the
+    identities of those who add noise, without whom no sum is opened and who count as no reports; margin: the largest
+    magnitude of one's noise. Raises: InputError for settings that nobody can keep.
     """
 
     parameters: Bytes
@@ -55,6 +73,9 @@ class OneMessageRound(Record):
     boxes: PublicKeys
     server: PublicKey
     seed: Digest
+    plan: Digest
+    round_index: Count
+    series: Count
     contributors: PublicKeys = ()
     margin: Count = 0
 
@@ -89,6 +110,11 @@ class OneMessageRound(Record):
     def name(self) -> bytes:
         """32 bytes."""
         return self.digest("one message")
+
+    @property
+    def attempts(self) -> Series:
+        """Of which a decryptor signs one set alone."""
+        return Series(self.plan, self.round_index, self.series)
 
     @property
     def quorum(self) -> int:
@@ -177,9 +203,9 @@ class OneMessageRound(Record):
 
 @dataclass(frozen=True)
 class ProtocolMessage(Message):
-    """Version 1 knew no contributors of noise."""
+    """Version 1 knew no contributors of noise, and version 2 no series of attempts."""
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
 
 @dataclass(frozen=True)

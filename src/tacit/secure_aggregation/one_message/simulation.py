@@ -47,8 +47,9 @@ class OneMessageParties:
         corrupt: int = 1,
         contributors: int = 0,
         margin: int = 0,
+        plan: bytes | None = None,
     ) -> "OneMessageParties":
-        """`count` clients and so many contributors of noise from -margin to margin each.
+        """`count` clients and so many contributors of noise from -margin to margin each; plan: the digest of one.
 
         Decryptors are in folders below `folder`, made where they are not there.
         """
@@ -73,6 +74,9 @@ class OneMessageParties:
             boxes=tuple(each.box for each in made),
             server=secrets.public_key(private),
             seed=draw(32),
+            plan=draw(32) if plan is None else plan,
+            round_index=0,
+            series=0,
             contributors=noise,
             margin=margin,
         )

@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import Protocol
 
 from tacit.errors import ProtocolError, RoundAborted, StoreError
-from tacit.secure_aggregation.one_message.decryptor_messages import Opening, Refusal
+from tacit.secure_aggregation.one_message.decryptor_messages import Opening, Refusal, Vote
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
@@ -34,6 +34,10 @@ class DecryptorAway(Exception):
 
 class NotYet(Exception):
     """There is no sum now, and may be one later; says why."""
+
+
+class SeriesSigned(Exception):
+    """Too many decryptors have signed a set of another attempt of this series; says which."""
 
 
 class DecryptorTransport(Protocol):
@@ -160,20 +164,26 @@ class OneMessageOpening:
 def check_decryptors(decryptors: Sequence[DecryptorTransport], settings: OneMessageRound) -> None:
     """Whether a quorum of decryptors would open such a round, before any device works for it.
 
-    Raises: RoundAborted where too many refuse; NotYet where too few answer.
+    Raises: RoundAborted where too many refuse; SeriesSigned where too many have promised another attempt of the series
+    to be the only one; NotYet where too few answer.
     """
     opening = Opening(settings.name, settings.to_bytes()).to_bytes()
-    refusals, away = [], []
+    refusals, signed, away = [], [], []
     with ThreadPoolExecutor(len(decryptors)) as threads:
         found = list(threads.map(lambda each: _answers(each, [opening]), decryptors))
     for decryptor, answers in zip(decryptors, found, strict=True):
         if isinstance(answers, DecryptorAway):
             away.append(f"{decryptor.name}: {answers}")
+        elif answers and _is_vote(answers[0]):
+            signed.append(decryptor.name)
         elif answers:
             refusals.append(f"{decryptor.name}: {_reason(answers[0], settings)}")
-    if len(decryptors) - len(refusals) < settings.quorum:
+    left = len(decryptors) - len(refusals)
+    if left < settings.quorum:
         raise RoundAborted(f"{len(refusals)} of {len(decryptors)} decryptors refuse such rounds: {' '.join(refusals)}")
-    if len(decryptors) - len(refusals) - len(away) < settings.quorum:
+    if left - len(signed) < settings.quorum:
+        raise SeriesSigned(f"{', '.join(signed)} signed a set of another attempt at the round.")
+    if left - len(signed) - len(away) < settings.quorum:
         raise NotYet(f"too few decryptors answer, and {settings.quorum} are needed ({'; '.join(away)}).")
 
 
@@ -182,6 +192,14 @@ def _answers(decryptor: DecryptorTransport, messages: Iterable[bytes]) -> Sequen
         return decryptor.ask(messages)
     except DecryptorAway as error:
         return error
+
+
+def _is_vote(answer: bytes) -> bool:
+    try:
+        Vote.from_bytes(answer)
+    except ProtocolError:
+        return False
+    return True
 
 
 def _reason(answer: bytes, settings: OneMessageRound) -> str:

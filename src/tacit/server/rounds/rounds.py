@@ -26,7 +26,13 @@ from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import read_sum, sum_body
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
-from tacit.server.rounds.one_message_rounds import DecryptorTransport, NotYet, OneMessageOpening, check_decryptors
+from tacit.server.rounds.one_message_rounds import (
+    DecryptorTransport,
+    NotYet,
+    OneMessageOpening,
+    SeriesSigned,
+    check_decryptors,
+)
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import BlobStore, model_name, total_name
 from tacit.server.store.heartbeat import Silence
@@ -79,7 +85,7 @@ class Summed(NamedTuple):
 
     values: Any  # (length,) float32, or uint32 modulo 2^32
     total: Total
-    participants: int  # devices that were given the task, in all attempts
+    participants: int  # devices that were given the task, in all attempts but those whose sealed sum stayed closed
 
 
 class ServedRounds:
@@ -253,7 +259,7 @@ class ServedRounds:
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
         before = self._attempts(task.round)
-        sealed = self._sealed(name := secrets.token_hex(16), wanted)
+        sealed = self._sealed(name := secrets.token_hex(16), wanted, series=max(map(_series, before), default=0))
         now = self._store.now()
         closes = now + self._times.selecting
         own = {
@@ -349,21 +355,30 @@ class ServedRounds:
 
     # -- sealed ------------------------------------------------------------------------------------------------------
 
-    def _sealed(self, name: str, wanted: Wanted) -> OneMessageRound | None:
+    def _sealed(self, name: str, wanted: Wanted, *, series: int) -> OneMessageRound | None:
         """The settings of an attempt that a quorum of decryptors takes; None where reports are not sealed.
 
-        Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
+        series: of the attempts before, which goes on as long as decryptors may yet open one of its sums: devices take
+        part in each of its attempts for the price of one. Where too many decryptors have signed a set, the next series
+        begins, for devices that were in none before. Waits for decryptors as long as for devices. Raises: TrainingError
+        where too many refuse, or too few answer.
         """
         plan, task = self._now_serving.plan, wanted.task
         if plan.aggregation.kind != "sealed":
             return None
         private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
-        settings = new_round(plan, task, private=private, seed=secrets.token_bytes(32), **sizes)
-        patience, since = self._times.selecting, self._store.now()
+        seed, patience, since, last = secrets.token_bytes(32), self._times.selecting, self._store.now(), series
         while True:
+            settings = new_round(plan, task, series=last, private=private, seed=seed, **sizes)
             try:
                 check_decryptors(self._decryptors, settings)
                 return settings
+            except SeriesSigned as error:
+                log.warning("round %d of '%s' begins anew with other devices: %s", task.round, plan.run, error)
+                if (last := last + 1) > series + self._times.attempts:
+                    raise TrainingError(
+                        f"round {task.round} is not opened: of every series of attempts {error}"
+                    ) from None
             except RoundAborted as error:
                 raise TrainingError(f"round {task.round} is not opened: {error}") from None
             except NotYet as error:
@@ -438,14 +453,23 @@ class ServedRounds:
         found = round_states.attempt_of(self._store, name)
         assert found.total_digest is not None and found.reports is not None  # of what is closed
         body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
-        total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
-        participants = sum(each.assigned for each in self._attempts(found.round))
-        return Summed(read_sum(body, _task_of(found)), total, max(participants, total.reports))
+        task, total = _task_of(found), Total(found.total_digest, found.reports, found.short_updates, found.losses)
+        # Of the attempts of a series at most the last was opened: whoever was in those before took part in none.
+        once = task.sealed is not None and self._now_serving.plan.privacy.kind != "local"
+        opened = {(_series(each) if once else each.attempt): each for each in self._attempts(found.round)}
+        participants = sum(each.assigned for each in opened.values())
+        return Summed(read_sum(body, task), total, max(participants, total.reports))
 
 
 def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:
     """What a bound sum says. came: devices that were given the task; those with no report are dropped."""
     return question.answered(Counted(values, total.reports, total.short_updates, total.losses), participants)
+
+
+def _series(attempt: Attempt) -> int:
+    """Of a sealed round's attempts; 0 where reports are not sealed."""
+    sealed = _task_of(attempt).sealed
+    return 0 if sealed is None else settings_of(sealed).series
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:

@@ -30,10 +30,13 @@ class StoredReports(NamedTuple):
     body_digest: str
 
 
-def new_round(plan: Plan, task: RoundTask, *, private: bytes, seed: bytes, least: int, most: int) -> OneMessageRound:
+def new_round(
+    plan: Plan, task: RoundTask, *, series: int, private: bytes, seed: bytes, least: int, most: int
+) -> OneMessageRound:
     """The settings of an attempt: sums of `least` to `most` reports, by the decryptors of the plan.
 
-    private: the server's key of this attempt; seed: 32 random bytes. Raises: InputError for what no sum holds.
+    series: of its attempts, of which decryptors open one; private: the server's key of this attempt; seed: 32 random
+    bytes. Raises: InputError for what no sum holds.
     """
     said, shape = plan.aggregation, task.asks.shape()
     if shape.largest is None:
@@ -49,6 +52,9 @@ def new_round(plan: Plan, task: RoundTask, *, private: bytes, seed: bytes, least
         boxes=tuple(map(bytes.fromhex, said.boxes)),
         server=public_key(private),
         seed=seed,
+        plan=bytes.fromhex(task.plan),
+        round_index=task.round,
+        series=series,
     )
 
 
