@@ -284,6 +284,7 @@ def test_a_record_has_one_series_of_a_round_and_each_attempt_once(
     """Whoever asks it: what may be summed twice is not written down twice."""
     plan, open_times = a_plan(words), (NOON, NOON + 60)
     with opened(tmp_path, now=NOON, first_time=True) as record:
+        record.pin(operator.key.public)
         record.keep_plan(digest(plan), operator.key.plan(plan))
 
         def joins(series: str, name: str, at: float = NOON) -> None:
