@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.device.operator import Operator, encoded_sum, once, sealed_plan
+from tests.support.device.operator import NOON, Operator, encoded_sum, once, sealed_plan
 
 from tacit.data import Cache
 from tacit.device.policy import Policy
