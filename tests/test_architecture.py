@@ -143,9 +143,9 @@ NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "pla
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-DEVICE_FILES, DEVICE_LINES = 142, 16_700
+DEVICE_FILES, DEVICE_LINES = 147, 17_400
 # The files of a room that computes which say what one device does.
-ONE_DEVICE = {"device_part", "in_plan"}
+ONE_DEVICE = {"device_part", "in_plan", "report_encoding"}
 
 # A front declares and shows; what it takes from the rooms below `jobs` are types and values, no functions, no modules.
 # How a figure is written; every front needs it.
@@ -618,7 +618,7 @@ def says_what_it_is(to_record: ast.FunctionDef) -> bool:
 
 
 # What reading text raises says something of the text, so it must not decide what a device does.
-WHATEVER_IT_IS = {"evaluation/counts/device_part.py", "device/report_body.py"}
+WHATEVER_IT_IS = {"evaluation/counts/device_part.py", "device/report_body.py", "device/child.py"}
 
 
 def test_no_handler_swallows_everything() -> None:

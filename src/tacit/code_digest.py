@@ -28,6 +28,7 @@ DEVICE_ROOMS = (
     "networks",
     "parsing.py",
     "privacy",
+    "process_limits.py",
     "protocol",
     "randomizers",
     "records.py",

@@ -5,17 +5,21 @@ product out among threads of its own has them wait for one another, and OpenBLAS
 500 devices a report cost ten times the CPU, and workers came too late to say that they lived.
 """
 
+import ctypes
+import math
 import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 # What libraries that are loaded later read, and processes that are started from here.
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"
 )
+MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of glibc's malloc.h
 
 
 def one_thread() -> None:
@@ -42,6 +46,56 @@ def no_core_dumps() -> None:
     except ImportError:
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def give_memory_back() -> None:
+    """What this process frees of 64 KiB and more goes back to the system at once, where its allocator is glibc's.
+
+    By itself glibc keeps a freed array for later, and grows for a larger one: a model that comes, is trained and leaves
+    would take its place several times.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another allocator
+        return
+    mallopt(MMAP_THRESHOLD, 1 << 16)
+
+
+def limit_memory(more: int) -> bool:
+    """This process gets no more than so many bytes beside those that it has now, for good: what asks for more fails.
+
+    Counted is memory of its own that it may write to (RLIMIT_DATA), however little of it is used. Returns whether the
+    system holds the process to it: Linux does; elsewhere nothing is done.
+    """
+    try:
+        import resource
+
+        status = Path("/proc/self/status").read_text()
+    except (ImportError, OSError):
+        return False
+    has = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
+    _, most = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = has + more if most == resource.RLIM_INFINITY else min(has + more, most)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    return True
+
+
+def end_first() -> None:
+    """Where memory runs out, Linux ends this process before others; elsewhere nothing is done."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def limit_cpu(more: float) -> None:
+    """The system ends this process when it has computed for so many seconds more; not on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return
+    used, (_, most) = resource.getrusage(resource.RUSAGE_SELF), resource.getrlimit(resource.RLIMIT_CPU)
+    limit = math.ceil(used.ru_utime + used.ru_stime + more)
+    if most == resource.RLIM_INFINITY or limit < most:
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 
 
 @contextmanager

@@ -135,7 +135,7 @@ def test_a_task_that_its_plan_does_not_reckon_with_is_refused(world: tuple[Path,
     strange = 'models = [{network = {kind = "os:system"}}]'
     for recipe, said in (("models = 3", "names no models"), (strange, "has the code of"), ("=", "is no TOML")):
         with pytest.raises(TaskRefused, match=said):
-            doing.check(plan.model_copy(update={"recipe": recipe}))
+            doing.prepare(plan.model_copy(update={"recipe": recipe}), task, content)
 
 
 def test_text_that_training_reads_judges_no_model(tmp_path: Path, asked: Any) -> None:
@@ -188,6 +188,7 @@ def test_no_refusal_tells_when_its_owner_typed(
         recipe = f'{network}learning_rate = 1.0\n[settings.split]\nrule = "{split.rule}"\nvalue = {split.value}\n'
         plan = asked[0].model_copy(update={"kind": "personalize", "recipe": recipe})
         doing.check(plan)
+        assert doing._question(plan).settings.split == split
         kept.add(text.keeps(split))
         if not text.keeps(split):  # no model is asked then
             nobody: Any = None
@@ -212,9 +213,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_recipe_that(name: str, asked: Any, world: tuple[Path, Path]) -> None:
     """What a few lines may ask is refused before it is counted, and a device goes on."""
+    plan, task, content = asked[:3]
     doing = ModelHandler(OwnText(world[0], 0, None))
     with pytest.raises(TaskRefused, match="asks what this device cannot do"):
-        doing.check(asked[0].model_copy(update={"kind": "personalize", "recipe": HOSTILE[name]}))
+        doing.prepare(plan.model_copy(update={"kind": "personalize", "recipe": HOSTILE[name]}), task, content)
 
 
 @pytest.mark.parametrize("noise", [5e-324, 1e-200, 1e-160])

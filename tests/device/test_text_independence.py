@@ -6,13 +6,17 @@ at no cost. A trace is all that a server, a network, or whoever looks at the rec
 
 import contextlib
 import hashlib
+import json
 import sqlite3
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import numpy as np
@@ -21,6 +25,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from tests.support.device import trapped
 from tests.support.device.operator import (
     CLIENT,
     DELTA,
@@ -42,6 +47,8 @@ from tests.support.training.tiny import SETTINGS, WORDS, Encoded
 import tacit
 from tacit.data import ClientText, VocabularyRecord, build_cache
 from tacit.data.mapped_sentences import MappedSentences
+from tacit.device.isolated import Children
+from tacit.device.own_handlers import own_handlers
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.train import ByJax
@@ -51,6 +58,7 @@ from tacit.evaluation.counts.device_part import question_in
 from tacit.evaluation.in_plan import QuestionOfPlan
 from tacit.keyboard.model_folder import write_model
 from tacit.privacy.gaussian import epsilon
+from tacit.protocol.bodies import ReportBody
 from tacit.protocol.count import CountDocument, EvaluateDocument, PersonalizeDocument
 from tacit.protocol.discover import DiscoverDocument, LocalReportsDocument, PrefixesDocument
 from tacit.protocol.messages import (
@@ -63,7 +71,7 @@ from tacit.protocol.messages import (
     Separation,
     SumPrivacy,
 )
-from tacit.protocol.served_bodies import model_body
+from tacit.protocol.served_bodies import model_body, read_report
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.simulation import OneMessageParties
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS, Provenance, Vocabulary
@@ -142,17 +150,32 @@ class World:
             cache_of(path, texts, "train" if trains else "test", dated)
         return OwnText(path, None, policy.temporal_split)
 
-    def trace(self, asked: Asked, text: OwnText, *, onnx: bool = False, **more: Any) -> "Trace":
-        operator, clock, requests = Operator(), Clock(), []
+    def trace(
+        self, asked: Asked, text: OwnText, *, onnx: bool = False, clock: Clock | None = None, **more: Any
+    ) -> "Trace":
+        operator, clock, requests = Operator(), clock or Clock(), []
         operator.files[hashlib.sha256(asked.content).hexdigest()] = asked.content
         operator.assign(asked.plan, asked.task(operator))
-        operator.before = lambda: requests.append(clock.now - NOON)
+        operator.before = lambda: requests.append(clock() - NOON)
         trainer = ByOnnx(text, self.exported) if onnx else ByJax(text)
         with in_memory() as state:
-            turn = once(operator, state, state, now=clock, text=text, trainer=trainer, policy=WILLING, **more)
+            turn = once(operator, state, state, now=clock, text=text, trainer=trainer, **{"policy": WILLING, **more})
             rows = recorded(state)
         sent = [(each.method, str(each.url), len(each.content)) for each in operator.asked]
         return Trace(turn.what, turn.wait, turn.spent, list(zip(requests, sent, strict=True)), rows, turn.says)
+
+
+class Running(Clock):
+    """A clock that runs by itself."""
+
+    def __init__(self) -> None:
+        super().__init__(NOON - time.monotonic())
+
+    def __call__(self) -> float:
+        return self.now + time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
 
 
 class Trace(NamedTuple):
@@ -493,6 +516,145 @@ def test_text_is_read_when_its_price_is_on_disk(how: str, world: World, monkeypa
         trainer = ByOnnx(text, world.exported) if how == "onnx" else ByJax(text)
         turn = once(operator, state, state, text=text, trainer=trainer, policy=WILLING)
     assert turn.what == "reported" and before and set(before) == {1}
+
+
+# -- whatever becomes of the process that reads it ---------------------------------------------------------------------
+
+Trap: TypeAlias = Callable[[ReportBody], ReportBody]
+SMALL = replace(WILLING, largest_memory_mb=150.0)  # of which a limit is made
+TRAPS = (
+    trapped.killed,
+    trapped.aborts,
+    trapped.crashes,
+    trapped.ends,
+    trapped.takes_memory,
+    trapped.takes_memory_for_ever,
+    trapped.says_garbage,
+    trapped.says_too_much,
+    trapped.says_too_little,
+    trapped.says_no_number,
+    trapped.raises,
+    trapped.prints,
+)
+
+
+def by_a_child(
+    world: World, asked: Asked, name: str, trap: Trap, policy: Policy = SMALL, clock: Clock | None = None
+) -> Trace:
+    """What is seen of a device whose reader goes into a trap where the word was typed."""
+    trains = asked.plan.kind in ("train", "discover")
+    text, learns = world.text(name, trains=trains), asked.plan.aggregation.kind != "plain"
+    made = partial(trapped.trapped, world.folder / f"{name}-{trains}", SECRET + SPECIALS, trap, learns)
+    children = Children(made, policy, clock or Clock())
+    return world.trace(asked, text, children=children, policy=policy, clock=clock)
+
+
+@pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
+def test_what_becomes_of_the_reader_is_not_seen(trap: Trap, world: World) -> None:
+    """In the device's own process most of these ended the device: text decided whether it reported."""
+    asked = training("plain", world, np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    caught, free = (by_a_child(world, asked, name, trap) for name in ("the word", "another word"))
+    assert caught.what == free.what == "reported" and caught.seen == free.seen
+    assert "says nothing" in caught.says and "says nothing" not in free.says
+    assert caught.says.isprintable() and len(caught.says) < 1000
+
+
+@pytest.mark.parametrize("how", ["encoded", "sealed", "evaluate locally", "count", "sums", "discover"])
+def test_a_reader_that_dies_is_not_seen_in_any_kind(how: str, world: World) -> None:
+    model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
+    if how == "discover":
+        asked = discovering()
+    else:
+        asked = training(how, world, model) if how in TRAINING else counting(how, model)
+    caught, free = (by_a_child(world, asked, name, trapped.killed, WILLING) for name in ("the word", "another word"))
+    assert caught.what == free.what == "reported" and caught.seen == free.seen
+    assert "SIGKILL" in caught.says and "says nothing" not in free.says
+
+
+def untimed(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Without the time at which the device took part, by a clock that runs."""
+    return [(*row[:5], *row[6:]) for row in rows]
+
+
+@pytest.mark.parametrize("trap", [trapped.hangs, trapped.computes_for_ever], ids=lambda trap: trap.__name__)
+def test_a_reader_that_never_ends_is_not_seen(trap: Trap, world: World) -> None:
+    """By clocks that run: the report leaves when another would."""
+    asked = training("plain", world, np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    quick = replace(SMALL, send_after_s=4.0)
+    caught, free = (by_a_child(world, asked, name, trap, quick, Running()) for name in ("the word", "another word"))
+    assert caught.what == free.what == "reported" and untimed(caught.rows) == untimed(free.rows)
+    assert [each for _, each in caught.requests] == [each for _, each in free.requests]
+    assert "took longer than 3.2 s" in caught.says and "says nothing" not in free.says
+    waited = [each.requests[-1][0] - each.requests[-2][0] for each in (caught, free)]
+    assert all(each >= 4.0 for each in waited)
+
+
+@pytest.mark.parametrize("trap", [trapped.killed, trapped.raises], ids=lambda trap: trap.__name__)
+def test_what_cannot_be_prepared_is_refused_before_it_costs_anything(trap: Trap, world: World) -> None:
+    asked = training("plain", world, np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    seen = []
+    for name in ("the word", "another word"):
+        text = world.text(name, trains=True)
+        children = Children(partial(trapped.unprepared, world.folder / f"{name}-True", trap), SMALL, Clock())
+        seen.append(world.trace(asked, text, children=children, policy=SMALL))
+    assert seen[0].seen == seen[1].seen
+    assert (seen[0].what, seen[0].spent, seen[0].rows) == ("refused", 0.0, []) and "cannot be prepared" in seen[0].says
+
+
+@pytest.mark.parametrize("how", ["plain", "count"])
+def test_a_child_reports_what_the_device_would(how: str, world: World) -> None:
+    """One batch of all sentences: in which order they are drawn changes the rounding alone."""
+    model, everything = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32), {"batch_size": 64, "sentences": 64}
+    client = CLIENT.model_copy(update=everything)
+    asked = training(how, world, model, client=client) if how == "plain" else counting(how, model)
+    trains, found = how == "plain", []
+    text = world.text("the word", trains=trains)
+    made = partial(own_handlers, world.folder / f"the word-{trains}", None, None, None)
+    for children in (None, Children(made, WILLING, Clock())):
+        operator = Operator()
+        operator.files[hashlib.sha256(asked.content).hexdigest()] = asked.content
+        task = asked.task(operator)
+        operator.assign(asked.plan, task)
+        with in_memory() as state:
+            turn = once(operator, state, state, text=text, trainer=ByJax(text), policy=WILLING, children=children)
+        ((assignment, body),) = operator.received
+        assert turn.what == "reported" and "says nothing" not in turn.says
+        found.append(read_report(body, task.asks.shape(), assignment).values)
+    assert found[0].any()
+    np.testing.assert_allclose(found[0].astype(float), found[1].astype(float), rtol=1e-4, atol=1e-6)
+
+
+HEAVY = "{'jax', 'onnxruntime', 'onnx'}"
+
+
+@pytest.mark.parametrize("how", ["plain", "encoded", "evaluate locally", "personalize", "count", "sums", "discover"])
+def test_a_device_needs_no_model_to_decide_or_to_say_nothing(how: str, world: World, tmp_path: Path) -> None:
+    """What computes with models is loaded by the child alone, and so it can end the child alone."""
+    model, trains = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32), how in (*TRAINING, "discover")
+    asked = discovering() if how == "discover" else (training(how, world, model) if trains else counting(how, model))
+    world.text("the word", trains=trains)
+    task = asked.task(Operator())
+    said = {"plan": asked.plan.model_dump_json(), "task": task.model_dump_json(), "kind": asked.plan.kind}
+    (tmp_path / "said").write_text(json.dumps(said))
+    cache = world.folder / f"the word-{trains}"
+    code = f"""
+import json, os, sys
+from pathlib import Path
+import tacit.device.device
+from tacit.device.own_handlers import own_handlers
+from tacit.protocol.messages import Plan, RoundTask
+said = json.loads(Path({str(tmp_path / "said")!r}).read_text())
+plan, task = Plan.model_validate_json(said["plan"]), RoundTask.model_validate_json(said["task"])
+handler = own_handlers(Path({str(cache)!r}), None, None, None)[said["kind"]]
+cost = handler.cost(plan, handler.matrix(plan))
+handler.check(plan)
+handler.check_task(plan, cost, task, None)
+assert handler.reading_s(task) >= 0
+assert handler.nothing(task, os.urandom).values.size == task.asks.shape().length
+assert not {HEAVY} & sys.modules.keys(), {HEAVY} & sys.modules.keys()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("takes", [0.0, 3.0, 9.9])

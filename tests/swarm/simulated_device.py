@@ -105,7 +105,13 @@ class SimulatedTraining:
             self._device.step("trained")
             return made
 
-        return PreparedTask(read=read, nothing=partial(no_update, task, encoding_of(task)))
+        return PreparedTask(read=read, nothing=partial(self.nothing, task))
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        return no_update(task, encoding_of(task), draw)
+
+    def reading_s(self, task: RoundTask) -> float:
+        return 0.0
 
 
 class DyingRecord(MemoryRecord):

@@ -9,7 +9,7 @@ import tacit
 from tacit.cli.console import console, say
 from tacit.cli.options import Json, command
 from tacit.errors import InputError
-from tacit.process_limits import no_core_dumps
+from tacit.process_limits import give_memory_back, no_core_dumps
 
 if TYPE_CHECKING:  # what it needs is loaded when it runs
     from tacit.device.turn import SessionOutcome
@@ -65,6 +65,7 @@ def device(
         say(outcome, json, lambda each: console.print(str(each)))
 
     no_core_dumps()
+    give_memory_back()
     tacit.run_device(
         server,
         data,

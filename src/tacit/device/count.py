@@ -7,7 +7,7 @@ models is text that no training read.
 """
 
 from abc import ABC, abstractmethod
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,8 @@ from tacit.federation.report_layout import ReportLayout, Words
 from tacit.protocol.bodies import ReportBody, read_model
 from tacit.protocol.count import CountDocument, HistogramsDocument, ModelHistogramsDocument
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, MatrixFile, Plan, RoundTask, SumPrivacy
+
+MODELS_S = 240.0  # in which a slow device has judged the models of a task
 
 
 def count_cost(plan: Plan) -> Cost:
@@ -104,20 +106,26 @@ class HistogramHandler(ABC):
         try:
             return self._prepared(plan, task, content, what)
         except InputError as error:
-            raise TaskRefused(f"{what}: {error}") from error
+            raise TaskRefused(f"{what} asks what this device cannot do: {error}") from error
 
     def _prepared(self, plan: Plan, task: RoundTask, content: bytes, what: str) -> PreparedTask:
         """what: the task, in an error. Raises: TaskRefused, InputError."""
         document, computation = task.question(HistogramsDocument), self._computation(plan, task, content)
-        sizes = tuple(each.size for each in computation.histograms.values())
-        if sizes != document.cells:
+        if tuple(each.size for each in computation.histograms.values()) != document.cells:
             raise TaskRefused(f"{what} asks for other histograms than its plan; {ASK}.")
-        layout = ReportLayout(sizes=sizes, local_epsilon=document.local_epsilon)
-        no_report = np.array(sizes) - 1
         return PreparedTask(
-            read=lambda draw: _counted(layout, self._cells(plan, computation), draw),
-            nothing=lambda draw: _counted(layout, no_report, draw),
+            read=lambda draw: _counted(document, self._cells(plan, computation), draw),
+            nothing=partial(self.nothing, task),
         )
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        """See TaskHandler: the last cell of each histogram, "no report", randomised where that is asked."""
+        document = task.question(HistogramsDocument)
+        return _counted(document, np.array(document.cells) - 1, draw)
+
+    def reading_s(self, task: RoundTask) -> float:
+        """See TaskHandler: text alone is counted in no time."""
+        return 0.0
 
     @abstractmethod
     def _check(self, plan: Plan) -> None:
@@ -135,17 +143,24 @@ class HistogramHandler(ABC):
 class ModelHandler(HistogramHandler):
     """Tasks to evaluate and to personalize."""
 
+    def reading_s(self, task: RoundTask) -> float:
+        """See TaskHandler: models are compiled for it, and strategies trained, which no document counts."""
+        return MODELS_S
+
     def _check(self, plan: Plan) -> None:
         self._text.check_judges()
+
+    def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
+        question, document = self._question(plan), task.question(ModelHistogramsDocument)
+        models = np.split(read_model(content, sum(document.parameters)), np.cumsum(document.parameters)[:-1])
+        return question.computation(models, document.policies_to_judge)
+
+    def _question(self, plan: Plan) -> Any:
+        """Raises: TaskRefused for a split that judges by text of which training may have read; InputError."""
         question = _said(plan.kind, plan.recipe, self._text.words)
         if plan.kind == "personalize":
             self._text.check_split(question.settings.split)
-        assert question.networks  # refuses here
-
-    def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
-        document = task.question(ModelHistogramsDocument)
-        models = np.split(read_model(content, sum(document.parameters)), np.cumsum(document.parameters)[:-1])
-        return _said(plan.kind, plan.recipe, self._text.words).computation(models, document.policies_to_judge)
+        return question
 
     def _cells(self, plan: Plan, computation: Any) -> Any:
         """ "No report" where a split judges by text that training may have read."""
@@ -179,11 +194,17 @@ class StatisticHandler(HistogramHandler):
             raise TaskRefused(f"{what} asks for other sums than its plan; {ASK}.")
         if question.sums is None:
             return super()._prepared(plan, task, content, what)
-        zeros = np.zeros(question.sums.length, np.uint32)
         return PreparedTask(
             read=lambda draw: ReportBody(question.report_of(self._text.whole, self._text.client), True, None, None),
-            nothing=lambda draw: ReportBody(zeros, True, None, None),
+            nothing=partial(self.nothing, task),
         )
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        """See TaskHandler: of sums, zeros."""
+        sums = task.question(CountDocument).sums
+        if sums is None:
+            return super().nothing(task, draw)
+        return ReportBody(np.zeros(sums.length, np.uint32), True, None, None)
 
     def _computation(self, plan: Plan, task: RoundTask, content: bytes) -> Any:
         return self._question(plan)
@@ -197,8 +218,9 @@ class StatisticHandler(HistogramHandler):
         return question_in(plan.recipe)
 
 
-def _counted(layout: ReportLayout, chosen: ArrayLike, draw: Draw) -> ReportBody:
+def _counted(document: HistogramsDocument, chosen: ArrayLike, draw: Draw) -> ReportBody:
     """The report of a device in these cells (H,), randomised where that is asked."""
+    layout = ReportLayout(sizes=document.cells, local_epsilon=document.local_epsilon)
     if layout.local_epsilon is None:
         return ReportBody(layout.counted(chosen), True, None, None)
     from tacit.randomizers import device_generator

@@ -3,24 +3,23 @@
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from types import NoneType
 from typing import Any
 
 from tacit.device.eligibility import NotPaused, Probe
-from tacit.device.own_text import OwnText
+from tacit.device.isolated import Children
+from tacit.device.own_handlers import own_handlers
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
 from tacit.device.record import opened
 from tacit.device.session import THIS_MACHINE, Machine, Session
-from tacit.device.task_handler import TaskHandler
-from tacit.device.train import ByJax, Trainer
 from tacit.device.transport import held
 from tacit.device.turn import SessionOutcome
 from tacit.errors import InputError, of_type
-from tacit.federation.kinds import FEDERATED, loaded
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.token_format import CODE
@@ -31,8 +30,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 class Device:
     """A session and the network that it speaks over; `run_device` makes it of paths."""
 
-    def __init__(self, session: Session, connection: Connection) -> None:
-        self._session, self._connection = session, connection
+    def __init__(self, session: Session, connection: Connection, children: Children | None = None) -> None:
+        """children: that do the work of its tasks, where it is not done here."""
+        self._session, self._connection, self._children = session, connection, children
 
     def sessions(self) -> Iterator[SessionOutcome]:
         """Turn after turn, for ever, with the time between them."""
@@ -48,6 +48,8 @@ class Device:
             return held(session.turn(), self._connection, session.record.files, session.machine.sleep)
         finally:
             self._connection.hang_up()
+            if self._children is not None:
+                self._children.end()
 
 
 def run_device(
@@ -69,6 +71,7 @@ def run_device(
     machine: Machine = THIS_MACHINE,
     through: Any = None,
     told: Callable[[SessionOutcome], None] = lambda outcome: None,
+    isolated: bool = True,
 ) -> SessionOutcome:
     """Be one device of a population: look for something to do and do it, for ever or once; the last turn.
 
@@ -80,8 +83,9 @@ def run_device(
     first_time: it has taken part nowhere before; else a new record counts its whole budget as spent. policy: in place
     of the file in `state`. onnx: an exported model, by whose `train.onnx` it trains without JAX. certificates: PEM, in
     place of the system's. probes: in place of those that the policy asks of this machine. told: gets the outcome of
-    every session. machine, through: a clock, a way to sleep, random bytes and an httpx transport in place of the
-    machine's, for tests.
+    every session. isolated: the work of each task is done in a process of its own, within the policy's memory and
+    time; without, whatever ends it ends the device. machine, through: a clock, a way to sleep, random bytes (of what is
+    not isolated) and an httpx transport in place of the machine's, for tests.
     Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
     """
     of_type("server", server, str)
@@ -89,6 +93,7 @@ def run_device(
     if not NAME.fullmatch(population):
         raise InputError(f"--population {population[:60]!r} is no name; give letters, digits, points and hyphens.")
     of_type("client", client, Integral, NoneType)
+    of_type("isolated", isolated, bool)
     of_type("operator_key", operator_key, str, NoneType)
     place, address = as_path("state", state), Server.from_url(server)
     second = None if journal is None else as_path("journal", journal)
@@ -98,8 +103,9 @@ def run_device(
     if key is None and not (place / RECORD).exists():
         raise InputError(unpinned(place))
     rules = Policy.load(place / POLICY_FILE) if policy is None else policy
-    text = OwnText(data, client, rules.temporal_split)
-    trainer = ByJax(text) if onnx is None else by_onnx(text, onnx)
+    make = partial(own_handlers, as_path("data", data), client, rules.temporal_split, onnx)
+    children = Children(make, rules, machine.clock) if isolated else None
+    handlers = make() if children is None else children.handlers
     chosen_probes = rules.eligibility.probes(network=not address.on_loopback) if probes is None else probes
     with (
         connected(address, certificates=pem, through=through) as connection,
@@ -112,22 +118,17 @@ def run_device(
         session = Session(
             record=record,
             policy=rules,
-            handlers=task_handlers(text, trainer),
+            handlers=handlers,
             population=population,
             probes=(NotPaused(place), *chosen_probes),
             machine=machine,
             code=code,
         )
-        for outcome in Device(session, connection).sessions():
+        for outcome in Device(session, connection, children).sessions():
             told(outcome)
             if once:
                 break
     return outcome
-
-
-def task_handlers(text: OwnText, trainer: Trainer) -> dict[str, TaskHandler]:
-    """Every kind of tasks that a device of this text can do; nothing of them is loaded before its first task."""
-    return {name: loaded(kind.device)(text, trainer) for name, kind in FEDERATED.items()}
 
 
 # -- what its owner gives it, checked ----------------------------------------------------------------------------------
@@ -163,10 +164,3 @@ def unpinned(state: Path) -> str:
         f"'{state}' has pinned no operator; give --operator-key, the 64 hexadecimal digits that the operator "
         "publishes, once."
     )
-
-
-def by_onnx(text: OwnText, onnx: PathLike) -> Trainer:
-    """What trains by an exported model. Raises: InputError."""
-    from tacit.device.train_onnx import ByOnnx  # ONNX Runtime is an extra
-
-    return ByOnnx(text, onnx)

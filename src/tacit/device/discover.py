@@ -8,7 +8,8 @@ anybody may see (`discovery.device_part.reports`).
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from tacit.randomizers import device_generator
 from tacit.randomizers.local_reports import LocalReportSettings
 from tacit.records import from_plain
 from tacit.text.vocabulary import Vocabulary
+
+Votes: TypeAlias = Callable[[Mapping[str, int], Draw], ReportBody]  # of how often each unknown word was typed
 
 
 class DiscoverHandler:
@@ -54,8 +57,16 @@ class DiscoverHandler:
         self._text.check_spelling()
         votes, known = prepared_votes(plan, task, content)
         return PreparedTask(
-            read=lambda draw: votes(self._text.unknown_words(known), draw), nothing=lambda draw: votes({}, draw)
+            read=lambda draw: votes(self._text.unknown_words(known), draw), nothing=partial(self.nothing, task)
         )
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        """See TaskHandler: of no words at all, randomised."""
+        return votes_of(task)({}, draw)
+
+    def reading_s(self, task: RoundTask) -> float:
+        """See TaskHandler: the question's effort is bounded (`LocalReportSettings.check_effort`)."""
+        return 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,12 +104,10 @@ def _reports(plan: Plan) -> Mapping[str, Any]:
     return found
 
 
-def prepared_votes(
-    plan: Plan, task: RoundTask, content: bytes
-) -> tuple[Callable[[Mapping[str, int], Draw], ReportBody], frozenset[str]]:
-    """(what makes votes (domain,) of K reports of how often each unknown word was typed, the words that are known).
+def prepared_votes(plan: Plan, task: RoundTask, content: bytes) -> tuple[Votes, frozenset[str]]:
+    """(what makes the votes, the words that are known). content: the vocabulary, whose words nobody reports.
 
-    content: the vocabulary, whose words nobody reports. Raises: TaskRefused.
+    Raises: TaskRefused.
     """
     what = f"round {task.round} of run {task.run!r}"
     try:
@@ -117,10 +126,17 @@ def prepared_votes(
         raise TaskRefused(f"{what} chooses by the sampler {settings.sampler}, not {planned.sampler}; {ASK}.")
     if known.sha256 != plan.vocabulary:
         raise TaskRefused(f"{what} comes with other known words than its plan; {ASK}.")
+    return votes_of(task), frozenset(known.words)
+
+
+def votes_of(task: RoundTask) -> Votes:
+    """What makes the votes (domain,) of K reports. Raises: InputError for a question that contradicts itself."""
+    document = task.question(DiscoverDocument)
+    settings, question = document.settings, question_from(document.question.model_dump())
     randomizer = settings.randomizer_for(question.domain)
 
     def votes(typed: Mapping[str, int], draw: Draw) -> ReportBody:
         drawn = reports(typed, question, settings, device_generator(draw))
         return ReportBody(randomizer.votes(drawn).astype(np.uint32), True, None, None)
 
-    return votes, frozenset(known.words)
+    return votes

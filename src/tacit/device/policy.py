@@ -27,6 +27,8 @@ FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
 NOUGHT = ("hours_apart", "clock_minutes", "smallest_noise_multiplier", "send_after_s")  # may be 0
 MEGABYTE = 10**6
+HELD_BACK = 4  # a report is held back for no more than this part of what is left of its round
+READING = 0.8  # of the time until a report leaves: text is read in it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class Policy:
     clock_minutes: float = 10.0  # by which the operator's clock may be ahead of the device's
     largest_model_mb: float = 100.0
     largest_report_mb: float = 100.0
-    send_after_s: float = 10.0  # a report leaves no sooner after its text is read; of a short round a tenth of the rest
+    send_after_s: float = 10.0  # from the record of a participation to its report; 0: as soon as it is made
     largest_memory_mb: float = 1000.0  # of one step of training, by its sizes
     largest_operations: float = 2e14  # of a round's training, by its sizes: a core does 1e11 in a second
     split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is
@@ -178,6 +180,21 @@ class Policy:
         if report > self.largest_report_mb * MEGABYTE:
             refuse(f"wants {report / MEGABYTE:.1f} MB, above largest_report_mb={self.largest_report_mb:g}")
         self._check_times(task, now, refuse)
+
+    def report_after_s(self, task: RoundTask, now: float, reading_s: float) -> float:
+        """Seconds from the record of a participation to its report, whatever was typed; 0 where the owner has it sent
+        at once. reading_s: in which a slow device has computed it. Of a short round it is a quarter of the rest.
+        """
+        if not self.send_after_s:
+            return 0.0
+        return min(max(self.send_after_s, reading_s / READING), (task.deadline - now) / HELD_BACK)
+
+    def reads_within_s(self, task: RoundTask, now: float, reading_s: float) -> float:
+        """Seconds after which whoever reads the text for a report is ended, and the report says nothing.
+
+        The rest of `report_after_s` is for encoding, sealing and slow disks, so that no report is late.
+        """
+        return (self.report_after_s(task, now, reading_s) or (task.deadline - now) / HELD_BACK) * READING
 
     def _check_work(self, work: TrainingCost | None, refuse: Refuse) -> None:
         if work is None:

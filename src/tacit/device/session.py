@@ -156,7 +156,7 @@ class Session:
         # No text was read so far; from here on none decides whether, when, how often or how long something is sent.
         report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
         body = self.body(accepted.plan, task, report, assignment.assignment)
-        held_back = min(self._policy.send_after_s, (task.deadline - now) / 10)
+        held_back = self._policy.report_after_s(task, now, self._handler(accepted.plan).reading_s(task))
         rest = min(held_back, now + held_back - self.machine.clock())
         if rest > 0:
             yield Pause(rest)

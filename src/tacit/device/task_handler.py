@@ -30,7 +30,7 @@ class PreparedTask:
     """A task that was checked in all respects but the text: from here on nothing is refused.
 
     `read` reads the text, and may raise anything. `nothing` reads none: it is the report of a device that has nothing
-    to say, and whatever goes wrong becomes it.
+    to say (`TaskHandler.nothing`), and whatever goes wrong becomes it.
     """
 
     read: Callable[[Draw], ReportBody]
@@ -67,4 +67,12 @@ class TaskHandler(Protocol):
         given, the operating system's but in tests that say so. Raises: TaskRefused, CacheError; whatever was typed
         here, the same.
         """
+        ...
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        """The report of a device that has nothing to say, by the task alone: neither text nor content is read."""
+        ...
+
+    def reading_s(self, task: RoundTask) -> float:
+        """Seconds in which a slow device has read its text and computed the report, by the task's sizes alone."""
         ...

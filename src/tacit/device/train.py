@@ -22,9 +22,10 @@ from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 from tacit.protocol.train import TrainDocument
 
 if TYPE_CHECKING:
-    from tacit.training.device_part import ReportEncoding
+    from tacit.training.report_encoding import ReportEncoding
 
 FloatArray = NDArray[np.float32]
+OPERATIONS_PER_S = 2e9  # of a slow and busy device: a fiftieth of what a core does
 
 
 class Trainer(Protocol):
@@ -88,8 +89,18 @@ class TrainHandler:
             model = read_model(content, task.question(TrainDocument).parameters)
         except InputError as error:
             raise TaskRefused(f"the model of round {task.round} of run {task.run!r}: {error}") from error
-        nothing = partial(no_update, task, encoding_of(task))
-        return PreparedTask(read=self._trainer.prepare(plan, task, model), nothing=nothing)
+        encoding_of(task)  # refuses here
+        return PreparedTask(read=self._trainer.prepare(plan, task, model), nothing=partial(self.nothing, task))
+
+    def nothing(self, task: RoundTask, draw: Draw) -> ReportBody:
+        """See TaskHandler."""
+        return no_update(task, encoding_of(task), draw)
+
+    def reading_s(self, task: RoundTask) -> float:
+        """See TaskHandler."""
+        from tacit.device.train_cost import training_cost
+
+        return training_cost(task, self._text.words).operations / OPERATIONS_PER_S
 
 
 class ByJax:
@@ -109,7 +120,7 @@ class ByJax:
         from jax.flatten_util import ravel_pytree
 
         from tacit.networks.language_model import model_of, next_word_loss, parameter_count
-        from tacit.training.device_part import ClientTraining, ClientWork, RoundModel, report_of
+        from tacit.training.device_part import ClientTraining, ClientWork, RoundModel, compile_report, report_of
 
         kind, settings = network_said(plan)
         question = task.question(TrainDocument)
@@ -133,6 +144,7 @@ class ByJax:
             loss_bound=question.loss_bound,
             secure=encoding_of(task),
         )
+        compile_report(work, round_model)  # before text is read: the program is the same for every text
 
         def trained(draw: Draw) -> ReportBody:
             found = report_of(work, round_model, self._text.client, seed=draw(SEED_BYTES))
@@ -185,7 +197,7 @@ def encoding_of(task: RoundTask) -> "ReportEncoding | None":
     question = task.question(TrainDocument)
     if question.encoded is None:
         return None
-    from tacit.training.device_part import ReportEncoding
+    from tacit.training.report_encoding import ReportEncoding  # with numba and SciPy, which most tasks need not load
 
     try:
         found = ReportEncoding(

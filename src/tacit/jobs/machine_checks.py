@@ -6,6 +6,7 @@ Each gives plain values; what does not work raises, and the last line of what wa
 from typing import Any
 
 from tacit.errors import TacitError
+from tacit.process_limits import limit_memory
 
 
 def machine_code() -> dict[str, Any]:
@@ -66,9 +67,21 @@ def linear_algebra() -> dict[str, Any]:
     return {"libraries": ", ".join(sorted(libraries))}
 
 
+def memory_limit() -> dict[str, Any]:
+    """Whether the system holds a process to a limit of memory, as `tacit device` gives one to the work of a task."""
+    if not limit_memory(1 << 26):
+        return {"limit": "not on this system: a device's work may take all memory"}
+    try:
+        taken = bytearray(1 << 28)
+    except MemoryError:
+        return {"limit": "is held to"}
+    raise TacitError(f"a process got {len(taken):,} bytes, four times its limit; let no device work here.")
+
+
 CHECKS = {
     "loops compiled by numba": machine_code,
     "noise": noise,
     "JAX": accelerator,
     "BLAS": linear_algebra,
+    "limit of memory": memory_limit,
 }

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
-from tacit.device.device import Device, task_handlers
+from tacit.device.device import Device
 from tacit.device.eligibility import Probe
+from tacit.device.isolated import Children
+from tacit.device.own_handlers import task_handlers
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
@@ -302,8 +304,13 @@ def once(
     draw: Callable[[int], bytes] = os.urandom,
     population: str = POPULATION,
     servers: Attestation = NOTHING,
+    children: Children | None = None,
 ) -> SessionOutcome:
-    """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing."""
+    """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing.
+
+    children: that do the work of its tasks, in place of a trainer here.
+    """
+    own = text or OwnText(data, None, policy.temporal_split)
     clock = now if isinstance(now, Clock) else Clock(now)
     with (
         connected(Server.from_url(SERVER), through=Wire(operator)) as connection,
@@ -313,13 +320,13 @@ def once(
         session = Session(
             record=record,
             policy=policy,
-            handlers=task_handlers(text or OwnText(data, None, policy.temporal_split), trainer or Zeros()),
+            handlers=task_handlers(own, trainer or Zeros()) if children is None else children.handlers,
             population=population,
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
         )
-        return Device(session, connection).session()
+        return Device(session, connection, children).session()
 
 
 SEED = bytes(range(32))

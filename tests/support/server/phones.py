@@ -11,7 +11,8 @@ from tests.support.device.operator import Clock, Wire, Zeros
 from tests.support.server.sealing import Here
 from tests.support.server.stores import sqlite_store
 
-from tacit.device.device import Device, task_handlers
+from tacit.device.device import Device
+from tacit.device.own_handlers import task_handlers
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
