@@ -141,7 +141,7 @@ NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "pla
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-DEVICE_FILES, DEVICE_LINES = 141, 16_200
+DEVICE_FILES, DEVICE_LINES = 143, 16_700
 # The files of a room that computes which say what one device does.
 ONE_DEVICE = {"device_part", "in_plan"}
 
