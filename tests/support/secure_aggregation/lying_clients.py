@@ -2,10 +2,10 @@
 
 import dataclasses
 import hashlib
+import os
 from collections.abc import Callable
 
 import numpy as np
-from tests.support.secure_aggregation.one_message_parts import DRAW
 
 from tacit.secure_aggregation.discrete_gaussian import sample
 from tacit.secure_aggregation.one_message import client
@@ -42,28 +42,28 @@ class Lie:
 
 
 def honest(settings: OneMessageRound, vector: Words) -> Lie:
-    key = sample(settings.slots.parameters.degree, DRAW)
-    return Lie(client._ciphertexts(settings, vector, key, DRAW), client._shares(settings, key, DRAW))
+    key = sample(settings.slots.parameters.degree, os.urandom)
+    return Lie(client._ciphertexts(settings, vector, key, os.urandom), client._shares(settings, key, os.urandom))
 
 
 def random_shares(settings: OneMessageRound, vector: Words) -> Lie:
     lie = honest(settings, vector)
-    lie.shares = uniform(lie.shares.size, DRAW).reshape(lie.shares.shape)
+    lie.shares = uniform(lie.shares.size, os.urandom).reshape(lie.shares.shape)
     return lie
 
 
 def shares_of_another_key(settings: OneMessageRound, vector: Words) -> Lie:
     lie = honest(settings, vector)
-    lie.shares = client._shares(settings, sample(settings.slots.parameters.degree, DRAW), DRAW)
+    lie.shares = client._shares(settings, sample(settings.slots.parameters.degree, os.urandom), os.urandom)
     return lie
 
 
 def shares_of_almost_the_key(settings: OneMessageRound, vector: Words) -> Lie:
     """One number of the key is another: what that spoils is every coefficient of every ciphertext."""
-    key = sample(settings.slots.parameters.degree, DRAW)
-    made = client._ciphertexts(settings, vector, key, DRAW)
+    key = sample(settings.slots.parameters.degree, os.urandom)
+    made = client._ciphertexts(settings, vector, key, os.urandom)
     key[7] += 1 << 24
-    return Lie(made, client._shares(settings, key, DRAW))
+    return Lie(made, client._shares(settings, key, os.urandom))
 
 
 def one_share_of_another_key(settings: OneMessageRound, vector: Words) -> Lie:
@@ -81,7 +81,7 @@ def random_ciphertexts(settings: OneMessageRound, vector: Words, *, polynomials:
     for index in range(slots.polynomials):
         parts.append(lie.made.body[index * size : (index + 1) * size])
         if polynomials is None or index < polynomials:
-            garbage = public_polynomial(slots.parameters, DRAW(32), index)
+            garbage = public_polynomial(slots.parameters, os.urandom(32), index)
             parts[-1] = pack(ring, garbage)
             scaled[index] = switched(ring, garbage)
     lie.made = client._Made(b"".join(parts), scaled, lie.made.rows)
@@ -109,7 +109,9 @@ def a_key_that_is_not_small(settings: OneMessageRound, vector: Words, *, number:
         parts.append(pack(ring, total))
         scaled.append(switched(ring, total))
         rows.append(as_row(alpha))
-    return Lie(client._Made(b"".join(parts), np.stack(scaled), np.stack(rows)), client._shares(settings, key, DRAW))
+    return Lie(
+        client._Made(b"".join(parts), np.stack(scaled), np.stack(rows)), client._shares(settings, key, os.urandom)
+    )
 
 
 def a_key_that_a_factor_hides(settings: OneMessageRound, vector: Words) -> Lie:
@@ -119,7 +121,7 @@ def a_key_that_a_factor_hides(settings: OneMessageRound, vector: Words) -> Lie:
 
 def boxes_of_another(settings: OneMessageRound, vector: Words) -> Lie:
     lie = honest(settings, vector)
-    lie.boxes_of = Identity(DRAW(32))
+    lie.boxes_of = Identity(os.urandom(32))
     return lie
 
 
@@ -157,12 +159,12 @@ LIES = (
 
 def report_of(settings: OneMessageRound, identity: Identity, lie: Lie, *, passes_server: bool) -> OneMessageReport:
     """Signed and whole. passes_server: what it says of its key fits its ciphertexts, and else what is in its boxes."""
-    made, ephemeral = lie.made, DRAW(32)
+    made, ephemeral = lie.made, os.urandom(32)
     tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), made.body)
     body_digest = hashlib.sha256(made.body).digest()
     of = lie.boxes_of or identity
     while True:
-        boxes, masks = client._boxes(settings, of.public, lie.shares, DRAW)
+        boxes, masks = client._boxes(settings, of.public, lie.shares, os.urandom)
         if lie.broken is not None:
             at = lie.broken
             boxes = (*boxes[:at], boxes[at][:-1] + bytes([boxes[at][-1] ^ 1]), *boxes[at + 1 :])

@@ -59,7 +59,7 @@ class Range:
 
     @property
     def mask(self) -> int:
-        """u is from -mask to mask - 1, uniform; a report is drawn again with probability 1 - (1 - 1/TESTS)^TESTS, about 0.63."""
+        """u is uniform from -mask to mask - 1; a client draws again with probability 1 - (1 - 1/TESTS)^TESTS, 0.63."""
         return TESTS * self.shift
 
     @property
