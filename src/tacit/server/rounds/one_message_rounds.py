@@ -7,6 +7,7 @@ once begins with the opening of the round, so that decryptors may serve several 
 """
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
@@ -22,6 +23,8 @@ from tacit.server.store.blobs import BlobStore, one_message_name
 from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
 from tacit.server.sums.one_message_reports import StoredReports, stored_reports
+
+ASKED_AGAIN_S = 30.0  # a decryptor that was away is not asked to check before: it may take long to find that it is
 
 log = logging.getLogger("tacit.server")
 
@@ -73,6 +76,7 @@ class OneMessageOpening:
         self._added: dict[str, bytes] = {}  # clients by assignment
         self._deposits = [_ReportStore() for _ in decryptors]
         self._refusals: dict[int, str] = {}
+        self._away_since: dict[int, float] = {}
         self.since: float | None = None  # when the sum was asked for first
 
     @property
@@ -111,20 +115,25 @@ class OneMessageOpening:
         except StoreError as error:
             raise NotYet(str(error)) from error
 
-    def check_new(self, lease: Lease) -> None:
+    def check_new(self, lease: Lease, *, last: bool = False) -> None:
         """Have decryptors check what was added since; what does not fit is left out, and its place another's.
 
-        A decryptor that is away now may check at the next call, as long as nobody has asked for the sum. Raises: NotYet
-        where the store or a blob cannot be read; LeaseLost.
+        A decryptor that is away may check at a later call, as long as nobody has asked for the sum. last: ask those,
+        too, that were away a moment ago. Raises: NotYet where the store or a blob cannot be read; LeaseLost.
         """
         if self._server.closed:
             return
-        unchecked = {index: self._server.unchecked(index) for index in range(len(self._decryptors))}
-        opening = [self._server.opening().to_bytes()]
-        self._ask_those(
-            [index for index, clients in unchecked.items() if clients and index not in self._refusals],
-            lambda index: _one_after_other(opening, self._deposits[index].of(unchecked[index])),
+        now, opening = self._store.now(), [self._server.opening().to_bytes()]
+        unchecked = {
+            index: clients
+            for index in range(len(self._decryptors))
+            if (clients := self._server.unchecked(index)) and index not in self._refusals
+            if last or not 0 <= now - self._away_since.get(index, -math.inf) < ASKED_AGAIN_S
+        }
+        away = self._ask_those(
+            list(unchecked), lambda index: _one_after_other(opening, self._deposits[index].of(unchecked[index]))
         )
+        self._away_since |= dict.fromkeys(away, now)
         if not (wrong := self._server.wrong):
             return
         try:
@@ -184,16 +193,16 @@ class OneMessageOpening:
             return
         if len(self._decryptors) - len(self._refusals) < quorum:
             raise RoundAborted(f"{len(self._refusals)} decryptors refuse: {' '.join(self._refusals.values())}")
-        raise NotYet(f"{len(answered())} decryptors answered, and {quorum} are needed ({'; '.join(away)}).")
+        raise NotYet(f"{len(answered())} decryptors answered, and {quorum} are needed ({'; '.join(away.values())}).")
 
-    def _ask_those(self, missing: Sequence[int], messages: Callable[[int], Iterable[bytes]]) -> list[str]:
+    def _ask_those(self, missing: Sequence[int], messages: Callable[[int], Iterable[bytes]]) -> dict[int, str]:
         """Who of them is away, and why."""
         with ThreadPoolExecutor(max(1, len(missing))) as threads:
             found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), missing))
-        away = []
+        away = {}
         for index, answers in zip(missing, found, strict=True):
             if isinstance(answers, DecryptorAway):
-                away.append(f"{self._name(index)}: {answers}")
+                away[index] = f"{self._name(index)}: {answers}"
             else:
                 self._hear(index, answers)
         return away

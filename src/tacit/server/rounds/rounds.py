@@ -417,7 +417,7 @@ class ServedRounds:
         try:
             if opening is not None:
                 opening.add_new(self._lease)
-                opening.check_new(self._lease)
+                opening.check_new(self._lease, last=True)
                 found = round_states.attempt_of(self._store, found.task)
             self._bind_now(found, wanted, opening)
         except NotYet as error:
