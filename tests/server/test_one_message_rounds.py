@@ -1,5 +1,6 @@
 """Sealed rounds: whoever is killed at whatever point, decryptors sign one set, and the sum is that of its devices."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
@@ -273,6 +274,7 @@ def test_one_bad_device_costs_a_sealed_round_its_own_report(
     got, _ = three.collector().collect((), a_task(), seed=SEED)
     (attempt,) = three.attempts()
     assert (attempt.lost, attempt.counted, got.reports) == (1, GOAL, GOAL)
+    assert attempt.most == math.ceil(TIMES.over_selection * GOAL) + 1, "another may be given its place"
     assert_sum_of(got, [device for device in three.came[attempt.task] if device != bad])
     assert f"the sealed report of {given[0].hex()[:16]} is left out: decryptor" in caplog.text
     assert_one_set_is_signed(three)

@@ -1,6 +1,7 @@
 """Reports whose ciphertexts, shares and masks do not belong together are named, and the sum of the others is exact."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.support.secure_aggregation.lying_clients import (
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, DRAW, Small, small_round, summed, vectors
 
 from tacit.errors import ProtocolError
+from tacit.protocol.one_message_shape import most_sealed_bytes
 from tacit.secure_aggregation.one_message import client
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, public_polynomial
@@ -38,8 +40,9 @@ from tacit.secure_aggregation.one_message.report_check import (
     within,
 )
 from tacit.secure_aggregation.one_message.ring_inverse import inverted
-from tacit.secure_aggregation.secrets import Identity, Words, public_key, seeded
-from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, split
+from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.secrets import Identity, Words, derived, public_key, seeded, unsealed
+from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, rebuilt, split
 
 MANY = 30_000  # coordinates: two polynomials of the smallest set
 LIAR = Identity(bytes(31) + b"7")
@@ -148,6 +151,70 @@ def test_findings_are_signed_and_of_reports_in_the_sum(tmp_path: Path) -> None:
 
 
 # -- the mathematics ---------------------------------------------------------------------------------------------------
+
+
+def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
+    """From its boxes, opened with the decryptors' keys, in NumPy and whole numbers alone: one of 4 decryptors each."""
+    small = small_round(tmp_path)
+    known, parameters = small.settings, small.settings.slots.parameters
+    report, degree, ring = small.report(0, vectors(1)[0]), parameters.degree, parameters.ring
+    opened = []
+    for index, folder in enumerate(small.folders):
+        context = known.name + report.client + index.to_bytes(4, "little")
+        box = unsealed((folder / "box").read_bytes(), report.boxes[index], context)
+        opened.append(np.frombuffer(box, "<u4").astype(np.int64))
+    shares, code, masks = (
+        np.stack(each) for each in zip(*(np.split(box, [2048, 2050]) for box in opened), strict=True)
+    )
+    assert known.quorum == 3 and not masks[3].any()
+    key = rebuilt(shares[:3].astype(np.uint32), [1, 2, 3], packed=2).ravel().astype(np.int64)
+    key = np.where(key > PRIME // 2, key - PRIME, key)
+    u = (masks.sum(0) + PRIME // 2) % PRIME - PRIME // 2
+    assert np.all((u >= -64 * 2**20) & (u < 64 * 2**20)) and np.abs(key).max() < 88
+
+    sha = [hashlib.sha256(part).digest() for part in (*report.boxes, report.ephemeral + report.tag, report.body)]
+    stream = seeded(derived(known.name, "report check", report.client, *sha))
+    words = [int.from_bytes(stream(8), "little") for _ in range(64 * 16)]
+    factors = np.frombuffer(stream(64 * degree), np.uint8).reshape(64, degree).astype(np.int64) % 128 - 64
+    drawn: list[int] = []
+    while len(drawn) < 2 * 2048:
+        drawn += [
+            each for each in np.frombuffer(stream(4 * (2 * 2048 - len(drawn))), "<u4") & 2**31 - 1 if each < PRIME
+        ]
+    alpha = switched(ring, public_polynomial(parameters, known.seed, 0)).astype(np.int64)
+    residues = np.zeros((2, degree), np.uint64)
+    add_packed(ring, residues, memoryview(bytes(report.body)))
+    gamma = switched(ring, residues).astype(np.int64)
+
+    parts = np.frombuffer(report.parts, "<u4").reshape(3, 66).astype(np.int64)
+    for test in range(64):
+        row, y = -factors[test], int(u[test])
+        for word in words[16 * test : 16 * test + 16]:
+            i, sign = word * degree >> 64, (word & 1) - (word >> 1 & 1)
+            row = row + sign * np.concatenate([alpha[i::-1], -alpha[:i:-1]])
+            y += sign * int(gamma[i])
+        y -= sum(map(int, row * key))
+        assert -63 * 2**20 <= (y + PRIME // 2) % PRIME - PRIME // 2 < 63 * 2**20
+        for k in range(3):
+            sums = [sum(map(int, part % PRIME * shares[k] % PRIME)) for part in (row[:2048], row[2048:])]
+            weights = lagrange([1, 2, 3], [PRIME - 1, PRIME - 2])[:, k]
+            assert (sum(int(w) * s for w, s in zip(weights, sums, strict=True)) - int(masks[k, test])) % PRIME == parts[
+                k, 2 + test
+            ]
+    for k in range(3):
+        for at in range(2):
+            total = sum(int(x) * int(c) for x, c in zip(shares[k], drawn[2048 * at :], strict=False))
+            assert (total + int(code[k, at])) % PRIME == parts[k, at]
+
+
+def test_a_report_of_many_decryptors_is_no_longer_than_it_may_be(tmp_path: Path) -> None:
+    small = small_round(tmp_path, decryptors=20, corrupt=9)
+    data = small.report(0, vectors(1)[0]).to_bytes()
+    assert small.settings.parts_bytes > 3900
+    assert len(data) <= most_sealed_bytes(small.settings.to_bytes().hex()) < len(data) + 4096
+    deposits = [small.server.receive(data)]
+    for index in (0, 14, 19):
+        assert [finding.wrong for finding in found_by(small, index, deposits)] == [b""]
 
 
 @pytest.mark.parametrize("parameters", [*PUBLISHED.values(), SMALL_RING], ids=lambda each: each.name)

@@ -11,6 +11,7 @@ answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
 """
 
 import hashlib
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
@@ -167,6 +168,11 @@ class OneMessageRound(Record):
     def parts_shape(self) -> tuple[int, int]:
         """Of what a report says of its key for its check, by decryptor: the first quorum of them, and all tests."""
         return self.quorum, TESTS + CODE_TESTS
+
+    @property
+    def parts_bytes(self) -> int:
+        """Bytes of them."""
+        return 4 * math.prod(self.parts_shape)
 
     @property
     def points(self) -> list[int]:
