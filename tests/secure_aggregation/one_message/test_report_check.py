@@ -176,11 +176,8 @@ def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
     stream = seeded(derived(known.name, "report check", report.client, *sha))
     words = [int.from_bytes(stream(8), "little") for _ in range(64 * 16)]
     factors = np.frombuffer(stream(64 * degree), np.uint8).reshape(64, degree).astype(np.int64) % 128 - 64
-    drawn: list[int] = []
-    while len(drawn) < 2 * 2048:
-        drawn += [
-            each for each in np.frombuffer(stream(4 * (2 * 2048 - len(drawn))), "<u4") & 2**31 - 1 if each < PRIME
-        ]
+    drawn = (np.frombuffer(stream(4 * 2 * 2048), "<u4") & np.uint32(2**31 - 1)).tolist()
+    assert PRIME not in drawn, "with these seeds none is drawn again"
     alpha = switched(ring, public_polynomial(parameters, known.seed, 0)).astype(np.int64)
     residues = np.zeros((2, degree), np.uint64)
     add_packed(ring, residues, memoryview(bytes(report.body)))
