@@ -34,7 +34,7 @@ from tacit.secure_aggregation.shares import Elements, uniform
 class Lie:
     """What a client reports: ciphertexts, shares for all decryptors, and the masks that it puts into boxes."""
 
-    made: client._Made
+    made: client._Ciphertexts
     shares: Elements
     boxes_of: Identity | None = None  # whose boxes they are, where they are another's
     meddle: Callable[[Elements], None] = lambda masks: None  # with the masks, after the boxes are closed
@@ -84,7 +84,7 @@ def random_ciphertexts(settings: OneMessageRound, vector: Words, *, polynomials:
             garbage = public_polynomial(slots.parameters, os.urandom(32), index)
             parts[-1] = pack(ring, garbage)
             scaled[index] = switched(ring, garbage)
-    lie.made = client._Made(b"".join(parts), scaled, lie.made.rows)
+    lie.made = client._Ciphertexts(b"".join(parts), scaled, lie.made.rows)
     return lie
 
 
@@ -110,7 +110,8 @@ def a_key_that_is_not_small(settings: OneMessageRound, vector: Words, *, number:
         scaled.append(switched(ring, total))
         rows.append(as_row(alpha))
     return Lie(
-        client._Made(b"".join(parts), np.stack(scaled), np.stack(rows)), client._shares(settings, key, os.urandom)
+        client._Ciphertexts(b"".join(parts), np.stack(scaled), np.stack(rows)),
+        client._shares(settings, key, os.urandom),
     )
 
 
@@ -170,8 +171,8 @@ def report_of(settings: OneMessageRound, identity: Identity, lie: Lie, *, passes
             boxes = (*boxes[:at], boxes[at][:-1] + bytes([boxes[at][-1] ^ 1]), *boxes[at + 1 :])
         lie.meddle(masks)
         digests = report_digests(boxes, public_key(ephemeral), tagged, body_digest)
-        challenge, several = settings.challenge(identity.public, digests), slice(settings.quorum)
-        parts = settings.parts(challenge, made.rows, lie.shares[several], masks[several])
+        challenge, checking = settings.challenge(identity.public, digests), settings.quorum
+        parts = settings.parts(challenge, made.rows, lie.shares[:checking], masks[:checking])
         values = check_values(challenge, made.scaled, parts[:, CODE_TESTS:])
         if not passes_server or within(values, check_range(settings.slots.parameters).most):
             break

@@ -105,7 +105,7 @@ def _boxes(
     return boxes, masks
 
 
-class _Made(NamedTuple):
+class _Ciphertexts(NamedTuple):
     """Ciphertexts: their bytes, and, scaled to the field of the shares, they and the public polynomials."""
 
     body: bytes
@@ -114,17 +114,17 @@ class _Made(NamedTuple):
 
 
 def _parts(
-    settings: OneMessageRound, challenge: Challenge, made: _Made, shares: Elements, masks: Elements
+    settings: OneMessageRound, challenge: Challenge, made: _Ciphertexts, shares: Elements, masks: Elements
 ) -> bytes | None:
     """What the report says of its key; None where it would say more than that it fits."""
-    several = slice(settings.quorum)
-    found = settings.parts(challenge, made.rows, shares[several], masks[several])
+    checking = settings.quorum
+    found = settings.parts(challenge, made.rows, shares[:checking], masks[:checking])
     values = check_values(challenge, made.scaled, found[:, CODE_TESTS:])
     most = check_range(settings.slots.parameters).most
     return found.astype("<u4").tobytes() if within(values, most) else None
 
 
-def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw: Draw) -> _Made:
+def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw: Draw) -> _Ciphertexts:
     """a_j s + t e_j + m_j for each polynomial j, transformed and packed; one polynomial in memory at a time."""
     slots, parameters = settings.slots, settings.slots.parameters
     ring = parameters.ring
@@ -139,4 +139,4 @@ def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw:
         bodies.append(pack(ring, total))
         scaled.append(switched(ring, total))
         rows.append(as_row(switched(ring, public)))
-    return _Made(b"".join(bodies), np.stack(scaled), np.stack(rows))
+    return _Ciphertexts(b"".join(bodies), np.stack(scaled), np.stack(rows))

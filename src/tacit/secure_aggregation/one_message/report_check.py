@@ -46,17 +46,6 @@ class Range:
     shift: int
     factor: int
 
-    @classmethod
-    def of(cls, parameters: LatticeParameters) -> "Range":
-        """From tails of sums of discrete Gaussians, subgaussian with their width."""
-        tail = math.sqrt(2 * math.log(2.0) * (3 + math.log2(TESTS) + FAILURE_BITS)) * float(WIDTH)
-        scale = PRIME * 2.0**parameters.plain_bits / parameters.ring.modulus  # of p / q, for t e + m
-        told = scale * (PICKS + tail * math.sqrt(PICKS))
-        rounded = PICKS + tail * math.sqrt(PICKS * parameters.degree / 6)  # at random it is half of this
-        key = tail * math.sqrt(parameters.degree)
-        shift = 1 << math.ceil(math.log2(told + rounded + key))
-        return cls(shift, 1 << math.floor(math.log2((shift - told - rounded) / key)))
-
     @property
     def mask(self) -> int:
         """u is uniform from -mask to mask - 1; a client draws again with probability 1 - (1 - 1/TESTS)^TESTS, 0.63."""
@@ -70,8 +59,14 @@ class Range:
 
 @lru_cache(maxsize=8)
 def check_range(parameters: LatticeParameters) -> Range:
-    """The range of a published set."""
-    return Range.of(parameters)
+    """From tails of sums of discrete Gaussians, which are subgaussian with their width."""
+    tail = math.sqrt(2 * math.log(2.0) * (3 + math.log2(TESTS) + FAILURE_BITS)) * float(WIDTH)
+    scale = PRIME * 2.0**parameters.plain_bits / parameters.ring.modulus  # of t e + m
+    scaled = scale * (PICKS + tail * math.sqrt(PICKS))
+    rounded = PICKS + tail * math.sqrt(PICKS * parameters.degree / 6)  # random roundings have half of this variance
+    key = tail * math.sqrt(parameters.degree)
+    shift = 1 << math.ceil(math.log2(scaled + rounded + key))
+    return Range(shift, 1 << math.floor(math.log2((shift - scaled - rounded) / key)))
 
 
 @dataclass(frozen=True)
