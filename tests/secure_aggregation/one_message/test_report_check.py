@@ -334,6 +334,37 @@ def test_garbage_passes_as_seldom_as_the_page_says() -> None:
     assert (2 * known.most / PRIME) ** TESTS < 2.0**-256
 
 
+@pytest.mark.parametrize("garbage", [PRIME // 2, PRIME // 3, PRIME // 4, PRIME // 7], ids=lambda each: str(each))
+def test_garbage_of_one_kind_everywhere_passes_half_of_the_tests_at_most(garbage: int) -> None:
+    """p/2 is the best: an even number of it is none."""
+    lie = honest(A_ROUND, np.zeros(1, np.uint32))
+    lie.made.scaled[:] = (lie.made.scaled.astype(np.int64) + garbage) % PRIME
+    known, seen = check_range(A_ROUND.slots.parameters), []
+    for _ in range(60):
+        challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
+        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        seen.append(float(np.mean(np.abs(values) < known.most)))
+    assert float(np.mean(seen)) < 0.54
+    assert max(seen) < 1
+
+
+@given(parameters=st.sampled_from(list(PUBLISHED.values())), data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_of_a_large_number_at_most_half_of_the_factors_stay_in_range(
+    parameters: LatticeParameters, data: st.DataObject
+) -> None:
+    """Whatever the rest of the test is: the most products in any window of 2 most numbers modulo p."""
+    known = check_range(parameters)
+    window, least = 2 * known.most, 2 * known.most // max(known.factor - 1, 1) + 1
+    close = st.integers(1, 200).flatmap(lambda by: st.integers(-3, 3).map(lambda off: PRIME // by + off))
+    number = data.draw(st.one_of(st.integers(least, PRIME // 2), close.filter(lambda x: least <= x <= PRIME // 2)))
+    products = sorted(k * number % PRIME for k in range(-known.factor, known.factor))
+    around = np.array([*products, *(each + PRIME for each in products)])
+    most = max(int(np.searchsorted(around, start + window)) - at for at, start in enumerate(products))
+    assert most <= known.factor
+
+
 def test_sparse_garbage_is_found_as_often_as_the_page_says() -> None:
     """Every 50th coefficient: a test of 16 picks, half of them times zero, sees one in 0.15 of all cases."""
     lie = honest(A_ROUND, np.zeros(1, np.uint32))
