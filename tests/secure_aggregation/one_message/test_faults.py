@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.secure_aggregation.lying_clients import LIES, report_of
+from tests.support.secure_aggregation.lying_clients import LIES, report_of, shares_of_another_key
 
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Finding,
@@ -211,6 +211,23 @@ def test_whoever_lies_is_named_and_nobody_else(tmp_path: Path, seed: int) -> Non
     if often == 0.0:
         assert set(done.included) == set(range(count)) - lies.keys()
     assert must_be_exact_or_say_why(given, parties, done) == "sum"
+
+
+def test_a_contributor_whose_report_does_not_fit_ends_the_round_and_is_named(tmp_path: Path) -> None:
+    parties = OneMessageParties.from_settings(
+        4, tmp_path, dimension=DIMENSION, largest=9, seed=1, contributors=1, margin=50
+    )
+
+    def spoil(party: int, report: OneMessageReport) -> OneMessageReport:
+        if party != 4:
+            return report
+        lie = shares_of_another_key(parties.settings, given[party])
+        return report_of(parties.settings, parties.identities[party], lie, passes_server=True)
+
+    given = vectors(1, 4, 9, 1, 50)
+    done = run_one_message_round(parties, given, spoil=spoil)
+    assert list(done.named) == [4] and "its share is not one of the key" in done.named[4]
+    assert must_be_exact_or_say_why(given, parties, done) == "noise is missing"
 
 
 def test_a_decryptor_that_lies_of_reports_costs_those_and_no_more(tmp_path: Path) -> None:

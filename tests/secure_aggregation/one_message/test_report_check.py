@@ -20,7 +20,7 @@ from tests.support.secure_aggregation.lying_clients import (
 )
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, DRAW, Small, small_round, summed, vectors
 
-from tacit.errors import ProtocolError
+from tacit.errors import ProtocolError, RoundAborted
 from tacit.protocol.one_message_shape import most_sealed_bytes
 from tacit.secure_aggregation.one_message import client
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
@@ -79,6 +79,8 @@ def test_a_report_that_does_not_fit_is_named_and_the_sum_is_that_of_the_rest(
             small.server.answer(finding.to_bytes())
     assert small.server.checked == set(range(decryptors))
     assert list(small.server.wrong) == [LIAR.public], small.server.wrong
+    with pytest.raises(RoundAborted, match=f"the report of {LIAR.public.hex()[:16]} does not fit, and is in the sum"):
+        small.server.propose()
     small.server.leave_out(liars)
     with pytest.raises(ProtocolError, match="has reported already"):
         small.server.receive(liars)

@@ -133,8 +133,11 @@ class OneMessageServer:
     def propose(self) -> SetProposal:
         """Close the set: for every decryptor.
 
-        Raises: RoundAborted where fewer reports came than the report goal, or not all contributors' noise.
+        Raises: RoundAborted where fewer reports came than the report goal, or not all contributors' noise, or a report
+        that does not fit was not left out.
         """
+        if wrong := next(iter(self.wrong.items()), None):
+            raise RoundAborted(f"the report of {_short(wrong[0])} does not fit, and is in the sum ({wrong[1]}).")
         try:
             reports = self._settings.reports(self._clients)
         except InputError as error:
