@@ -143,7 +143,7 @@ NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "pla
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-DEVICE_FILES, DEVICE_LINES = 147, 17_400
+DEVICE_FILES, DEVICE_LINES = 149, 17_900
 # The files of a room that computes which say what one device does.
 ONE_DEVICE = {"device_part", "in_plan", "report_encoding"}
 

@@ -1,12 +1,11 @@
 """What byzantine devices send, kind by kind; a server refuses all of it, and no sum has it."""
 
 import asyncio
-import os
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.support.secure_aggregation.lying_clients import a_broken_box, random_ciphertexts, random_shares, report_of
 from tests.swarm.connection import SwarmConnection, headers_of
 from tests.swarm.faults import Fault
 
@@ -14,15 +13,8 @@ from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.messages import Assignment, RoundTask
 from tacit.protocol.requests import Answer
 from tacit.protocol.train import TrainDocument
-from tacit.secure_aggregation.one_message.messages import (
-    OneMessageReport,
-    OneMessageRound,
-    box_context,
-    report_digests,
-    signed_report,
-)
-from tacit.secure_aggregation.secrets import KEY_BYTES, Identity, agreed, public_key, sealed, tag
-from tacit.secure_aggregation.shares import PRIME
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.secrets import Identity
 
 if TYPE_CHECKING:
     from tests.swarm.simulated_device import SimulatedDevice
@@ -32,26 +24,17 @@ TOO_OFTEN = 10  # times the size
 STALLS_S = 120.0  # a slow loris goes when it was not thrown out after so long
 
 
-def wrong_sealed(fault: Fault, settings: OneMessageRound, report: OneMessageReport, me: Identity) -> bytes:
-    """A report that is whole, signed and of the right lengths, so that no server can tell it from an honest one.
+SEALED_LIES = {
+    Fault.RANDOM_SHARES: random_shares,
+    Fault.RANDOM_CIPHERTEXTS: random_ciphertexts,
+    Fault.WRONG_BOXES: a_broken_box,
+}
 
-    report: the honest one of this identity.
-    """
-    boxes, ephemeral, tagged, body = report.boxes, report.ephemeral, report.tag, report.body
-    if fault is Fault.RANDOM_SHARES:
-        shares = np.random.default_rng().integers(0, PRIME, (len(boxes), settings.columns), np.uint32)
-        context = [box_context(settings.name, report.client, at) for at in range(len(boxes))]
-        each = zip(settings.boxes, shares, context, strict=True)
-        boxes = tuple(sealed(key, share.astype("<u4").tobytes(), of, os.urandom) for key, share, of in each)
-    elif fault is Fault.WRONG_BOXES:
-        boxes = tuple(os.urandom(len(box)) for box in boxes)
-    else:
-        private, body = os.urandom(KEY_BYTES), os.urandom(len(body))
-        ephemeral = public_key(private)
-        tagged = tag(agreed(private, settings.server, "report tag", settings.name, report.client), body)
-    signed = signed_report(settings.name, report.client, report_digests(boxes, ephemeral, tagged))
-    forged = {"boxes": boxes, "ephemeral": ephemeral, "tag": tagged, "body": body}
-    return replace(report, signature=me.sign("report", signed), **forged).to_bytes()
+
+def wrong_sealed(fault: Fault, settings: OneMessageRound, me: Identity) -> bytes:
+    """A report that is whole, signed and fits what a server sees: decryptors alone tell it from an honest one."""
+    lie = SEALED_LIES[fault](settings, np.zeros(settings.dimension, np.uint32))
+    return report_of(settings, me, lie, passes_server=True).to_bytes()
 
 
 async def wrong_check_in(device: "SimulatedDevice", connection: SwarmConnection) -> None:

@@ -35,7 +35,6 @@ from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Assignment, MatrixFile, Plan, RoundTask
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.requests import Answer, Ask
-from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.secrets import KEY_BYTES, Identity
 
 if TYPE_CHECKING:
@@ -155,9 +154,7 @@ class SimulatedSession(Session):
         if (made := swarm.settings.one_message) is not None:
             return made(self._device.number, task)
         if self._device.fault in SEALED:
-            me, settings = Identity(os.urandom(KEY_BYTES)), settings_of(task.sealed)
-            honest = one_message_report(settings, me, cast(Any, report.values))
-            return wrong_sealed(self._device.fault, settings, honest, me)
+            return wrong_sealed(self._device.fault, settings_of(task.sealed), Identity(os.urandom(KEY_BYTES)))
         return super().body(plan, task, report, assignment)
 
 

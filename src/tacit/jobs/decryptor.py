@@ -10,7 +10,7 @@ from pathlib import Path
 from tacit.errors import InputError, ProtocolError, of_type
 from tacit.files import PathLike, as_path, check_folder, held, read_bounded
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, Refusal, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import Finding, KeySum, Refusal, Vote
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
@@ -78,7 +78,7 @@ class DecryptorDesk:
         answer = self._answered(data, refused)
         return b"" if answer is None else answer.to_bytes()
 
-    def _answered(self, data: bytes, refused: Callable[[str], None]) -> Vote | KeySum | Refusal | None:
+    def _answered(self, data: bytes, refused: Callable[[str], None]) -> Vote | Finding | KeySum | Refusal | None:
         round = NO_ROUND
         try:
             _, round = opened(data)

@@ -321,9 +321,14 @@ class ServedRounds:
     def _take(self, found: Attempt, now: float, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_content(found, wanted)
-        if opening is not None and found.counted > opening.reports:
+        checked = True
+        if opening is not None and (found.counted > opening.reports or not opening.checked):
+            checked = False
             with suppress(NotYet):  # it is tried again, and at the end it has to be
                 opening.add_new(self._lease)
+                opening.check_new(self._lease)
+                found = round_states.attempt_of(self._store, found.task)
+                checked = found.counted == opening.reports and opening.checked
         if now < found.opened:
             self._abandon(found, "the clock was set back behind its opening.")
             return
@@ -342,7 +347,7 @@ class ServedRounds:
         answered = found.received + found.counted + found.lost
         full = found.state == round_states.REPORTING or found.assigned >= found.most
         nobody_left = full and answered >= found.assigned
-        if enough or nobody_left or now >= found.deadline:
+        if (checked and (enough or nobody_left)) or now >= found.deadline:
             round_states.begin_closing(self._store, self._lease, found.task)
 
     def _keep_content(self, found: Attempt, wanted: Wanted) -> None:
@@ -414,6 +419,7 @@ class ServedRounds:
         try:
             if opening is not None:
                 opening.add_new(self._lease)
+                opening.check_new(self._lease, last=True)
                 found = round_states.attempt_of(self._store, found.task)
             self._bind_now(found, wanted, opening)
         except NotYet as error:
