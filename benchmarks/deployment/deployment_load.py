@@ -296,7 +296,7 @@ def a_plan(decryptors: Sequence[RunningDecryptor] = (), *, encoded: bool = False
             keepers=tuple(each.identity for each in decryptors),
             boxes=tuple(each.box for each in decryptors),
             corrupt=1 if decryptors else 0,
-            contributors=(),
+            contributors=(), honest=1,
         ),
         vocabulary="00" * 32,
         attestation=UNATTESTED,

@@ -112,7 +112,6 @@ CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
         lambda settings: replace(settings, dimension=settings.dimension + 1),
         {},
     ),
-    "lacks whoever adds noise": ("does not contribute", lambda settings: settings, {"contributors": ("ab" * 32,)}),
 }
 
 
@@ -122,9 +121,39 @@ def test_a_round_that(
 ) -> None:
     why, change, of_plan = CHANGED[name]
     assigned(operator, sealed_plan(words, parties.settings, **of_plan), change(parties.settings))
+    is_refused(operator, cache, tmp_path, why)
+
+
+def is_refused(operator: Operator, cache: Cache, tmp_path: Path, why: str) -> None:
     turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
     assert turn.what == "refused" and why in turn.says, turn.says
     assert not operator.received and turn.spent == 0
+
+
+OF_NOISE = {
+    "lacks whoever adds noise": ("does not contribute", {}, {}),
+    "has the seed of another task": ("has not the seed of its own task", {"margin": 9}, {}),
+    "relies on more than may be honest": ("relies on 2 honest ones of 2 contributors", {"margin": 9}, {"honest": 2}),
+}
+
+
+@pytest.mark.parametrize("name", OF_NOISE)
+def test_a_round_of_decryptors_noise_that(
+    name: str, parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    why, of_round, of_plan = OF_NOISE[name]
+    those = parties.settings.decryptors[:2]
+    plan = sealed_plan(words, parties.settings, contributors=tuple(each.hex() for each in those), **of_plan)
+    said = {"contributors": those, **of_round} if of_round else {}
+    assigned(operator, plan, replace(parties.settings, **said))
+    is_refused(operator, cache, tmp_path, why)
+
+
+def test_noise_of_a_stranger_is_refused(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    assigned(operator, sealed_plan(words, parties.settings, contributors=("ab" * 32,)), parties.settings)
+    is_refused(operator, cache, tmp_path, "which is none of its decryptors")
 
 
 def test_what_is_no_round_is_refused(

@@ -47,7 +47,7 @@ SEPARATION = Separation(rounds=APART, timer_seconds=None, clock="start")
 
 def sums_of(*, encoded: bool) -> AggregationSettings:
     kind: Any = "encoded" if encoded else "plain"
-    return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
+    return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
 
 
 @pytest.fixture

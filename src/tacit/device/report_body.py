@@ -59,7 +59,7 @@ def body_of(plan: Plan, task: RoundTask, report: ReportBody, assignment: str, *,
 
 def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
     """The settings of a sealed round. Raises: TaskRefused where they are not its plan's."""
-    from tacit.protocol.one_message_shape import settings_of
+    from tacit.protocol.one_message_shape import seed_of, settings_of
 
     assert task.sealed is not None  # the caller's to know
     what, said = f"the sealed round {task.round} of run {task.run!r}", plan.aggregation
@@ -79,6 +79,8 @@ def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
     ]
     if strange:
         raise TaskRefused(f"{what} has another box of the decryptor {strange[0].hex()[:16]} than its plan.")
+    if said.contributors and settings.seed != seed_of(task):
+        raise TaskRefused(f"{what} has not the seed of its own task, so that noise may be added to another question.")
     expected = task.asks.shape()
     if (settings.dimension, settings.largest) != (expected.length, expected.largest):
         raise TaskRefused(f"{what} sums other vectors than its reports are.")

@@ -34,6 +34,9 @@ class FederatedKind(Kind):
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
     device: str  # what a device does: a `device.task_handler.TaskHandler`, made of its text and its trainer
     server: str  # what `tacit serve` is given: a `server.served.ServedJob`
+    contributes: str | None = (
+        None  # what decryptors add to its sums: a `contributor.contributor.RunNoise`; None: nothing
+    )
 
 
 KINDS: Mapping[str, Kind] = {
@@ -49,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.train:TrainDocument",
             device="tacit.device.train:TrainHandler",
             server="tacit.server.train:ServedTraining",
+            contributes="tacit.contributor.train:TrainNoise",
             statement="tacit.statements.train",
         ),
         FederatedKind(

@@ -126,6 +126,7 @@ class AggregationSettings(Document):
     # sealed: so many decryptors may work with the server and learn nothing
     corrupt: Annotated[int, Field(ge=0, le=100)]
     contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
+    honest: Annotated[int, Field(ge=1, le=100)]  # contributors whose noise together is what is accounted
 
 
 class Attested(Document):

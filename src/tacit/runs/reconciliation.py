@@ -95,6 +95,9 @@ def _of_secure_sum(release: Mapping[str, Any], secure: SecureSumUsed | None) -> 
     decryptors = 0 if secure is None else secure.decryptors
     if _whole(release, "decryptors") != decryptors and ("decryptors" in release or decryptors):
         return f"released a sum without the noise of just {decryptors:,} decryptors"
+    honest = 1 if secure is None else secure.honest_decryptors
+    if _whole(release, "honest_decryptors") != honest and ("honest_decryptors" in release or honest > 1):
+        return f"released a sum that does not rely on {honest:,} honest decryptors"
     if secure is None:
         return None
     if _whole(release, "reports") < secure.threshold:

@@ -98,11 +98,7 @@ class NoiseDecryptor:
         Raises: ProtocolError for any round but the next and the last one, and for the last one under another name or
         with other signs; RunError where another process holds the folder, or a file of it is damaged or gone.
         """
-        if len(name) != ROUND_BYTES:
-            raise ProtocolError(f"a round's name has {len(name)} bytes and must have {ROUND_BYTES}.")
-        about = name + signs
-        if len(signs) != SEED_BYTES:
-            raise InputError(f"signs has {len(signs)} bytes, and a seed here has {SEED_BYTES}; give so many.")
+        about = _about(name, signs)
         try:
             with held(self._folder):
                 self._name(round, about)
@@ -110,8 +106,12 @@ class NoiseDecryptor:
         except BlockingIOError as error:
             raise RunError(f"another process draws noise in '{self._folder}'; wait for it, or end it.") from error
 
-    def _name(self, round: int, about: bytes) -> None:
-        """Makes `about` the only name of the round, on disk, and sees to it that the state before the round is."""
+    def check(self, round: int, *, name: bytes, signs: bytes) -> None:
+        """That `noise` would be given, of which nothing is drawn. Raises: ProtocolError, RunError as that does."""
+        self._check(round, _about(name, signs))
+
+    def _check(self, round: int, about: bytes) -> tuple[int, bytes]:
+        """How many rounds have names, and the last one's, where the round may be called so."""
         given, last = self._last()
         if round == given - 1 and about != last:
             raise ProtocolError(
@@ -122,7 +122,13 @@ class NoiseDecryptor:
             raise ProtocolError(
                 f"the noise of round {round} is asked for and that of round {given} is next: rounds are asked for one "
                 "after the other, each of all decryptors, or what one adds the next cannot take back."
+                + (f" If it was given before, its state is gone: {LOST}" if given == 0 else "")
             )
+        return given, last
+
+    def _name(self, round: int, about: bytes) -> None:
+        """Makes `about` the only name of the round, on disk, and sees to it that the state before the round is."""
+        given, last = self._check(round, about)
         if round == given:
             if given == 0 and not self._state(0).exists():
                 self._keep(0, self._stream.begin())
@@ -170,3 +176,12 @@ class NoiseDecryptor:
 
     def _state(self, round: int) -> Path:
         return self._folder / f"before-{round:06d}.npz"
+
+
+def _about(name: bytes, signs: bytes) -> bytes:
+    """Raises: ProtocolError, InputError for another length than they have."""
+    if len(name) != ROUND_BYTES:
+        raise ProtocolError(f"a round's name has {len(name)} bytes and must have {ROUND_BYTES}.")
+    if len(signs) != SEED_BYTES:
+        raise InputError(f"signs has {len(signs)} bytes, and a seed here has {SEED_BYTES}; give so many.")
+    return name + signs

@@ -80,6 +80,20 @@ class Refusal(ProtocolMessage):
     reason: Bytes
 
 
+@dataclass(frozen=True)
+class NoiseRequest(ProtocolMessage):
+    """Server to decryptor: your noise for the round, as a OneMessageReport; or with `give` 0 nothing, or a Refusal.
+
+    plan, task: signed by the operator, as devices have them; matrix: the file that the plan names, else empty.
+    """
+
+    kind: ClassVar[int] = 41
+    give: Index
+    plan: Bytes
+    task: Bytes
+    matrix: Bytes
+
+
 def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:
     """SHA-256 of the round and a set's identities in ascending order; signed with the purpose "set"."""
     return hashlib.sha256(round + b"".join(clients)).digest()

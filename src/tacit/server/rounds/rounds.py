@@ -26,7 +26,14 @@ from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import read_sum, sum_body
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
-from tacit.server.rounds.one_message_rounds import DecryptorTransport, NotYet, OneMessageOpening, check_decryptors
+from tacit.server.rounds.one_message_rounds import (
+    DecryptorTransport,
+    NoiseRequests,
+    NotYet,
+    OneMessageOpening,
+    answers_of_contributors,
+    check_decryptors,
+)
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import BlobStore, model_name, total_name
 from tacit.server.store.heartbeat import Silence
@@ -251,17 +258,11 @@ class ServedRounds:
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
         before = self._attempts(task.round)
-        sealed = self._sealed(name := secrets.token_hex(16), wanted)
-        now = self._store.now()
-        closes = now + self._times.selecting
-        own = {
-            "attempt": 1 + max((each.attempt for each in before), default=-1),
-            "task": name,
-            "sealed": None if sealed is None else sealed.to_bytes().hex(),
-            "opens": now,
-            "deadline": closes + self._times.reporting,
-        }
-        signed = self._key.task(task.model_copy(update=own))
+        attempt = 1 + max((each.attempt for each in before), default=-1)
+        named = task.model_copy(update={"attempt": attempt, "task": secrets.token_hex(16)})
+        sealed = self._sealed(named, wanted)
+        signed = self._key.task(self._timed(named, sealed))
+        closes = signed.task.deadline - self._times.reporting
         self._blobs.put(model_name(task.content.sha256), wanted.content)
         new = NewRound(
             task=signed.task.task,
@@ -277,6 +278,16 @@ class ServedRounds:
         )
         log.info("round %d of '%s' opens, attempt %d", new.round, self._lease.run, new.attempt)
         return round_states.open_round(self._store, self._lease, new)
+
+    def _timed(self, task: RoundTask, sealed: OneMessageRound | None) -> RoundTask:
+        """An attempt that opens now."""
+        now = self._store.now()
+        own = {
+            "sealed": None if sealed is None else sealed.to_bytes().hex(),
+            "opens": now,
+            "deadline": now + self._times.selecting + self._times.reporting,
+        }
+        return task.model_copy(update=own)
 
     # -- how it goes on ----------------------------------------------------------------------------------------------
 
@@ -347,20 +358,25 @@ class ServedRounds:
 
     # -- sealed ------------------------------------------------------------------------------------------------------
 
-    def _sealed(self, name: str, wanted: Wanted) -> OneMessageRound | None:
-        """The settings of an attempt that a quorum of decryptors takes; None where reports are not sealed.
+    def _sealed(self, task: RoundTask, wanted: Wanted) -> OneMessageRound | None:
+        """The settings of an attempt that a quorum of decryptors takes, and each that adds noise.
+
+        None where reports are not sealed.
 
         Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
         """
-        plan, task = self._now_serving.plan, wanted.task
+        plan = self._now_serving.plan
         if plan.aggregation.kind != "sealed":
             return None
-        private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
-        settings = new_round(plan, task, private=private, seed=secrets.token_bytes(32), **sizes)
+        private, sizes = self._key.round_key(task.task), {"least": wanted.min_reports, "most": wanted.goal}
+        settings = new_round(plan, task, private=private, **sizes)
         patience, since = self._times.selecting, self._store.now()
         while True:
             try:
                 check_decryptors(self._decryptors, settings)
+                if settings.contributors:
+                    noise, signed = self._noise(), self._key.task(self._timed(task, settings))
+                    answers_of_contributors(noise.among(self._decryptors), noise.request(signed, give=False), settings)
                 return settings
             except RoundAborted as error:
                 raise TrainingError(f"round {task.round} is not opened: {error}") from None
@@ -377,22 +393,34 @@ class ServedRounds:
     @contextmanager
     def _opening(self, attempt: Attempt) -> Iterator[OneMessageOpening | None]:
         """How its sum is opened; None where reports are not sealed, or it has its sum."""
-        sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+        signed = SignedTask.model_validate_json(attempt.signed_task)
+        sealed = signed.task.sealed
         if sealed is None or attempt.state not in round_states.UNBOUND:
             yield None
             return
         private, settings = self._key.round_key(attempt.task), settings_of(sealed)
         opening = OneMessageOpening(
-            self._store, self._blobs, self._decryptors, task=attempt.task, settings=settings, private=private
+            self._store,
+            self._blobs,
+            self._decryptors,
+            task=attempt.task,
+            settings=settings,
+            private=private,
+            noise=self._noise(),
+            signed_task=signed,
+            noised=attempt.state == round_states.SUMMING,
         )
         with closing(opening):
             yield opening
+
+    def _noise(self) -> NoiseRequests:
+        return NoiseRequests(self._key, self._blobs, self._now_serving.plan)
 
     # -- its sum -----------------------------------------------------------------------------------------------------
 
     def _bind(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """Add the partial sums up, or have decryptors open the sum, and bind the total; or abandon the attempt where
-        there is none to be bound. Where there may be one later it waits a little.
+        there is none to be bound. Where there may be one later it waits a little; with noise in it, for however long.
         """
         try:
             if opening is not None:
@@ -403,11 +431,12 @@ class ServedRounds:
             assert opening is not None  # nobody else says it
             now = self._store.now()
             opening.since = now if opening.since is None else opening.since
-            if not opening.since <= now < opening.since + self._times.opening:
+            late = not opening.since <= now < opening.since + self._times.opening
+            if late and not opening.noised:
                 self._abandon(found, f"its sum could not be opened: {error}")
                 return
             log.warning("round %d of '%s': %s", found.round, found.run, error)
-            self._wait(self._times.poll)
+            self._wait(max(self._times.pause, self._times.poll) if late else self._times.poll)
 
     def _bind_now(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """Raises: NotYet."""
@@ -427,6 +456,11 @@ class ServedRounds:
             wanted.check(values, total)
         except (NoSum, InputError, RoundAborted, TrainingError) as error:
             self._abandon(found, f"its sum cannot be used: {error}")
+            if opening is not None and opening.noised:
+                raise TrainingError(
+                    f"round {found.round}: its sum cannot be used, and decryptors gave their noise for it, which they "
+                    f"give for no other attempt: {error} The run ends with the round before; begin another for more."
+                ) from error
             return
         self._blobs.put(total_name(found.task, total.digest), sum_body(values))
         round_states.bind(self._store, self._lease, found.task, total)
