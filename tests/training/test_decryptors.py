@@ -311,7 +311,7 @@ def test_the_statement_says_how_many_are_relied_on(cache: Cache, tmp_path: Path)
         assert realised is not None and all(line.holds for line in against_run(found.to_record(), run))
     text, record = found.markdown(), found.to_record()
     for words in (
-        "3 decryptors each add 1/2 of the variance of the mechanism",
+        "3 decryptors each add 1/2 of the variance of the noise of the mechanism",
         "if at least 2 of 3 decryptors are honest and no sum is opened without them",
         "1.22 times the standard deviation that is accounted",
         "of any 2 together of 3 decryptors, with keys from",

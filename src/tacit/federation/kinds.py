@@ -75,6 +75,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:EvaluateDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedEvaluation",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         FederatedKind(
@@ -86,6 +87,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:PersonalizeDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedPersonalization",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         FederatedKind(
@@ -97,6 +99,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:CountDocument",
             device="tacit.device.count:StatisticHandler",
             server="tacit.server.count_files:ServedCount",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         Kind(

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 from tacit.errors import InputError, of_type
+from tacit.privacy.encoding_choice import UNSENT
 from tacit.privacy.guarantee import Guarantee
 
 UNLIKE = 2.0**-80  # how far the law of a whole run's sums may be from that of one rounded normal number each
@@ -46,6 +47,13 @@ def distance_in_shares(deviation: float, honest: int) -> float:
     if deviation**2 < honest:
         return 1.0
     return math.exp(-(math.pi**2) * deviation**2 * (honest - 1) / honest)
+
+
+def margin_of(deviation: float, *, draws: int) -> int:
+    """The magnitude beyond which none of so many rounded normal numbers is, but with probability UNSENT."""
+    from scipy.special import ndtri  # who adds no noise needs none of it
+
+    return math.ceil(-float(ndtri(UNSENT / (2 * draws))) * deviation + 0.5)
 
 
 def check_shared(deviation: float, *, honest: int, draws: int) -> None:

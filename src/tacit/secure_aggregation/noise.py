@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import check_folder, held, sweep_drafts, write_whole
 from tacit.parsing import parsed_json
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding import WORD, Encoding
 from tacit.secure_aggregation.decoding import SessionOutcome, basis
 from tacit.secure_aggregation.encoding import SEED_BYTES
 from tacit.secure_aggregation.wire import ROUND_BYTES
@@ -44,7 +44,13 @@ class Stream(Protocol):
         ...
 
 
-def residues(noise: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint32]:
+class Unrotated:
+    """In place of an Encoding: whole numbers that stand for themselves, in words of 32 bits."""
+
+    bits, modulus = WORD, 1 << WORD
+
+
+def residues(noise: NDArray[np.int64], encoding: Encoding | Unrotated) -> NDArray[np.uint32]:
     """Integers (dimension,) as words modulo 2^bits, to be added to encoded updates; they carry no shift."""
     return (noise & (encoding.modulus - 1)).astype(np.uint32)
 
@@ -71,7 +77,7 @@ class NoiseDecryptor:
     that was lost can be sent again. What was given is on disk before it is given, whenever the process is killed.
     """
 
-    def __init__(self, folder: Path, stream: Stream, encoding: Encoding) -> None:
+    def __init__(self, folder: Path, stream: Stream, encoding: Encoding | Unrotated) -> None:
         """Goes on with what is in `folder`, or begins there, in one for its owner alone (0700).
 
         Raises: InputError where it is a file, or may be read by others.
@@ -138,7 +144,7 @@ class NoiseDecryptor:
 
     def _draw(self, round: int, about: bytes) -> NDArray[np.int64]:
         """The integers of a round that has this name; the state after it is on disk."""
-        turn, back = basis(self._encoding, about[ROUND_BYTES:])
+        turn, back = _basis(self._encoding, about[ROUND_BYTES:])
         integers, after = self._stream.draw(self._carried(round), about, turn, back)
         self._keep(round + 1, after)
         return integers
@@ -176,6 +182,10 @@ class NoiseDecryptor:
 
     def _state(self, round: int) -> Path:
         return self._folder / f"before-{round:06d}.npz"
+
+
+def _basis(encoding: Encoding | Unrotated, signs: bytes) -> tuple[SessionOutcome, SessionOutcome]:
+    return (np.array, np.array) if isinstance(encoding, Unrotated) else basis(encoding, signs)
 
 
 def _about(name: bytes, signs: bytes) -> bytes:

@@ -25,7 +25,7 @@ from tacit.statements.local_releases import LocalReports
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import EXACT_FIGURES, budget_of, published_path, summed_how
 from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
-from tacit.statements.train import FLOATING_POINT, sealed
+from tacit.statements.train import FLOATING_POINT, sealed, trusted_decryptors, whose_noise
 from tacit.statements.train_facts import ADJACENCIES, UNITS
 
 FACTS = EvaluationFacts
@@ -212,10 +212,20 @@ def setting(facts: EvaluationFacts) -> str:
     kind = (
         "Local: every device randomises its one report before it leaves, and needs to trust nobody."
         if isinstance(facts.guarantee, LocalGuarantee)
-        else "A central guarantee: the aggregator is trusted to add up the devices' reports and to add the noise as "
-        "described."
+        else _central([each for each in facts.releases if isinstance(each, NoisedSum)])
     )
     return f"{kind} Aggregation of devices' reports: {facts.aggregation}."
+
+
+def _central(sums: list[NoisedSum]) -> str:
+    """Who is trusted with the noise: of a run the same in every step."""
+    if not sums[0].decryptors:
+        return (
+            "A central guarantee: the aggregator is trusted to add up the devices' reports and to add the noise as "
+            "described."
+        )
+    many, honest = sums[0].decryptors, sums[0].honest_decryptors
+    return trusted_decryptors(many, honest, noise="each cell", simulated=False, has="What is released")
 
 
 def accesses(facts: EvaluationFacts) -> str:
@@ -297,10 +307,16 @@ def assumptions(facts: EvaluationFacts) -> str:
         [
             limits,
             f"- {_added(facts, sums)}",
-            f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; "
-            f"{FLOATING_POINT}",
+            f"- Gaussian noise of standard deviation {spreads} in every cell{_whose(sums[0])}, with keys from "
+            f"{facts.key_source}; {FLOATING_POINT}",
         ]
     )
+
+
+def _whose(noised: NoisedSum) -> str:
+    if not noised.decryptors:
+        return ""
+    return f", {whose_noise(noised.honest_decryptors)} of {noised.decryptors:,} decryptors"
 
 
 def _added(facts: EvaluationFacts, sums: list[NoisedSum]) -> str:

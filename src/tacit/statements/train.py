@@ -363,24 +363,24 @@ def setting(facts: TrainingFacts) -> str:
     return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
 
 
-def trusted_decryptors(decryptors: int, honest: int, *, noise: str, simulated: bool) -> str:
-    """Whom a guarantee trusts whose noise so many decryptors add, of whom so many are honest."""
+def trusted_decryptors(decryptors: int, honest: int, *, noise: str, simulated: bool, has: str = "The model") -> str:
+    """Whom a guarantee trusts whose noise so many decryptors add, of whom so many are honest. has: the noise of all."""
     added = (
         f"each add the whole noise of {noise} to every sum before anybody opens it, and one decryptor's noise is what "
         "is accounted. It holds against the server and all decryptors but one, if one decryptor is honest and no sum "
         "is opened without it"
         if honest == 1
-        else f"each add 1/{honest} of the variance of {noise} to every sum before anybody opens it, and the noise of "
-        f"{honest:,} of them is what is accounted. It holds against the server and all other decryptors, if at least "
-        f"{honest:,} of {decryptors:,} decryptors are honest and no sum is opened without them"
+        else f"each add 1/{honest} of the variance of the noise of {noise} to every sum before anybody opens it, and "
+        f"the noise of {honest:,} of them is what is accounted. It holds against the server and all other decryptors, "
+        f"if at least {honest:,} of {decryptors:,} decryptors are honest and no sum is opened without them"
     )
     who = (
         "whoever simulates a run is all of them, and could know everything"
         if simulated
-        else "that the decryptors belong to different people, and that one is honest, this software cannot know"
+        else "that the decryptors belong to different people, and how many are honest, this software cannot know"
     )
     return (
-        f"A central guarantee that needs no trusted server: {decryptors:,} decryptors {added}; {who}. The model has "
+        f"A central guarantee that needs no trusted server: {decryptors:,} decryptors {added}; {who}. {has} has "
         f"the noise of all, {(decryptors / honest) ** 0.5:.3g} times the standard deviation that is accounted."
     )
 
@@ -452,7 +452,7 @@ def assumptions(facts: TrainingFacts) -> str:
         else ""
     )
     norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
-    each = f", {_whose(facts.honest_decryptors)} of {facts.decryptors:,} decryptors" if facts.decryptors else ""
+    each = f", {whose_noise(facts.honest_decryptors)} of {facts.decryptors:,} decryptors" if facts.decryptors else ""
     noise = (
         f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}{each}, with "
         f"keys from {facts.key_source}; {FLOATING_POINT}"
@@ -638,5 +638,6 @@ def _limits(participation: Participation) -> str:
     )
 
 
-def _whose(honest: int) -> str:
+def whose_noise(honest: int) -> str:
+    """Of how many decryptors the noise is that is accounted; "of N decryptors" follows."""
     return "of each" if honest == 1 else f"of any {honest:,} together"

@@ -14,11 +14,14 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tacit.aggregation import Counted
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
 from tacit.federation.collector import Answered, Question
 from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import sha256
+from tacit.protocol.contributed_noise import noise_margin, noise_of_one
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import Content, Plan, RoundTask, SignedTask
 from tacit.protocol.one_message_shape import settings_of
@@ -44,6 +47,7 @@ from tacit.server.sums.round_blobs import remove_blobs, sweep
 from tacit.server.sums.round_sums import NoSum, summed
 
 log = logging.getLogger("tacit.server")
+WORDS = 1 << 32  # of which a sum of whole numbers is a residue
 OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
 
 
@@ -134,15 +138,36 @@ class ServedRounds:
         InputError, TrainingError for what no real device can be asked.
         """
         document, content = self._document(question)
+        task = self._task(question.round, content, document)
         wanted = Wanted(
-            task=self._task(question.round, content, document),
+            task=task,
             content=content,
             goal=question.goal,
             min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
-            check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
+            check=lambda values, total: self._check(question, task, values, total),
         )
         values, total, participants = self.sum_of(wanted)
-        return _answered(question, values, total, participants), state
+        return _answered(question, self._unwrapped(task, values), total, participants), state
+
+    def _check(self, question: Question, task: RoundTask, values: Any, total: Total) -> None:
+        """That a sum can be used. Raises: InputError, TrainingError."""
+        room = self._noise_in_counts(task)
+        if not room:
+            question.check(_answered(question, values, total, total.reports))
+            return
+        most = (task.asks.shape().largest or 0) * total.reports + room
+        if (found := int(self._unwrapped(task, values).max())) > most:
+            raise InputError(f"a cell of the sum holds {found:,}, and reports and noise give {most:,} at most.")
+
+    def _unwrapped(self, task: RoundTask, values: Any) -> Any:
+        """Counts with decryptors' noise in them, which may be below 0, as whole numbers (cells,); else the values."""
+        room = self._noise_in_counts(task)
+        return (values.astype(np.int64) + room) % WORDS - room if room else values
+
+    def _noise_in_counts(self, task: RoundTask) -> int:
+        """The largest magnitude of all decryptors' noise in a cell of a sum of counts; 0 where there is none."""
+        plan = self._now_serving.plan
+        return 0 if noise_of_one(plan, task) is None else len(plan.aggregation.contributors) * noise_margin(plan, task)
 
     def serve(self, plan: Plan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""

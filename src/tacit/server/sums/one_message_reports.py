@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from tacit.errors import InputError
+from tacit.protocol.contributed_noise import noise_margin
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.one_message_shape import seed_of, settings_of
 from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
@@ -38,7 +39,7 @@ def new_round(plan: Plan, task: RoundTask, *, private: bytes, least: int, most: 
     said, shape = plan.aggregation, task.asks.shape()
     if shape.largest is None:
         raise InputError("a round of real numbers has no integers to be sealed.")
-    many, margin = len(said.contributors), task.asks.margin if said.contributors else 0
+    many, margin = len(said.contributors), noise_margin(plan, task)
     return OneMessageRound(
         parameters=smallest_parameters(shape.length, shape.largest, most, contributors=many, margin=margin),
         dimension=shape.length,
