@@ -370,6 +370,10 @@ def test_decryptors_add_the_noise_of_counts(
     trusted = "if one decryptor is honest" if honest == 1 else "if at least 2 of 4 decryptors are honest"
     assert trusted in text and "aggregator is trusted" not in text and "before it adds noise" not in text
     assert "opens that sum alone, in which the noise of all 4 is" in text
+    page = (tmp_path / "served" / "report" / "report.md").read_text()
+    assert f"at least {'one of them is' if honest == 1 else '2 of them are'} trusted to." in page
+    spread = plan.privacy.deviation(0)
+    assert spread is not None and f"standard deviation {(4 / honest) ** 0.5 * spread:.4g}" in page
     assert tacit.verify(tmp_path / "served").holds
     if said is SUMS:
         with np.load(tmp_path / "served" / "report" / "sums.npz") as file:

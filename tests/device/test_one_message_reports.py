@@ -12,6 +12,7 @@ from tests.support.device.operator import Operator, encoded_sum, once, sealed_pl
 from tacit.data import Cache
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.one_message_shape import seed_of
 from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.simulation import OneMessageParties
@@ -147,6 +148,37 @@ def test_a_round_of_decryptors_noise_that(
     said = {"contributors": those, **of_round} if of_round else {}
     assigned(operator, plan, replace(parties.settings, **said))
     is_refused(operator, cache, tmp_path, why)
+
+
+@pytest.mark.parametrize("way", ["as planned", "longer integers", "another dimension"])
+def test_an_update_is_encoded_as_contributors_of_noise_reckon(
+    way: str, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    """With twice the scale an update would be twice as long as their noise is for; inflation alone does not tell."""
+    found = encoded_sum(0.2)
+    encoded = {
+        "as planned": found,
+        "longer integers": encoded_sum(0.2, scale=2 * found.scale, sigmas=5.0),
+        "another dimension": encoded_sum(0.2, dimension=2 * found.dimension, length=2 * found.dimension + 1),
+    }[way]
+    largest = 2 * encoded.encoding().largest
+    parties = OneMessageParties.from_settings(
+        3, tmp_path / "decryptors", dimension=encoded.length, largest=largest, seed=3, report_goal=3
+    )
+    settings = replace(parties.settings, contributors=parties.settings.decryptors, margin=encoded.margin_each or 9)
+    said = {"contributors": tuple(each.hex() for each in settings.decryptors)}
+    plan = sealed_plan(words, settings, **said)
+    task = operator.task(plan, 0, encoded=encoded, sealed=settings.to_bytes().hex())
+    sealed = replace(settings, seed=seed_of(task)).to_bytes().hex()
+    operator.assign(plan, operator.task(plan, 0, encoded=encoded, sealed=sealed, task=task.task))
+    nothing = np.full(encoded.length, largest // 2, np.uint32)
+    nothing[encoded.dimension :] = 1
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(nothing))
+    if way == "as planned":
+        assert turn.what == "reported", turn.says
+    else:
+        assert turn.what == "refused" and "other integers of updates than its plan" in turn.says, turn.says
+        assert not operator.received and turn.spent == 0
 
 
 def test_noise_of_a_stranger_is_refused(

@@ -29,6 +29,7 @@ from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.signing import digest
 from tacit.protocol.train import EncodedSum, TrainDocument
+from tacit.recipe import Recipe
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Refusal
 from tacit.secure_aggregation.wire import opened
@@ -334,6 +335,26 @@ def test_a_plan_without_this_decryptor_gets_none_of_its_noise(folder: Path, tmp_
     fleet.plan = plan_of(fleet.recipe, contributors=fleet.plan.aggregation.contributors[1:])
     said = answered(fleet.decryptors[0], request_for(signed_task(fleet), KEY.plan(fleet.plan)))
     assert "names others who add noise" in said
+
+
+def test_a_plan_that_relies_on_more_than_may_be_honest_gets_none(folder: Path, tmp_path: Path) -> None:
+    """The noise of each would be too little for what the plan promises."""
+    fleet = fleet_of(folder, tmp_path, 3)
+    fleet.plan = plan_of(fleet.recipe, honest=3)
+    said = answered(fleet.decryptors[0], request_for(signed_task(fleet), KEY.plan(fleet.plan)))
+    assert "honest_decryptors=3 of 3 decryptors, of whom 1 may work with the server" in said
+
+
+@pytest.mark.parametrize("honest", [1, 2])
+def test_what_is_accounted_is_that_of_the_simulation_and_of_a_server_alone(
+    folder: Path, tmp_path: Path, honest: int
+) -> None:
+    fleet = fleet_of(folder, tmp_path, 3, honest=honest)
+    alone = fleet.recipe.model_copy(update={"deployment": None})
+    section = {"kind": "secure", "decryptors": 3, "honest_decryptors": honest}
+    simulated = Recipe.model_validate({**alone.model_dump(mode="json", exclude_none=True), "aggregation": section})
+    assert fleet.rounds.guarantee == alone.plan().guarantee == simulated.plan().guarantee
+    assert fleet.rounds.encoding(PARAMETERS) == simulated.plan().encoding(PARAMETERS)
 
 
 def test_decryptors_add_noise_over_http(folder: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from tacit.device.report_body import sealed_round
 from tacit.errors import InputError, ProtocolError
 from tacit.federation.kinds import FEDERATED, loaded
 from tacit.files import write_whole
+from tacit.privacy.shared_noise import check_honest
 from tacit.protocol.messages import Plan, RoundTask, SignedPlan, SignedTask
 from tacit.protocol.signing import digest, is_signed
 from tacit.secure_aggregation.one_message.client import one_message_report
@@ -82,7 +83,7 @@ class NoiseContributor:
         return report
 
     def _signed(self, request: NoiseRequest) -> tuple[Plan, RoundTask]:
-        """Raises: ProtocolError for what the operator has not signed, or what does not go together."""
+        """Raises: ProtocolError, InputError for what the operator has not signed, or what does not go together."""
         try:
             signed_plan = TypeAdapter(SignedPlan).validate_json(request.plan)
             signed_task = TypeAdapter(SignedTask).validate_json(request.task)
@@ -95,6 +96,7 @@ class NoiseContributor:
             raise ProtocolError(f"round {task.round} of run {task.run!r} is of another plan.")
         if task.sealed is None or not plan.aggregation.contributors:
             raise ProtocolError(f"the plan of run {plan.run!r} has nobody but the server add noise.")
+        check_honest(len(plan.aggregation.contributors), plan.aggregation.honest, corrupt=plan.aggregation.corrupt)
         if task.round >= plan.privacy.rounds:
             raise ProtocolError(f"round {task.round} is beyond the {plan.privacy.rounds} rounds of its plan.")
         return plan, task

@@ -181,10 +181,8 @@ def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refu
         inflation = encoded.encoding().inflation
     except InputError as error:
         refuse(f"has no encoding: {error}", way_out=OPERATOR)
-    if said.contributors and encoded.encoding().longest_squared > _longest_planned(cost, encoded):
-        refuse(
-            "makes longer integers of updates than its plan, whose contributors' noise is for those", way_out=OPERATOR
-        )
+    if said.contributors:
+        _check_integers(cost, encoded, refuse)
     if inflation > cost.inflation * (1 + ROUNDING):
         refuse(
             f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {cost.inflation:.6g}",
@@ -192,12 +190,15 @@ def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refu
         )
 
 
-def _longest_planned(cost: TrainCost, encoded: EncodedSum) -> int:
-    """The largest squared norm of an encoded update of the plan. Raises: TaskRefused where it has none."""
+def _check_integers(cost: TrainCost, encoded: EncodedSum, refuse: Refuse) -> None:
+    """That an encoded update is no longer than what contributors make noise for. Raises: TaskRefused."""
     try:
-        return planned_encoding(cost, encoded.parameters).with_clip_norm(encoded.clip_norm).longest_squared
+        planned = planned_encoding(cost, encoded.parameters).with_clip_norm(encoded.clip_norm)
     except InputError as error:
         raise _no_guarantee(cost.plan, error) from error
+    found = encoded.encoding()
+    if found.dimension != planned.dimension or found.longest_squared > planned.longest_squared:
+        refuse("makes other integers of updates than its plan, for which contributors make noise", way_out=OPERATOR)
 
 
 def _coherent(plan: Plan) -> Mapping[str, Any]:

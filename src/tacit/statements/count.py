@@ -100,6 +100,8 @@ def figures(facts: EvaluationFacts) -> Record:
         found["histograms"] = [histograms_in(step) for step in steps]
     if not local:
         found["stddev_of_a_count"] = list(map(stddev_of_a_count, sums))
+        if sums[0].decryptors:
+            found |= {"decryptors": sums[0].decryptors, "honest_decryptors": sums[0].honest_decryptors}
     return found
 
 
@@ -378,7 +380,7 @@ def histograms_in(step: list[NoisedSum | LocalReports]) -> int:
 
 
 def stddev_of_a_count(noised: NoisedSum) -> float:
-    """The standard deviation of the noise in every cell."""
+    """The standard deviation of the noise in every cell, as it is accounted."""
     return noised.clip_norm * noised.noise_multiplier
 
 
