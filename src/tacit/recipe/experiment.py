@@ -323,11 +323,11 @@ class Recipe(Section):
             server=self.server.settings(),
             clipping=self._clipping(rest),
             loss=loss,
-            secure=self._secure(),
+            secure=self.secure_updates(),
             separation=None if self.deployment is None else self.deployment.separation(self.rounds),
         )
 
-    def _secure(self) -> SecureUpdates | None:
+    def secure_updates(self) -> SecureUpdates | None:
         """How sums are made, and by whom they get their noise; None: in the clear."""
         if self.aggregation is None:
             return None

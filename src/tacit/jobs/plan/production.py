@@ -162,11 +162,11 @@ def plan_production(
         read_files(base.model.init)
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
-    encoding, section = _encoding(base), base.aggregation
+    encoding, secure = _encoding(base), base.secure_updates()
     scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
-    if section is not None:
-        noises, honest = max(1, section.decryptors or 0), section.honest_decryptors
-        scenario = replace(scenario, clip_inflation=section.inflation, noises=noises, honest=honest)
+    if base.aggregation is not None and secure is not None:
+        noises, honest = max(1, secure.decryptors), secure.honest_decryptors
+        scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises, honest=honest)
     simulator = _simulator(scenario, goal, settings, progress)
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
