@@ -87,7 +87,7 @@ class NoiseRequest(ProtocolMessage):
     plan, task: signed by the operator, as devices have them; matrix: the file that the plan names, else empty.
     """
 
-    kind: ClassVar[int] = 41
+    kind: ClassVar[int] = 42
     give: Index
     plan: Bytes
     task: Bytes
