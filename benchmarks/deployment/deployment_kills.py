@@ -1,11 +1,11 @@
 """A thousand kills of all that a server of real devices is made of: no round is released twice, or below its goal.
 
 Runs of 20 rounds each, by `tacit serve` with two workers and 200 devices on real sockets: on PostgreSQL in the clear,
-on PostgreSQL sealed by two decryptors, on SQLite in the clear, in turn. At random moments one of these is ended with
+on PostgreSQL sealed by three decryptors, on SQLite in the clear, in turn. At random moments one of these is ended with
 SIGKILL and begun again: the server, a worker, the coordinator, a decryptor; or one of PostgreSQL's connections is
 terminated, or PostgreSQL itself stopped as if it was killed, and started. After each run is checked: every round
 released once, none below its goal, one model a round in the eyes of all devices, nobody in two rounds that are too
-near, the ledger equal to what devices saw, the statement verified.
+near or paying twice for one, the ledger equal to what devices saw, the statement verified.
 
     ... --log kills.jsonl --kills 1000  an hour or two; the same command goes on
     python benchmarks/deployment/deployment_kills.py --log kills.jsonl --minutes 12     as many as fit

@@ -279,13 +279,19 @@ def sealed_row(parameters: int, turns: int, clients: int, contributors: int = 0)
                 for file, deposit in zip(kept, spent("server", server.receive, data), strict=True):
                     spent("deposits", lambda file, deposit: file.write(deposit.to_bytes()), file, deposit)
                 sent = len(data)
-        opening, proposal = server.opening().to_bytes(), spent("server", server.propose).to_bytes()
+        opening, size = server.opening().to_bytes(), files[0].stat().st_size // (reports + contributors)
         for index, decryptor in enumerate(decryptors):
             decryptor.receive(opening)
+            with files[index].open("rb") as deposited:
+                while deposit := spent("deposits", deposited.read, size):
+                    finding = spent(f"decryptor {index}", decryptor.receive, deposit).to_bytes()
+                    spent("server", server.answer, finding)
+        assert len(server.checked) == DECRYPTORS and not server.wrong, "all reports fit"
+        proposal = spent("server", server.propose).to_bytes()
+        for index, decryptor in enumerate(decryptors):
             server.answer(spent(f"decryptor {index}", decryptor.receive, proposal).to_bytes())
         agreement, held = server.agreement().to_bytes(), 0
-        size = files[0].stat().st_size // (reports + contributors)
-        received = len(opening) + len(proposal) + len(agreement) + files[0].stat().st_size
+        received = 2 * len(opening) + len(proposal) + len(agreement) + 2 * files[0].stat().st_size
         for index, decryptor in enumerate(decryptors):
             spent(f"decryptor {index}", decryptor.receive, agreement)
             held = max(held, held_by(decryptor))  # it waits for all of the set
@@ -347,6 +353,9 @@ def sealed_settings(encoding: Any, decryptors: list[Any], noise: list[Any], serv
         boxes=tuple(each.box for each in decryptors),
         server=server,
         seed=os.urandom(32),
+        plan=os.urandom(32),
+        round_index=0,
+        series=0,
         contributors=tuple(each.public for each in noise),
         margin=margin,
     )

@@ -38,9 +38,10 @@ from tacit.device.eligibility import Eligibility
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import opened
+from tacit.device.separation import SealedAttempt
 from tacit.device.session import Machine
 from tacit.device.train import ByJax
-from tacit.errors import DeviceError, InputError
+from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.protocol.messages import RoundTask
 from tacit.protocol.served_bodies import read_report
 from tacit.protocol.signing import digest
@@ -277,6 +278,31 @@ def test_a_clock_that_was_set_back(operator: Operator, words: str, cache: Cache,
     assert turn.what == "refused" and "the device's clock was set back" in turn.says and turn.spent > 0
 
 
+def test_a_record_has_one_series_of_a_round_and_each_attempt_once(
+    operator: Operator, words: str, tmp_path: Path
+) -> None:
+    """Whoever asks it: what may be summed twice is not written down twice."""
+    plan, open_times = a_plan(words), (NOON, NOON + 60)
+    with opened(tmp_path, now=NOON, first_time=True) as record:
+        record.pin(operator.key.public)
+        record.keep_plan(digest(plan), operator.key.plan(plan))
+
+        def joins(series: str, name: str, at: float = NOON) -> None:
+            attempt = SealedAttempt(series, name) if series else None
+            task = operator.task(plan, 3, opens=at)
+            record.take_part(task, assignment="ab" * 16, at=at, zcdp=0.1, attempt=attempt)
+
+        for at, name in zip(open_times, ("aa", "bb"), strict=True):
+            joins("11", name, at)
+        for series, name in (("11", "aa"), ("22", "cc"), ("22", "aa"), ("", "")):
+            with pytest.raises(TaskRefused, match="took part in it already"):
+                joins(series, name)
+        assert record.rounds(digest(plan)) == [3] and record.spent() == 0.1
+        (once_alone,) = record.participations()
+        assert (once_alone["round"], once_alone["at"], once_alone["zcdp"]) == (3, NOON + 60, 0.1)
+        assert record.joined(operator.task(plan, 3)) == {b"\xaa", b"\xbb"}
+
+
 def test_plans_of_an_operator_that_makes_one_after_another_fill_no_disk(
     operator: Operator, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -308,7 +334,7 @@ def test_a_damaged_record_is_said_and_left(damage: str, operator: Operator, cach
         "cut": content[: len(content) // 2],
         "overwritten": content[:2000] + bytes(range(256)) * 16 + content[6096:],
         "none of ours": b"nothing" * 1000,
-        "of another version": content.replace(b"tacit device 2", b"tacit device 7"),
+        "of another version": content.replace(b"tacit device 3", b"tacit device 7"),
     }[damage]
     file.write_bytes(damaged)
     with pytest.raises(DeviceError, match=r"use the version|cannot be used|is damaged"):

@@ -9,7 +9,7 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from sqlite3 import dbapi2
 from typing import Any, NamedTuple
@@ -25,8 +25,11 @@ from tacit.data import Cache
 from tacit.device import record
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
+from tacit.device.separation import SealedAttempt, SeparationRule, refuse_early
+from tacit.errors import TaskRefused
 from tacit.privacy.strategy import PUBLISHED_BLT
 from tacit.protocol.messages import Plan, Separation
+from tacit.protocol.signing import digest
 
 BUDGET = 0.12  # reached by a few participations in two runs
 COSTS_KEPT = "blt-b400"
@@ -289,6 +292,69 @@ def test_never_too_often_at_length(cache: Cache, events: list[Any]) -> None:
     apart(happened(cache, events))
 
 
+class Attempt(NamedTuple):
+    """A report in a sealed round: which attempt of which series, at what true time. Before it is asked for: how many
+    rounds and hours after the event before.
+    """
+
+    run: int
+    round: int
+    series: int
+    name: int
+    at: float
+
+
+SEALED = st.builds(
+    Attempt,
+    st.sampled_from([1, 1, 0, 2]),
+    st.sampled_from([0, 0, 1, 3]),
+    st.sampled_from([0, 0, 0, 1]),
+    st.integers(0, 3),
+    st.sampled_from([0.1, 3.0, 19.0]),
+)
+
+
+@given(events=st.lists(SEALED, min_size=4, max_size=30))
+@thoroughly(40)
+def test_whichever_attempts_are_opened_two_participations_are_far_apart(cache: Cache, events: list[Attempt]) -> None:
+    """Any report may be the one of its series that is opened: so each is far from all of other rounds and runs."""
+    operator, left, now, rounds = Operator(), list[Attempt](), NOON, [0, 0, 0]
+    those = plans(cache.manifest.vocabulary.sha256)
+    with in_memory() as folder, record.opened(folder / "state", now=now, first_time=True) as kept:
+        for plan in those:
+            kept.keep_plan(digest(plan), operator.key.plan(plan))
+        for event in events:
+            now, rounds[event.run] = now + event.at * HOUR, rounds[event.run] + event.round
+            event = event._replace(round=rounds[event.run], at=now)
+            plan, attempt = those[event.run], sealed_attempt(event)
+            task = operator.task(plan, event.round, opens=now, deadline=now + LASTS)
+            kept_apart = SeparationRule.from_plan(plan, rounds_apart=1, hours_apart=2.0)
+            with suppress(TaskRefused):
+                seen = kept.observe(task, attempt)
+                refuse_early(plan, task, seen, kept_apart, now=now, longest_round=LASTS)
+                kept.take_part(task, assignment="ab" * 16, at=now, zcdp=float(len(left)), attempt=attempt)
+                left.append(event)
+        spent = [(each["run"], each["round"]) for each in kept.participations()]
+    assert sorted(spent) == sorted({(those[each.run].run, each.round) for each in left}), "each round once"
+    assert len({each[:4] for each in left}) == len(left), "two reports in one attempt"
+    assert len({each[:3] for each in left}) == len(spent), "two series of one round"
+    for early, late in combinations(left, 2):
+        if early[:2] == late[:2]:
+            continue
+        assert late.at - early.at >= 2 * HOUR
+        said = those[early.run].separation
+        if early.run == late.run:
+            assert late.round - early.round >= (said.rounds or 1), (early, late)
+            begins = early.at + LASTS if said.clock == "finish" else early.at
+            assert late.at - begins >= (said.timer_seconds or 0), (early, late)
+
+
+def sealed_attempt(event: Attempt) -> SealedAttempt:
+    """Names as their digests would be: different ones for different attempts."""
+    series = f"{event.run:02x}{event.round:02x}{event.series:02x}"
+    return SealedAttempt(series.ljust(64, "0"), f"{series}{event.name:02x}".ljust(64, "0"))
+
+
 def test_the_budget_ends_it(cache: Cache) -> None:
     """The tests above would say nothing of a device that never takes part, nor of a budget that never binds."""
     world = happened(cache, [Ask(run, 4, 24.0) for _ in range(6) for run in (0, 2)], budget=BUDGET)
@@ -301,7 +367,7 @@ def test_the_budget_ends_it(cache: Cache) -> None:
 def test_a_crash_between_recording_and_sending_stays_spent(cache: Cache) -> None:
     """Whatever step a process dies at, the round is not taken part in a second time; what was recorded stays."""
     sent = []
-    for dies in range(70):
+    for dies in range(80):
         with in_memory() as folder:
             world = World(cache, folder)
             world.happens(Ask(0, 0, 1.0, dies=dies))

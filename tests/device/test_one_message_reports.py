@@ -10,9 +10,13 @@ import pytest
 from tests.support.device.operator import Operator, encoded_sum, once, sealed_plan
 
 from tacit.data import Cache
+from tacit.device.policy import Policy
+from tacit.device.record import read_only
+from tacit.errors import ProtocolError
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
 from tacit.protocol.one_message_shape import seed_of
+from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.simulation import OneMessageParties
@@ -39,10 +43,16 @@ class Given:
 
 
 @pytest.fixture
-def parties(tmp_path: Path) -> OneMessageParties:
-    return OneMessageParties.from_settings(
-        3, tmp_path / "decryptors", dimension=ENCODED.length, largest=LARGEST, seed=3, report_goal=3
-    )
+def parties(tmp_path: Path, words: str) -> OneMessageParties:
+    return attempt(tmp_path, words, 3)
+
+
+def attempt(folder: Path, words: str, seed: int) -> OneMessageParties:
+    """At the first round of the plan that names the decryptors of the folder: another for another seed."""
+    sizes = {"dimension": ENCODED.length, "largest": LARGEST, "seed": seed, "report_goal": 3}
+    made = OneMessageParties.from_settings(3, folder / "decryptors", **sizes)
+    plan = bytes.fromhex(digest(sealed_plan(words, made.settings)))
+    return OneMessageParties.from_settings(3, folder / "decryptors", plan=plan, **sizes)
 
 
 def assigned(operator: Operator, plan: Plan, settings: OneMessageRound, **changed: Any) -> None:
@@ -113,6 +123,13 @@ CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
         lambda settings: replace(settings, dimension=settings.dimension + 1),
         {},
     ),
+    "is of another plan": ("of another plan's", lambda settings: replace(settings, plan=bytes(32)), {}),
+    "is of another round": ("settings of another round", lambda settings: replace(settings, round_index=1), {}),
+    "has some of the decryptors": (
+        "has 3 decryptors, and its plan 4",
+        lambda settings: replace(settings, decryptors=settings.decryptors[:3], boxes=settings.boxes[:3]),
+        {},
+    ),
 }
 
 
@@ -121,7 +138,8 @@ def test_a_round_that(
     name: str, parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     why, change, of_plan = CHANGED[name]
-    assigned(operator, sealed_plan(words, parties.settings, **of_plan), change(parties.settings))
+    plan = sealed_plan(words, parties.settings, **of_plan)
+    assigned(operator, plan, change(replace(parties.settings, plan=bytes.fromhex(digest(plan)))))
     is_refused(operator, cache, tmp_path, why)
 
 
@@ -146,7 +164,7 @@ def test_a_round_of_decryptors_noise_that(
     those = parties.settings.decryptors[:2]
     plan = sealed_plan(words, parties.settings, contributors=tuple(each.hex() for each in those), **of_plan)
     said = {"contributors": those, **of_round} if of_round else {}
-    assigned(operator, plan, replace(parties.settings, **said))
+    assigned(operator, plan, replace(parties.settings, plan=bytes.fromhex(digest(plan)), **said))
     is_refused(operator, cache, tmp_path, why)
 
 
@@ -169,7 +187,7 @@ def test_an_update_is_encoded_as_contributors_of_noise_reckon(
     said = {"contributors": tuple(each.hex() for each in settings.decryptors)}
     plan = sealed_plan(words, settings, **said)
     task = operator.task(plan, 0, encoded=encoded, sealed=settings.to_bytes().hex())
-    sealed = replace(settings, seed=seed_of(task)).to_bytes().hex()
+    sealed = replace(settings, plan=bytes.fromhex(digest(plan)), seed=seed_of(task)).to_bytes().hex()
     operator.assign(plan, operator.task(plan, 0, encoded=encoded, sealed=sealed, task=task.task))
     nothing = np.full(encoded.length, largest // 2, np.uint32)
     nothing[encoded.dimension :] = 1
@@ -186,6 +204,66 @@ def test_noise_of_a_stranger_is_refused(
 ) -> None:
     assigned(operator, sealed_plan(words, parties.settings, contributors=("ab" * 32,)), parties.settings)
     is_refused(operator, cache, tmp_path, "which is none of its decryptors")
+
+
+def participations(state: Path) -> list[tuple[int, float]]:
+    """(round, what its run has cost with it) of each."""
+    with read_only(state) as record:
+        return [(each["round"], each["zcdp"]) for each in record.participations()]
+
+
+def test_attempts_of_one_series_cost_what_one_costs_and_one_of_them_opens(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    """A server that had the first opened gets nothing of the second, in which the same devices reported."""
+    second, plan = attempt(tmp_path, words, 4), sealed_plan(words, parties.settings)
+    assert second.settings.name != parties.settings.name
+    assert second.settings.attempts == parties.settings.attempts
+    spent = []
+    for number in range(3):
+        for each in (parties, second):
+            assigned(operator, plan, each.settings)
+            turn = once(operator, cache.path, tmp_path / str(number), trainer=Given(NO_UPDATE))
+            assert turn.what == "reported", turn.says
+            spent.append(turn.spent)
+        assert participations(tmp_path / str(number)) == [(0, turn.spent)]
+    assert len(set(spent)) == 1 and spent[0] > 0
+    bodies = [body for _, body in operator.received]
+    np.testing.assert_array_equal(opened(parties, bodies[::2]), 3 * NO_UPDATE)
+    second.decryptors = parties.decryptors
+    with pytest.raises(ProtocolError, match="was not opened here"):
+        opened(second, bodies[1::2])
+
+
+def test_an_attempt_comes_once_and_another_series_not_at_all(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    plan, state = sealed_plan(words, parties.settings), tmp_path / "state"
+    assigned(operator, plan, parties.settings)
+    before = once(operator, cache.path, state, trainer=Given(NO_UPDATE))
+    for settings, why in (
+        (parties.settings, "has reported in the round"),  # two of its reports would be in one sum
+        (
+            replace(parties.settings, series=1, seed=bytes(32)),
+            "took part in round 0, and two of its rounds are 5 apart",
+        ),
+    ):
+        assigned(operator, plan, settings)
+        turn = once(operator, cache.path, state, trainer=Given(NO_UPDATE))
+        assert turn.what == "refused" and why in turn.says, turn.says
+    assert len(operator.received) == 1 and participations(state) == [(0, before.spent)]
+
+
+def test_no_more_attempts_than_the_owner_allows(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    plan, said = sealed_plan(words, parties.settings), []
+    for number in range(4):
+        assigned(operator, plan, replace(parties.settings, seed=bytes([number]) * 32))
+        policy = Policy(most_attempts=3)
+        said.append(once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE), policy=policy))
+    assert [turn.what for turn in said] == [*["reported"] * 3, "refused"]
+    assert "took part in 3 attempts at it, and most_attempts=3" in said[-1].says
 
 
 def test_what_is_no_round_is_refused(

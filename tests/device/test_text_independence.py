@@ -212,7 +212,8 @@ def training(how: str, world: World, model: Model, **asks: Any) -> Asked:
         plan, encoded = a_plan(words, text=recipe_text(**SECURE), aggregation=ENCODED), MEASURED
     else:
         plan, encoded = sealed_plan(words, world.parties.settings), MEASURED
-    sealed = world.parties.settings.to_bytes().hex() if how == "sealed" else None
+    settings = replace(world.parties.settings, plan=bytes.fromhex(digest(plan)))
+    sealed = settings.to_bytes().hex() if how == "sealed" else None
     content = model_body(model)
 
     def task(operator: Operator) -> RoundTask:

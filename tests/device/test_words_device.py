@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from tacit.protocol.discover import DiscoverDocument, ListedWordsDocument, Local
 from tacit.protocol.messages import UNATTESTED, AggregationSettings, Content, LocalPrivacy, Plan, RoundTask, Separation
 from tacit.protocol.signing import digest
 from tacit.randomizers import device_generator
+from tacit.secure_aggregation.one_message.simulation import OneMessageParties
 from tacit.text.alphabet import Alphabet
 from tacit.text.vocabulary import Provenance, Vocabulary
 
@@ -133,6 +134,28 @@ def test_it_answers_a_run_once(cache: Cache, tmp_path: Path) -> None:
     third = plan_of(run="still-more")
     turn = answered(asker, cache, tmp_path, third, task_of(third))
     assert turn.what == "refused" and "budget_zcdp=4" in turn.says
+
+
+def test_a_second_attempt_costs_what_it_reveals_whatever_decryptors_do(cache: Cache, tmp_path: Path) -> None:
+    """What a device randomises itself is promised to hold without them, so each report is paid for: no second one."""
+    shape, asker = task_of(plan_of()).asks.shape(), Asker()
+    sizes = {"dimension": shape.length, "largest": shape.largest or 0, "seed": 1, "report_goal": 8}
+    settings = OneMessageParties.from_settings(8, tmp_path / "decryptors", **sizes).settings
+    said = AggregationSettings(
+        kind="sealed",
+        threshold=8,
+        keepers=tuple(each.hex() for each in settings.decryptors),
+        boxes=tuple(each.hex() for each in settings.boxes),
+        corrupt=1,
+        contributors=(),
+    )
+    plan = plan_of(aggregation=said)
+    attempts = [replace(settings, plan=bytes.fromhex(digest(plan)), seed=bytes([at]) * 32) for at in range(2)]
+    tasks = [task_of(plan).model_copy(update={"sealed": each.to_bytes().hex()}) for each in attempts]
+    first, second = (answered(asker, cache, tmp_path / "state", plan, each) for each in tasks)
+    assert (first.what, first.spent) == ("reported", 2.0), first.says
+    assert (second.what, second.spent) == ("refused", 2.0) and "took part in round 0" in second.says
+    assert len(asker.received) == 1
 
 
 OTHER = Vocabulary(words=("other",), provenance=Provenance(kind="public", description="another"))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.secure_aggregation.one_message.ring import Residues, Ring
-from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.residue_sums import PackedSum, add_packed
 from tacit.secure_aggregation.residues import ROWS, pack, packed_bytes
 
 RINGS = [Ring(64, (257, 769)), Ring(128, (2305843009211596801, 1125899906629633)), Ring(256, (274877816833,))]
@@ -40,6 +40,17 @@ def test_bytes_and_sums_of_bytes(ring: Ring, seed: int) -> None:
     ]
     add_packed(ring, total, memoryview(data))
     assert total.tolist() == expected
+
+
+@given(ring=st.sampled_from(RINGS), seed=st.integers(0, 2**32 - 1))
+def test_what_is_taken_off_was_never_there(ring: Ring, seed: int) -> None:
+    """Words beyond their primes, too."""
+    bytes_of = np.random.default_rng(seed)
+    first, second = (bytes_of.bytes(2 * packed_bytes(ring)) for _ in range(2))
+    sums = PackedSum(ring, polynomials=2)
+    alone = sums.add(sums.zero(), first)
+    both = sums.add(sums.add(sums.zero(), second), first)
+    assert sums.take_off(both, second).tolist() == alone.tolist()
 
 
 def test_a_word_beyond_its_prime_stands_for_its_residue() -> None:

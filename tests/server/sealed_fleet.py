@@ -120,13 +120,13 @@ def assert_sum_of(got: Answered, devices: list[int]) -> None:
 
 
 def assert_one_set_is_signed(fleet: SealedFleet) -> None:
-    """Of each round, by each decryptor: as its folder says, where every answer stands before it is given."""
+    """Of each series of attempts, by each decryptor: by its folder, where every answer stands before it is given."""
     for decryptor in fleet.decryptors:
         votes = sorted((decryptor.folder / "rounds").glob("*.vote"))
         signed = {file.stem: Vote.from_bytes(file.read_bytes()).clients for file in votes}
         for file in (decryptor.folder / "rounds").glob("*.keysum"):
             assert KeySum.from_bytes(file.read_bytes()).clients == signed[file.stem]
-    names = {settings_of(task.sealed).name.hex() for task in tasks(fleet) if task.sealed is not None}
+    names = {settings_of(task.sealed).attempts.name.hex() for task in tasks(fleet) if task.sealed is not None}
     assert {file.stem for file in (fleet.decryptors[0].folder / "rounds").iterdir()} <= names
 
 

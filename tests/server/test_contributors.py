@@ -16,6 +16,7 @@ from tests.server.killed_coordinator import Killed, KilledAt
 from tests.server.noised_fleet import GOAL, PARAMETERS, ROUNDS, NoisedFleet, plan_of
 from tests.server.sealed_fleet import assert_one_set_is_signed
 from tests.support.device.operator import CLIENT
+from tests.support.secure_aggregation.lying_clients import random_shares, report_of
 from tests.support.server.fleet import KEY, TIMES
 from tests.support.server.over_http import over_http
 from tests.support.server.sealing import Here, decryptors_in
@@ -32,6 +33,8 @@ from tacit.protocol.train import EncodedSum, TrainDocument
 from tacit.recipe import Recipe
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Refusal
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
+from tacit.secure_aggregation.secrets import Identity, Words
 from tacit.secure_aggregation.wire import opened
 from tacit.server.rounds.one_message_rounds import DecryptorAway, OneMessageOpening
 from tacit.server.rounds.rounds import RoundTimes
@@ -257,7 +260,7 @@ def signed_task(fleet: NoisedFleet, **encoded: object) -> SignedTask:
         opens=1.0,
         deadline=2.0,
     )
-    settings = new_round(fleet.plan, task, private=KEY.round_key(task.task), least=GOAL, most=GOAL)
+    settings = new_round(fleet.plan, task, series=0, private=KEY.round_key(task.task), least=GOAL, most=GOAL)
     return KEY.task(task.model_copy(update={"sealed": settings.to_bytes().hex()}))
 
 
@@ -282,7 +285,7 @@ def test_one_report_a_round_and_the_same_bytes_when_asked_again(folder: Path, tm
     decryptor.restart()
     assert decryptor.ask([request]) == [first]
     other = signed_task(fleet).task.model_copy(update={"task": "34" * 16, "sealed": None})
-    settings = new_round(fleet.plan, other, private=KEY.round_key(other.task), least=GOAL, most=GOAL)
+    settings = new_round(fleet.plan, other, series=0, private=KEY.round_key(other.task), least=GOAL, most=GOAL)
     again = KEY.task(other.model_copy(update={"sealed": settings.to_bytes().hex()}))
     assert "equal noise on two sums" in answered(decryptor, request_for(again, plan))
     (decryptor.folder / "noise" / digest(fleet.plan) / "report").unlink()
@@ -363,3 +366,19 @@ def test_decryptors_add_noise_over_http(folder: Path, tmp_path: Path) -> None:
     collector = fleet.collector()
     noise, _ = fleet.released(collector, fleet.first_state(collector), 0)
     np.testing.assert_array_equal(noise, drawn_by(fleet))
+
+
+def test_noise_that_does_not_fit_names_its_contributor_and_ends_the_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device's report would be left out; without a contributor's there is no sum."""
+    fleet = fleet_of(folder, tmp_path, 2)
+    collector = fleet.collector()
+    state = fleet.first_state(collector)
+
+    def of_random_shares(settings: OneMessageRound, identity: Identity, vector: Words) -> OneMessageReport:
+        return report_of(settings, identity, random_shares(settings, vector), passes_server=True)
+
+    monkeypatch.setattr("tacit.contributor.contributor.one_message_report", of_random_shares)
+    with pytest.raises(TrainingError, match=r"decryptors gave their noise for it.*the noise of the contributor"):
+        fleet.released(collector, state, 0)

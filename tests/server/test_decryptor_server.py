@@ -4,11 +4,16 @@ import asyncio
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -26,6 +31,7 @@ from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import Problem
 from tacit.protocol.operator_key import OperatorKey
+from tacit.server.http.connections import MOST_HEAD, MOST_STRANGERS
 from tacit.server.http.decryptor_server import DecryptorAddress, DecryptorFront, operator_of
 from tacit.server.rounds.decryptors import PATH, HttpDecryptor, framed, signed_for_decryptor, unframed
 from tacit.server.rounds.one_message_rounds import DecryptorAway
@@ -151,9 +157,12 @@ def test_one_folder_is_one_process_s(small: Small) -> None:
         DecryptorAddress.from_folder(KEY.public, port=0).listen(small.desk)
 
 
-def test_as_a_process(tmp_path: Path) -> None:
-    """`tacit decryptor --port`: it shows its keys and its address, answers, and ends when it is told to."""
-    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(tmp_path / "new"), "--least-reports", "2"]
+@contextmanager
+def listening(state: Path) -> Iterator[tuple[HttpDecryptor, int]]:
+    """(how to ask it, its process) of a `tacit decryptor --port`, which shows its keys and its address, and ends when
+    it is told to.
+    """
+    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(state), "--least-reports", "2"]
     words += ["--port", "0", "--operator-key", KEY.public]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "200"}) as process:
         assert process.stderr is not None
@@ -161,8 +170,68 @@ def test_as_a_process(tmp_path: Path) -> None:
             identity = bytes.fromhex(process.stderr.readline().split()[1])
             process.stderr.readline()
             url = process.stderr.readline().split()[-1]
-            (answer,) = HttpDecryptor(url, identity, KEY).ask([b"what is no message"])
-            assert b"no message of secure aggregation" in answer
+            yield HttpDecryptor(url, identity, KEY), process.pid
         finally:
             process.send_signal(signal.SIGTERM)
         assert process.wait(60) == -signal.SIGTERM
+
+
+def test_as_a_process(tmp_path: Path) -> None:
+    with listening(tmp_path / "new") as (decryptor, _):
+        (answer,) = decryptor.ask([b"what is no message"])
+        assert b"no message of secure aggregation" in answer
+
+
+def resident(process: int) -> int:
+    """Bytes of its memory."""
+    return int(Path(f"/proc/{process}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+UNSIGNED = b"POST " + PATH.encode() + b" HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n"
+SLOW = {
+    "nothing": b"",
+    "half of a head": UNSIGNED,
+    "a body that nobody signed": UNSIGNED + b"\r\nabc",
+    "a long head": UNSIGNED + b"X: " + b"a" * (MOST_HEAD - 200),
+}
+
+
+@pytest.mark.parametrize("sent", SLOW)
+def test_strangers_who_hold_sockets_open_shut_nobody_out(tmp_path: Path, sent: str) -> None:
+    """32 of them shut a decryptor once. Now the oldest make way, and what all of them take is bounded."""
+    with listening(tmp_path / "new") as (decryptor, process), ExitStack() as open_ones:
+        decryptor.ask([b"what is no message"])
+        place, before = urlsplit(decryptor.url), resident(process)
+        strangers = []
+        for _ in range(2 * MOST_STRANGERS):
+            each = open_ones.enter_context(socket.create_connection((place.hostname, place.port)))
+            with suppress(OSError):  # it may be cut off by now
+                each.sendall(SLOW[sent])
+            strangers.append(each)
+        began = time.monotonic()
+        for _ in range(3):
+            (answer,) = decryptor.ask([b"what is no message"])
+        assert b"no message of secure aggregation" in answer
+        assert time.monotonic() - began < 5.0, "at once, but for a busy machine"
+        assert sum(map(is_open, strangers)) <= MOST_STRANGERS
+        assert resident(process) - before < 32e6
+
+
+def is_open(each: socket.socket) -> bool:
+    """Whether the other side has not closed it; an answer that came before is read."""
+    each.setblocking(False)
+    try:
+        while each.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def test_the_operators_own_requests_are_so_many_at_a_time(small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.http.decryptor_server.AT_WORK", 0)
+    busy = small.posted(framed(b"what is no message"))
+    assert (busy.status_code, busy.headers["Retry-After"]) == (503, "5")
+    assert small.posted(b"", X_Tacit_Signature="0" * 128).status_code == 401, "strangers are none of them"

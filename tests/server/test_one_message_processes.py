@@ -44,6 +44,10 @@ def decryptor(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, 
 @pytest.mark.parametrize("noise", ["server", "decryptors"])
 def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, noise: str) -> None:
     operator = OperatorKey.in_file(tmp_path / "operator.key").public
+    codes = [f"a-secret-code-of-device-{client:04}" for client in range(DEVICES)]
+    (tmp_path / "codes").write_text("\n".join(codes))
+    for client, code in enumerate(codes):
+        (tmp_path / f"code-{client}").write_text(code)
     cache = tiny_cache(tmp_path / "cache", {"train": DEVICES, "validation": 5, "test": 6})
     with ExitStack() as stack:
         lines = []
@@ -91,6 +95,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, no
                     tmp_path / f"device-{client}",
                     population="phones",
                     client=client,
+                    enrolment_code=tmp_path / f"code-{client}",
                     operator_key=operator,
                     first_time=True,
                     probes=(),
@@ -114,6 +119,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, no
                     [recipe],
                     tmp_path / "served",
                     operator_key=tmp_path / "operator.key",
+                    enrolment_codes=tmp_path / "codes",
                     workers=1,
                     address=Address(port=0),
                     serving=serving,

@@ -23,6 +23,7 @@ from tacit.server.store import round_states
 from tacit.server.store.store import Store
 
 PHONES = {"population": "phones", "devices": 40, "pause_minutes": 0.0, "over_selection": 2.0}
+SEALED = {"decryptors": tuple(f"http://127.0.0.1:1 {each * 32} {each * 32}" for each in ("ab", "cd"))}
 SERVERS_OWN = {"validation": 5, "test": 6}
 
 
@@ -37,6 +38,8 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
     simulated = recipe.model_copy(update={"deployment": None})
     unnamed = recipe.model_copy(update={"name": "a name with spaces"})
     seeded = recipe.model_copy(update={"run": recipe.run.model_copy(update={"seed": 3})})
+    assert recipe.deployment is not None
+    sealed = recipe.model_copy(update={"name": "sealed", "deployment": recipe.deployment.model_copy(update=SEALED)})
     elsewhere = Address(port=0)
     for recipes, more, match in (
         ([], {}, "no recipe to serve"),
@@ -45,6 +48,12 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
         ([unnamed], {}, "'a name with spaces' is none for that"),
         ([recipe, recipe], {}, "two runs are called 'tiny'"),
         ([recipe], {"workers": 0}, "give 1 to 64"),
+        (
+            [recipe, sealed],
+            {},
+            "decryptors open the sums of 'sealed'.*Give --enrolment-codes FILE.*--without-enrolment",
+        ),
+        ([sealed], {"enrolment_codes": "codes", "without_enrolment": True}, "contradict each other"),
         ([recipe], {"admin_token": "short"}, "draw a longer one"),
         ([recipe], {"store": "sqlite:////nowhere/at/all.db"}, "there is no folder"),
         ([recipe], {"blobs": "ftp://a"}, "is no place for blobs"),

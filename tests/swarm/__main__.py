@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from tests.swarm import DrawnReports, Fault, Reports, Swarm, SwarmFaults, SwarmLog, SwarmSettings, Trained
+from tests.swarm.faults import ANYWHERE
 
 from tacit.device.own_text import OwnText
 from tacit.errors import InputError, TacitError
@@ -35,7 +36,7 @@ def main() -> int:
 
 def _settings(given: argparse.Namespace) -> SwarmSettings:
     """Raises: InputError; CacheError."""
-    kinds = [Fault[name.upper().replace("-", "_")] for name in given.kinds] if given.kinds else tuple(Fault)
+    kinds = [Fault[name.upper().replace("-", "_")] for name in given.kinds] if given.kinds else ANYWHERE
     faults = SwarmFaults(
         die=given.die,
         byzantine=given.byzantine,
@@ -106,7 +107,9 @@ def _parser() -> argparse.ArgumentParser:
     add("--die", type=float, default=0.0, help="share of tasks in which the device dies, between any two steps")
     add("--byzantine", type=float, default=0.0, help="share of devices that lie")
     names = [kind.name.lower().replace("_", "-") for kind in Fault]
-    add("--kinds", nargs="+", choices=names, metavar="KIND", help=f"how they lie (all): {', '.join(names)}")
+    add(
+        "--kinds", nargs="+", choices=names, metavar="KIND", help=f"how they lie (all in any round): {', '.join(names)}"
+    )
     add("--lose", type=float, default=0.0, help="share of requests whose answer is lost")
     add("--delay", type=float, default=0.0, help="seconds before each request, on average")
     add("--skew", type=float, default=0.0, help="standard deviation of devices' clocks, in seconds")

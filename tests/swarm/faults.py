@@ -28,6 +28,13 @@ class Fault(Enum):
     GARBAGE = "a check-in that is no JSON"
     SLOW_LORIS = "a request that never ends"
     EARLY = "check-ins without waiting, and reports in every round that lets it"
+    RANDOM_SHARES = "a sealed report with shares of no key"
+    RANDOM_CIPHERTEXTS = "a sealed report of random ciphertexts"
+    WRONG_BOXES = "a sealed report whose boxes do not open"
+
+
+SEALED = (Fault.RANDOM_SHARES, Fault.RANDOM_CIPHERTEXTS, Fault.WRONG_BOXES)  # of which nobody sees a single one
+ANYWHERE = tuple(kind for kind in Fault if kind not in SEALED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +43,7 @@ class SwarmFaults:
 
     die: float = 0.0  # of the times that a device is given a task, between two steps drawn uniformly of STEPS
     byzantine: float = 0.0  # of the devices, each with one of `kinds`
-    kinds: Sequence[Fault] = tuple(Fault)
+    kinds: Sequence[Fault] = ANYWHERE
     lose: float = 0.0  # of the requests: they are sent, and the connection breaks before the answer comes
     delay_s: float = 0.0  # before each request, on average; exponentially distributed
     skew_s: float = 0.0  # standard deviation of devices' clocks

@@ -23,6 +23,7 @@ class TaskOutcome(NamedTuple):
     # know; stayed away: by its own rules
     how: str
     says: str = ""  # the step before which it died; the kind of the server's refusal; the rule
+    spent: float = 0.0  # of all that it ever took part in, by its record, where each round costs 1
 
     @property
     def may_count(self) -> bool:
@@ -68,6 +69,16 @@ class SwarmLog:
             "answers": {f"{what}: {status}": count for (what, status), count in sorted(self.answers.items())},
             "rounds": [list(each) for each in sorted(self.models())],
         }
+
+
+def overcharged(parts: Iterable[TaskOutcome]) -> dict[int, tuple[float, int]]:
+    """By device, (what it spent, in how many rounds it took part) where that is not one for each."""
+    spent: dict[int, float] = {}
+    rounds: dict[int, set[tuple[str, int]]] = {}
+    for each in parts:
+        spent[each.device] = each.spent
+        rounds.setdefault(each.device, set()).update([(each.run, each.round)] if each.took_part else [])
+    return {device: (spent[device], len(own)) for device, own in rounds.items() if spent[device] != len(own)}
 
 
 def rounds_apart(parts: Iterable[TaskOutcome]) -> int | None:

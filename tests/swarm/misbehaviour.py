@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.support.secure_aggregation.lying_clients import a_broken_box, random_ciphertexts, random_shares, report_of
 from tests.swarm.connection import SwarmConnection, headers_of
 from tests.swarm.faults import Fault
 
@@ -12,6 +13,8 @@ from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.messages import Assignment, RoundTask
 from tacit.protocol.requests import Answer
 from tacit.protocol.train import TrainDocument
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.secrets import Identity
 
 if TYPE_CHECKING:
     from tests.swarm.simulated_device import SimulatedDevice
@@ -19,6 +22,19 @@ if TYPE_CHECKING:
 
 TOO_OFTEN = 10  # times the size
 STALLS_S = 120.0  # a slow loris goes when it was not thrown out after so long
+
+
+SEALED_LIES = {
+    Fault.RANDOM_SHARES: random_shares,
+    Fault.RANDOM_CIPHERTEXTS: random_ciphertexts,
+    Fault.WRONG_BOXES: a_broken_box,
+}
+
+
+def wrong_sealed(fault: Fault, settings: OneMessageRound, me: Identity) -> bytes:
+    """A report that is whole, signed and fits what a server sees: decryptors alone tell it from an honest one."""
+    lie = SEALED_LIES[fault](settings, np.zeros(settings.dimension, np.uint32))
+    return report_of(settings, me, lie, passes_server=True).to_bytes()
 
 
 async def wrong_check_in(device: "SimulatedDevice", connection: SwarmConnection) -> None:

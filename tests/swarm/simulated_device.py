@@ -8,6 +8,7 @@ claim, and its owner accepts everything. Of costs and policies `tests/device` ha
 import asyncio
 import json
 import math
+import os
 import random
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -18,11 +19,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tests.swarm import log
 from tests.swarm.connection import SwarmConnection
-from tests.swarm.faults import Fault
-from tests.swarm.misbehaviour import wrong_check_in, wrong_report
+from tests.swarm.faults import SEALED, Fault
+from tests.swarm.misbehaviour import wrong_check_in, wrong_report, wrong_sealed
 from tests.swarm.record import MemoryRecord
 
 from tacit.device.policy import Policy
+from tacit.device.separation import SealedAttempt
 from tacit.device.session import Machine, Session, Steps
 from tacit.device.task_handler import Draw, PreparedTask, Refuse
 from tacit.device.train import encoding_of, no_update
@@ -31,7 +33,9 @@ from tacit.errors import ServerError
 from tacit.federation.cost import Cost
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Assignment, MatrixFile, Plan, RoundTask
+from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.requests import Answer, Ask
+from tacit.secure_aggregation.secrets import KEY_BYTES, Identity
 
 if TYPE_CHECKING:
     from tests.swarm.swarm import Swarm
@@ -65,11 +69,11 @@ class Died(BaseException):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClaimedCost(Cost):
-    """What a made-up plan claims, however often a device takes part."""
+class CountedRounds(Cost):
+    """Of a made-up plan each round costs 1, so that a record says for how many rounds its device paid."""
 
     def spent(self, rounds: Sequence[int]) -> float:
-        return self.zcdp if rounds else 0.0
+        return float(len(rounds))
 
 
 class SimulatedTraining:
@@ -82,7 +86,7 @@ class SimulatedTraining:
         return None
 
     def cost(self, plan: Plan, matrix: bytes | None) -> Cost:
-        return ClaimedCost(zcdp=plan.privacy.zcdp or 0.0)
+        return CountedRounds(zcdp=float(plan.privacy.rounds))
 
     def check(self, plan: Plan) -> None:
         """All can be done."""
@@ -110,8 +114,10 @@ class DyingRecord(MemoryRecord):
         super().__init__(device.swarm.settings.operator_key)
         self._device = device
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
-        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp)
+    def take_part(
+        self, task: RoundTask, *, assignment: str, at: float, zcdp: float, attempt: SealedAttempt | None = None
+    ) -> None:
+        super().take_part(task, assignment=assignment, at=at, zcdp=zcdp, attempt=attempt)
         self._device.step("recorded")
 
 
@@ -139,8 +145,10 @@ class SimulatedSession(Session):
         swarm = self._device.swarm
         if task.sealed is None:
             return swarm.body_of(report, assignment)
-        if (sealed := swarm.settings.one_message) is not None:
-            return sealed(self._device.number, task)
+        if (made := swarm.settings.one_message) is not None:
+            return made(self._device.number, task)
+        if self._device.fault in SEALED:
+            return wrong_sealed(self._device.fault, settings_of(task.sealed), Identity(os.urandom(KEY_BYTES)))
         return super().body(plan, task, report, assignment)
 
 
@@ -236,7 +244,7 @@ class SimulatedDevice:
         fault = None if self.fault is None else self.fault.value
         took_part = task.round in session.record.rounds(task.plan)
         said = task.run, task.round, task.task, self.given.assignment, task.content.sha256, took_part, fault, how, says
-        self.swarm.log.parts.append(log.TaskOutcome(self.number, *said))
+        self.swarm.log.parts.append(log.TaskOutcome(self.number, *said, session.record.spent()))
 
     def step(self, step: str) -> None:
         """Raises: Died."""

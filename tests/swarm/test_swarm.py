@@ -7,25 +7,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.server.documents import PARAMETERS
-from tests.support.server.fleet import KEY, a_training_task
+from tests.support.server.fleet import KEY
 from tests.support.server.loopback import Loopback, loopback, reports_of, swarming
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
+from tests.support.server.swarmed import APART, SEPARATION, a_task, settings_of
 from tests.support.waiting import until
-from tests.swarm import DrawnReports, Fault, SwarmFaults, SwarmLog, SwarmSettings, TaskOutcome
-from tests.swarm.faults import STEPS
+from tests.swarm import Fault, SwarmFaults, SwarmLog, SwarmSettings, TaskOutcome
+from tests.swarm.faults import ANYWHERE, STEPS
 from tests.swarm.log import DIED, RECEIVED, rounds_apart
 
 from tacit.aggregation import merged
 from tacit.errors import InputError
 from tacit.federation.collector import Answered
-from tacit.privacy.encoding_choice import encoding_within
-from tacit.protocol.messages import AggregationSettings, Separation
+from tacit.protocol.messages import AggregationSettings
 from tacit.training import TrainQuestion
-from tacit.training.secure_updates import RoundEncoding
 
-APART, DEVICES, GOAL = 2, 120, 8
+DEVICES, GOAL = 120, 8
 # What a server answers to each kind. Some find the round full (503) or over (410; 401 when its rows are gone).
 ANSWERED = {
     Fault.NAN: {422},
@@ -42,9 +40,6 @@ ANSWERED = {
 ROUND_OVER = {401, 410, 503}
 
 
-SEPARATION = Separation(rounds=APART, timer_seconds=None, clock="start")
-
-
 def sums_of(*, encoded: bool) -> AggregationSettings:
     kind: Any = "encoded" if encoded else "plain"
     return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
@@ -54,29 +49,6 @@ def sums_of(*, encoded: bool) -> AggregationSettings:
 def folder() -> Iterator[Path]:
     with quick_folder() as found:
         yield found
-
-
-def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
-    secure = None
-    if encoded:
-        encoding = encoding_within(PARAMETERS, 1.0, goal)
-        secure = RoundEncoding(
-            encoding=encoding, signs=bytes([round]) * 32, clip_estimate=0.5, loss_bound=8.0, threshold=goal
-        )
-    return a_training_task(round, goal=goal, secure=secure)
-
-
-def settings_of(server: Loopback, devices: int, faults: SwarmFaults, **changed: Any) -> SwarmSettings:
-    """Devices that wait a fiftieth of what the server asks."""
-    fields: dict[str, Any] = {"seed": 7, "reports": DrawnReports(7), "waits": 0.02, "arrive_s": 0.2} | changed
-    return SwarmSettings(
-        server=server.url,
-        operator_key=KEY.public,
-        population=server.plan.population,
-        devices=devices,
-        faults=faults,
-        **fields,
-    )
 
 
 def played(
@@ -171,7 +143,7 @@ def test_what_goes_wrong_is_drawn_from_the_seed() -> None:
     assert kinds == [faults.kind_of(device, 1) for device in range(2000)]
     assert kinds != [faults.kind_of(device, 2) for device in range(2000)]
     bad = [kind for kind in kinds if kind is not None]
-    assert 500 < len(bad) < 700 and set(bad) == set(Fault)  # 600 +- 5 standard deviations
+    assert 500 < len(bad) < 700 and set(bad) == set(ANYWHERE)  # 600 +- 5 standard deviations
     draw = random.Random(0)
     steps = [faults.dies_at(draw) for _ in range(2000)]
     assert 880 < steps.count(None) < 1120 and set(steps) == {None, *STEPS}

@@ -49,6 +49,9 @@ def serve(
     enrolment_codes: Annotated[
         Path | None, typer.Option(help="A file of secret codes, a line for each device; without it all may take part.")
     ] = None,
+    without_enrolment: Annotated[
+        bool, typer.Option("--without-enrolment", help="Let all take part where decryptors open the sums, too.")
+    ] = False,
     upgrade_store: Annotated[
         bool, typer.Option("--upgrade-store", help="Bring the store of an older version up to this one.")
     ] = False,
@@ -72,6 +75,7 @@ def serve(
         address=address,
         admin_token=_token(admin_token_file),
         enrolment_codes=enrolment_codes,
+        without_enrolment=without_enrolment,
         upgrade_store=upgrade_store,
         serving=serving,
     )

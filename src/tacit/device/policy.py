@@ -50,6 +50,7 @@ class Policy:
     smallest_cohort: int = 2  # the report goal, and the fewest reports that a sum is opened for
     rounds_apart: int = 1  # of two participations in a run: at least what the plan asks of every device
     hours_apart: float = 0.0  # of two participations in anything
+    most_attempts: int = 5  # at one round of sealed sums, of which at most one is opened: they cost what one costs
     longest_round_hours: float = 24.0  # from a task's opening to its deadline
     clock_minutes: float = 10.0  # by which the operator's clock may be ahead of the device's
     largest_model_mb: float = 100.0
@@ -72,7 +73,7 @@ class Policy:
         for each in dataclasses.fields(self):
             if isinstance(each.default, int | float):
                 of_type(each.name, getattr(self, each.name), *{int, type(each.default)})
-        for name in ("smallest_cohort", "rounds_apart", "corrupt_decryptors", "honest_decryptors"):
+        for name in ("smallest_cohort", "rounds_apart", "corrupt_decryptors", "honest_decryptors", "most_attempts"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")
         for each in dataclasses.fields(self):

@@ -17,14 +17,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.device.separation import PastParticipation, Seen
+from tacit.device.separation import PastParticipation, SealedAttempt, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
 from tacit.parsing import parsed_json
 from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
 
 FILE = "device.db"
-FORMAT = "tacit device 2"
+FORMAT = "tacit device 3"
 CHANGED = "changed"  # beside it: when it was changed last, in nanoseconds, or that it is being changed
 CHANGING = "changing"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
@@ -37,9 +37,12 @@ CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL
     opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
 CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
     round INTEGER NOT NULL, task TEXT NOT NULL UNIQUE, assignment TEXT NOT NULL, at REAL NOT NULL, opens REAL NOT NULL,
-    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0,
-    UNIQUE (plan, round));
+    deadline REAL NOT NULL, zcdp REAL NOT NULL, received INTEGER NOT NULL DEFAULT 0, series TEXT NOT NULL,
+    attempt TEXT NOT NULL, UNIQUE (plan, round, attempt));
 """
+# Rows of the same plan and round are attempts of one series, and one participation: as late as any of them.
+_SAME = "(plan = ? AND round = ? AND series = ? AND series != '')"
+_LATEST = "round, max(at), max(opens), max(deadline)"
 MOST_PLANS = 100  # that are kept of runs in which it never took part; each has up to a megabyte
 _FORGOTTEN = """SELECT digest FROM plans WHERE digest != ? AND digest NOT IN (SELECT plan FROM participations)
     ORDER BY rowid DESC LIMIT -1 OFFSET ?"""
@@ -164,9 +167,13 @@ class DeviceRecord:
 
     # -- taking part ---------------------------------------------------------------------------------------------------
 
-    def observe(self, task: RoundTask) -> Seen:
-        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
-        epoch = self._epoch
+    def observe(self, task: RoundTask, attempt: SealedAttempt | None = None) -> Seen:
+        """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then.
+
+        attempt: of a sealed round. What it did in other attempts of the series is the participation that it is asked
+        for, and none besides.
+        """
+        epoch, same = self._epoch, (task.plan, task.round, "" if attempt is None else attempt.series)
         (highest,) = self._row("SELECT highest FROM plans WHERE digest = ?", task.plan) or (-1,)
         with self._writing():
             self._database.execute(
@@ -177,25 +184,36 @@ class DeviceRecord:
                 "UPDATE plans SET highest = max(highest, ?) WHERE digest = ?", (task.round, task.plan)
             )
         first = self._row("SELECT round, opens FROM sights WHERE plan = ? AND epoch = ?", task.plan, epoch)
+        others = f"FROM participations WHERE NOT {_SAME}"
         rows = self._rows(
-            "SELECT epoch, round, at, opens, deadline FROM participations WHERE plan = ? ORDER BY round", task.plan
+            f"SELECT max(epoch), {_LATEST} {others} AND plan = ? GROUP BY round ORDER BY round", *same, task.plan
         )
-        last = self._row("SELECT round, at, opens, deadline FROM participations ORDER BY at DESC, id DESC LIMIT 1")
+        last = self._row(
+            f"SELECT {_LATEST} {others} GROUP BY plan, round ORDER BY max(at) DESC, max(id) DESC LIMIT 1", *same
+        )
+        (latest,) = self._row("SELECT max(at) FROM participations") or (None,)
         assert first is not None  # written above, or before
         return Seen(
             parts=[PastParticipation(*row[1:]) for row in rows],
             known=sum(row[0] == epoch for row in rows),
             last=None if last is None else PastParticipation(*last),
+            latest=latest,
             highest=highest,
             first_round=first[0],
             first_opens=first[1],
             since=self.since,
         )
 
+    def joined(self, task: RoundTask) -> frozenset[bytes]:
+        """The names of the sealed rounds in which it reported, of all attempts at this round of its plan."""
+        found = self._rows("SELECT attempt FROM participations WHERE plan = ? AND round = ?", task.plan, task.round)
+        return frozenset(bytes.fromhex(name) for (name,) in found)
+
     def rounds(self, plan: str) -> list[int]:
         """In which rounds of a plan it took part."""
         return [
-            found for (found,) in self._rows("SELECT round FROM participations WHERE plan = ? ORDER BY round", plan)
+            found
+            for (found,) in self._rows("SELECT DISTINCT round FROM participations WHERE plan = ? ORDER BY round", plan)
         ]
 
     def spent(self, *, but: str = "") -> float:
@@ -203,24 +221,30 @@ class DeviceRecord:
         rows = self._rows("SELECT max(zcdp) FROM participations WHERE plan != ? GROUP BY plan", but)
         return math.fsum(found for (found,) in rows)
 
-    def take_part(self, task: RoundTask, *, assignment: str, at: float, zcdp: float) -> None:
+    def take_part(
+        self, task: RoundTask, *, assignment: str, at: float, zcdp: float, attempt: SealedAttempt | None = None
+    ) -> None:
         """Record a participation, on disk when this returns: before any text is read for it. zcdp: what this run has
-        cost with it. Raises: TaskRefused where the round or the task is recorded already.
+        cost with it. attempt: of a sealed round; another of the same series is the same participation, at a later time.
+        Raises: TaskRefused where the round, the task or this attempt is recorded already.
         """
+        series, name = ("", "") if attempt is None else attempt
+        twice = f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
+        other = "SELECT 1 FROM participations WHERE plan = ? AND round = ? AND series != ?"
         try:
             with self._writing():
+                if self._row(other, task.plan, task.round, series) is not None:
+                    raise TaskRefused(twice)
                 self._database.execute(
-                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp) "
-                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO participations (plan, epoch, round, task, assignment, at, opens, deadline, zcdp, "
+                    "series, attempt) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                     (
                         *(task.plan, self._epoch, task.round, task.task, assignment),
-                        *(at, task.opens, task.deadline, zcdp),
+                        *(at, task.opens, task.deadline, zcdp, series, name),
                     ),
                 )
         except sqlite3.IntegrityError:
-            raise TaskRefused(
-                f"round {task.round} of run {task.run!r}: this device took part in it already; wait for another."
-            ) from None
+            raise TaskRefused(twice) from None
 
     def received(self, task: RoundTask) -> None:
         """The operator signed that the report came."""
@@ -230,8 +254,8 @@ class DeviceRecord:
     def participations(self) -> list[dict[str, Any]]:
         """Everything that it took part in, as plain values, in the order of time."""
         rows = self._rows(
-            "SELECT population, run, round, at, zcdp, received FROM participations JOIN plans ON plan = digest "
-            "ORDER BY participations.id"
+            "SELECT population, run, round, max(at), max(zcdp), max(received) FROM participations "
+            "JOIN plans ON plan = digest GROUP BY plan, round ORDER BY min(participations.id)"
         )
         names = ("population", "run", "round", "at", "zcdp", "received")
         return [dict(zip(names, (*row[:-1], bool(row[-1])), strict=True)) for row in rows]

@@ -3,6 +3,7 @@
 A report is in the clear, or one that a quorum of decryptors opens only in a sum.
 """
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tacit.device.task_handler import SEED_BYTES, Draw, PreparedTask
@@ -57,8 +58,11 @@ def body_of(plan: Plan, task: RoundTask, report: ReportBody, assignment: str, *,
     return one_message_report(settings, Identity(draw(SEED_BYTES)), report.values, draw=draw).to_bytes()  # type: ignore[arg-type]
 
 
-def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
-    """The settings of a sealed round. Raises: TaskRefused where they are not its plan's."""
+def sealed_round(plan: Plan, task: RoundTask, *, joined: Collection[bytes] = ()) -> "OneMessageRound":
+    """The settings of a sealed round. joined: names of those that the device has reported in.
+
+    Raises: TaskRefused where they are not its plan's, or of one of these.
+    """
     from tacit.protocol.one_message_shape import seed_of, settings_of
 
     assert task.sealed is not None  # the caller's to know
@@ -70,6 +74,7 @@ def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
             decryptors={bytes.fromhex(key) for key in said.keepers},
             always=[bytes.fromhex(key) for key in said.contributors],
             corrupt=said.corrupt,
+            joined=joined,
         )
     except (InputError, ProtocolError) as error:
         raise TaskRefused(f"{what} is not as its plan says: {error}") from error
@@ -79,6 +84,10 @@ def sealed_round(plan: Plan, task: RoundTask) -> "OneMessageRound":
     ]
     if strange:
         raise TaskRefused(f"{what} has another box of the decryptor {strange[0].hex()[:16]} than its plan.")
+    if len(settings.decryptors) != len(said.keepers):  # else two attempts at it could be opened by different ones
+        raise TaskRefused(f"{what} has {len(settings.decryptors)} decryptors, and its plan {len(said.keepers)}.")
+    if (settings.plan.hex(), settings.round_index) != (task.plan, task.round):
+        raise TaskRefused(f"{what} has the settings of another round, or of another plan's.")
     if said.contributors and settings.seed != seed_of(task):
         raise TaskRefused(f"{what} has not the seed of its own task, so that noise may be added to another question.")
     expected = task.asks.shape()

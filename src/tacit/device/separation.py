@@ -24,6 +24,13 @@ class PastParticipation(NamedTuple):
     deadline: float
 
 
+class SealedAttempt(NamedTuple):
+    """An attempt at a sealed round: of all attempts of its series, decryptors open at most one sum."""
+
+    series: str  # its name, 64 hexadecimal digits, as the name of the attempt
+    name: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Seen:
     """What a device knows of itself when it is asked."""
@@ -31,6 +38,7 @@ class Seen:
     parts: Sequence[PastParticipation]  # in this run, in the order of rounds
     known: int  # of them, the last so many were recorded since the record is the whole truth
     last: PastParticipation | None  # in anything
+    latest: float | None  # when it took part last, other attempts at this round included, by the device's clock
     highest: int  # round of this run that it was ever asked for; -1: none
     first_round: int  # of this run that it was asked for since the record is the whole truth
     first_opens: float  # of that task, by the operator's clock
@@ -66,9 +74,9 @@ def refuse_early(
     """
     what = f"round {task.round} of run {task.run!r}"
     most = plan.privacy.max_participations
-    if seen.last is not None and now < seen.last.at:
+    if seen.latest is not None and now < seen.latest:
         raise TaskRefused(
-            f"{what}: the device's clock was set back: it took part {seen.last.at - now:.0f} s later than now; set the "
+            f"{what}: the device's clock was set back: it took part {seen.latest - now:.0f} s later than now; set the "
             "clock right."
         )
     if task.round < seen.highest:

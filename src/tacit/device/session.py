@@ -27,7 +27,7 @@ from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord
 from tacit.device.report_body import body_of, report_or_nothing, sealed_round
-from tacit.device.separation import SeparationRule, refuse_early
+from tacit.device.separation import SealedAttempt, SeparationRule, refuse_early
 from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
 from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
@@ -145,8 +145,8 @@ class Session:
             accepted = yield from self._accepted_plan(assignment)
             self._allowed(accepted, task)
             prepared = yield from self._prepared(accepted.plan, task)
-            zcdp, now = self._allowed(accepted, task)  # time went by, and clocks are set
-            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp)
+            zcdp, now, attempt = self._allowed(accepted, task)  # time went by, and clocks are set
+            self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, attempt=attempt)
         except (TaskRefused, ServerError) as error:
             yield from _given_back(assignment)
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
@@ -244,8 +244,9 @@ class Session:
         file = NamedFile(what="matrix", folder=MATRICES, sha256=said.sha256, size=said.bytes)
         return (yield from requests.named_file(said.path, file))
 
-    def _allowed(self, accepted: AcceptedPlan, task: RoundTask) -> tuple[float, float]:
-        """(rho that the run will have cost with this round, the time), where everything allows it.
+    def _allowed(self, accepted: AcceptedPlan, task: RoundTask) -> tuple[float, float, SealedAttempt | None]:
+        """(rho that the run will have cost with this round, the time, which attempt it is at a sealed round), where
+        everything allows it.
 
         Raises: TaskRefused.
         """
@@ -255,9 +256,10 @@ class Session:
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
         apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
         longest = policy.longest_round_hours * 3600
-        refuse_early(plan, task, self.record.observe(task), apart, now=now, longest_round=longest)
-        zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
         what = f"round {task.round} of run {task.run!r}"
+        attempt = self._attempt(accepted, task, what)
+        refuse_early(plan, task, self.record.observe(task, attempt), apart, now=now, longest_round=longest)
+        zcdp = cost.spent(sorted({*self.record.rounds(task.plan), task.round}))
         if not zcdp <= cost.zcdp * (1 + ROUNDING):
             raise TaskRefused(
                 f"{what} would make the run cost zCDP {zcdp:.4g}, more than the {cost.zcdp:.4g} of its plan; "
@@ -271,12 +273,28 @@ class Session:
             )
         week, parts, run = policy.budget_zcdp_week, self.record.participations(), (plan.population, plan.run)
         check_week(parts, run, zcdp, allowed=week, now=now, what=what)
-        return zcdp, now
+        return zcdp, now, attempt
+
+    def _attempt(self, accepted: AcceptedPlan, task: RoundTask, what: str) -> SealedAttempt | None:
+        """Which attempt it is at a sealed round, where only the sum that is opened costs something; else None: what a
+        device randomises itself is promised whatever decryptors do, and costs as often as it is sent.
+
+        Raises: TaskRefused.
+        """
+        if task.sealed is None:
+            return None
+        joined, most = self.record.joined(task), self._policy.most_attempts
+        settings = sealed_round(accepted.plan, task, joined=joined)
+        if accepted.cost.local_epsilon is not None:
+            return None
+        if len(joined) >= most:
+            raise TaskRefused(
+                f"{what}: this device took part in {len(joined)} attempts at it, and most_attempts={most}."
+            )
+        return SealedAttempt(settings.attempts.name.hex(), settings.name.hex())
 
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:
         """The task with what it begins with, all that can be refused checked. Raises: TaskRefused, ServerError."""
-        if task.sealed is not None:
-            sealed_round(plan, task)
         said = task.content
         file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)

@@ -6,7 +6,7 @@ from functools import lru_cache
 from tacit.protocol.messages import RoundTask
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 
-AROUND = 4096  # bytes of a report beside its ciphertexts and boxes, at most
+AROUND = 4096  # bytes of a report beside its ciphertexts, boxes and parts, at most
 BESIDE_A_BOX = 8
 
 
@@ -29,4 +29,5 @@ def seed_of(task: RoundTask) -> bytes:
 def most_sealed_bytes(sealed: str) -> int:
     """No report of the round is longer."""
     settings = settings_of(sealed)
-    return settings.body_bytes + len(settings.decryptors) * (settings.box_bytes + BESIDE_A_BOX) + AROUND
+    boxes = len(settings.decryptors) * (settings.box_bytes + BESIDE_A_BOX)
+    return settings.body_bytes + boxes + settings.parts_bytes + AROUND

@@ -41,6 +41,15 @@ class PackedSum:
             add_packed(self.ring, total, data[index * size : (index + 1) * size])
         return state
 
+    def take_off(self, state: Residues, report: bytes | memoryview) -> Residues:
+        """The sum without a report that was added."""
+        size, data = packed_bytes(self.ring), memoryview(report)
+        for index, total in enumerate(state):
+            one = np.zeros_like(total)
+            add_packed(self.ring, one, data[index * size : (index + 1) * size])
+            self.ring.add(total, self.ring.scaled(one, -1))
+        return state
+
     def merge(self, state: Residues, other: Residues) -> Residues:
         """See Aggregation."""
         for total, more in zip(state, other, strict=True):

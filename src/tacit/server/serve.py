@@ -10,7 +10,7 @@ import shutil
 import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from tacit.server.jobs import jobs_of
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.metrics import SHARED
+from tacit.server.served import ServedJob
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import enrol
@@ -119,6 +120,7 @@ def serve(
     address: Address = Address(),  # noqa: B008  (frozen)
     admin_token: str | None = None,
     enrolment_codes: PathLike | None = None,
+    without_enrolment: bool = False,
     upgrade_store: bool = False,
     serving: Callable[[Serving], None] = lambda each: None,
     stop: threading.Event | None = None,
@@ -130,9 +132,10 @@ def serve(
     `runs/NAME`, the run folder of each recipe, resumed where it exists; `store.db`; `blobs`; `operator.key`, made where
     there is none, and `operator.pub`, which devices pin. data: a cache that replaces the recipes' own. admin_token:
     whoever has it may pause and resume runs by HTTP; without it nobody may. enrolment_codes: a file with a secret code
-    for each device, a line each: whoever has one may take part, and nobody else; left out, all may. serving: told once,
-    when devices can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or
-    blobs that cannot, and with the words of a coordinator that refuses its recipe.
+    for each device, a line each: whoever has one may take part, and nobody else; left out, all may. Where decryptors
+    open the sums, nobody can see which report spoilt one, so only without_enrolment lets all take part. serving: told
+    once, when devices can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a
+    store or blobs that cannot, and with the words of a coordinator that refuses its recipe.
     """
     of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)
@@ -140,7 +143,6 @@ def serve(
         raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
     if admin_token is not None and len(admin_token) < LEAST_TOKEN:
         raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
-    codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
     jobs = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
@@ -149,6 +151,8 @@ def serve(
             "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
             "elsewhere, whose rounds workers here are to answer for."
         )
+    _check_enrolment(jobs, enrolled=enrolment_codes is not None, without=without_enrolment)
+    codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     shared = SharedResources(
         store=store or f"sqlite:///{folder / 'store.db'}",
         blobs=blobs or f"file://{folder / 'blobs'}",
@@ -169,6 +173,19 @@ def serve(
         said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)
+
+
+def _check_enrolment(jobs: Mapping[str, ServedJob], *, enrolled: bool, without: bool) -> None:
+    """Raises: InputError where sealed sums are anybody's by default, or codes are given and not wanted."""
+    if enrolled and without:
+        raise InputError("--enrolment-codes and --without-enrolment contradict each other; drop one of them.")
+    sealed = next((name for name, job in jobs.items() if job.deployment.decryptors), None)
+    if sealed is not None and not enrolled and not without:
+        raise InputError(
+            f"decryptors open the sums of {sealed!r}, so nobody sees which report spoilt one, and without enrolment "
+            "whoever reaches the server reports as often as they like. Give --enrolment-codes FILE with a secret code "
+            "for each device, or --without-enrolment where all may take part."
+        )
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """A worker's process: it is told what to serve, and serves it until it is told to end or its supervisor dies."""
 
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -14,7 +13,7 @@ import uvicorn
 from tacit.protocol.key_rotation import kept
 from tacit.protocol.operator_key import OperatorKey
 from tacit.server.http.application import application
-from tacit.server.http.connections import LISTENER
+from tacit.server.http.connections import LISTENER, allow_connections
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.store.blobs import BlobStore
@@ -56,8 +55,7 @@ class WorkerServer(uvicorn.Server):
 
 def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
     """Until SIGTERM. ready: called when it serves. Raises: InputError or StoreError where it cannot begin."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection is a file
+    allow_connections()
     store, blobs = Store.open(settings.store), BlobStore.open(settings.blobs)
     name, key = secrets.token_hex(16), OperatorKey.in_file(settings.key)
     services = Services(

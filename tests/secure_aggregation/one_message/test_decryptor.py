@@ -15,6 +15,7 @@ from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
+    Finding,
     KeySum,
     Opening,
     SetProposal,
@@ -45,8 +46,55 @@ def test_it_signs_one_set_of_a_round(tmp_path: Path) -> None:
         with pytest.raises(ProtocolError, match="has signed another set"):
             again.receive(proposal(small, CLIENTS[:2]))
         assert again.receive(proposal(small, CLIENTS[:3])) == first
-    another = small_round(tmp_path, seed=bytes(31) + b"1")
-    assert answered(small.decryptors[0], another, CLIENTS[:2]).clients != first.clients
+    for another in ({"round_index": 1}, {"series": 1}, {"plan": bytes(31) + b"1"}):
+        other = small_round(tmp_path, **another)  # type: ignore[arg-type]
+        assert answered(small.decryptors[0], other, CLIENTS[:2]).clients != first.clients
+
+
+def test_it_signs_one_set_of_all_attempts_of_a_series(tmp_path: Path) -> None:
+    """Whichever attempt it signed first; the others are told so, with its vote, and get nothing more."""
+    attempts = [small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(3)]
+    decryptor = attempts[0].decryptors[0]
+    for each in attempts:
+        assert decryptor.receive(each.server.opening().to_bytes()) is None, "none is signed yet"
+    first = answered(decryptor, attempts[1], CLIENTS[:3])
+    for again in (decryptor, decryptor.restarted()):
+        for other in (attempts[0], attempts[2]):
+            assert again.receive(other.server.opening().to_bytes()) == first
+            with pytest.raises(ProtocolError, match="was not opened here"):
+                again.receive(proposal(other, CLIENTS[:3]))
+        assert answered(again, attempts[1], CLIENTS[:3]) == first
+
+
+def test_a_set_that_was_proposed_in_two_open_attempts_is_signed_in_one(tmp_path: Path) -> None:
+    """Opened before either was signed, with another process's vote in between: what counts is the disk."""
+    first, second = (small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(2))
+    early, late = first.decryptors[0], second.decryptors[0]
+    early.receive(first.server.opening().to_bytes())
+    answered(late, second, CLIENTS[:3])
+    with pytest.raises(ProtocolError, match="of another attempt at it"):
+        early.receive(proposal(first, CLIENTS[:3]))
+
+
+def test_a_server_that_has_one_attempt_opened_gets_nothing_of_another(tmp_path: Path) -> None:
+    """All signed the first and one has given its sum: no answer helps with the second, and the first opens."""
+    small, second = (small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(2))
+    second.decryptors = small.decryptors
+    deposits, others = small.received(3), second.received(3)
+    small.agree()
+    small.server.answer(small.summed_by(0, deposits).to_bytes())
+    proposed = second.server.propose()
+    for index, decryptor in enumerate(small.decryptors):
+        vote = decryptor.receive(second.server.opening().to_bytes())
+        assert isinstance(vote, Vote) and vote.round == small.settings.name
+        for message in (proposed, *(each[index] for each in others)):
+            with pytest.raises(ProtocolError, match="was not opened here"):
+                decryptor.receive(message.to_bytes())
+        with pytest.raises(ProtocolError):
+            second.server.answer(vote.to_bytes())
+    for index in (1, 2):
+        small.server.answer(small.summed_by(index, deposits).to_bytes())
+    assert small.server.opened().tolist() == summed(vectors(3))
 
 
 def test_after_a_restart_it_gives_the_same_answer(tmp_path: Path) -> None:
@@ -99,8 +147,7 @@ def test_no_sum_before_a_quorum_has_signed(tmp_path: Path) -> None:
     deposits = small.received(3)
     votes = [answered(decryptor, small, CLIENTS[:3]) for decryptor in small.decryptors]
     decryptor, name = small.decryptors[0], small.settings.name
-    with pytest.raises(ProtocolError, match="before a quorum"):
-        decryptor.receive(deposits[0][0].to_bytes())
+    assert isinstance(decryptor.receive(deposits[0][0].to_bytes()), Finding)
     signatures = tuple(vote.signature for vote in votes)
     other = Identity((small.folders[2] / "identity").read_bytes())
     elsewhere = other.sign("set", set_digest(name, tuple(sorted(each.public for each in CLIENTS[:2]))))
@@ -114,8 +161,7 @@ def test_no_sum_before_a_quorum_has_signed(tmp_path: Path) -> None:
     ):
         with pytest.raises(ProtocolError, match=reason):
             decryptor.receive(Agreement(name, decryptors, signed).to_bytes())
-        with pytest.raises(ProtocolError, match="before a quorum"):
-            decryptor.receive(deposits[0][0].to_bytes())
+        assert isinstance(decryptor.receive(deposits[0][0].to_bytes()), Finding)
     decryptor.receive(Agreement(name, (0, 2, 3), (signatures[0], *signatures[2:])).to_bytes())
     decryptor.receive(deposits[0][0].to_bytes())
 
@@ -231,7 +277,7 @@ for line in sys.stdin:
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.02])
 def test_a_killed_decryptor_has_signed_what_it_said_and_signs_nothing_else(tmp_path: Path, delay: float) -> None:
     """A real process, killed with SIGKILL in the midst of rounds: whatever left it, the next process holds to it."""
-    rounds = [small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(12)]
+    rounds = [small_round(tmp_path, round_index=at) for at in range(12)]
     folder = rounds[0].folders[0]
     lines = [
         message.hex() + "\n"
@@ -265,8 +311,9 @@ def test_a_killed_decryptor_has_signed_what_it_said_and_signs_nothing_else(tmp_p
             with pytest.raises(ProtocolError, match="has signed another set"):
                 after.receive(proposal(small, CLIENTS[:4]))
         assert after.receive(proposal(small, CLIENTS[:3])) is not None
+    series = {small.settings.name: small.settings.attempts.name.hex() for small in rounds}
     for vote in votes:
-        assert (folder / "rounds" / f"{vote.round.hex()}.vote").read_bytes() == vote.to_bytes()
+        assert (folder / "rounds" / f"{series[vote.round]}.vote").read_bytes() == vote.to_bytes()
 
 
 def _vote_bytes() -> bytes:

@@ -2,7 +2,7 @@
 
 tests/golden/one_message_protocol.json was written by
 `python -m tests.secure_aggregation.one_message.test_vectors`
-when version 2 of the messages was fixed. A change of it is another version of the protocol. What is long is given by
+when version 3 of the messages was fixed. A change of it is another version of the protocol. What is long is given by
 its SHA-256 and its first bytes.
 """
 
@@ -79,6 +79,9 @@ def transcript(folder: Path) -> dict[str, Any]:
         boxes=tuple(each.box for each in decryptors),
         server=secrets.public_key(private),
         seed=b"\x11" * 32,
+        plan=b"\x12" * 32,
+        round_index=7,
+        series=1,
         contributors=tuple(each.public for each in identities[CLIENTS:]),
         margin=MARGIN,
     )
@@ -115,6 +118,7 @@ def transcript(folder: Path) -> dict[str, Any]:
         "keepers_draws_are_seeded_by": [(bytes([0x40 + index]) * 32).hex() for index in range(DECRYPTORS)],
         "settings": settings.to_bytes().hex(),
         "round": settings.name.hex(),
+        "series": settings.attempts.name.hex(),
         "vectors": [vector.tolist() for vector in vectors],
         "reports": [long(each) for each in reports],
         "opening": opening.hex(),

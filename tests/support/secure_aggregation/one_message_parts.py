@@ -43,8 +43,11 @@ class Small:
 
     def received(self, count: int) -> list[tuple[Deposit, ...]]:
         """The deposits of the first clients, whose reports the server has then."""
-        each = zip(range(count), vectors(count), strict=True)
-        return [self.server.receive(self.report(client, vector).to_bytes()) for client, vector in each]
+        return self.received_of(vectors(count))
+
+    def received_of(self, each: Sequence[Words]) -> list[tuple[Deposit, ...]]:
+        """The same, of these vectors."""
+        return [self.server.receive(self.report(client, vector).to_bytes()) for client, vector in enumerate(each)]
 
     def asked(self, index: int, *, agreement: bool = True) -> Decryptor:
         """A decryptor that knows the proposed set and, unless it is not to, the agreement of all."""
@@ -81,6 +84,9 @@ def small_round(
     dimension: int = DIMENSION,
     parameters: bytes = b"willow-4096",
     seed: bytes = bytes(32),
+    plan: bytes = bytes(32),
+    round_index: int = 0,
+    series: int = 0,
     contributors: int = 0,
     margin: int = 0,
 ) -> Small:
@@ -100,6 +106,9 @@ def small_round(
         tuple(each.box for each in made),
         secrets.public_key(SERVER),
         seed,
+        plan,
+        round_index,
+        series,
         tuple(each.public for each in CLIENTS[len(CLIENTS) - contributors :]),
         margin,
     )

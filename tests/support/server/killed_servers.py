@@ -24,17 +24,19 @@ from tests.support.server.loopback import swarming
 from tests.support.server.stores import PostgreSQL
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 from tests.swarm import DrawnReports, SwarmFaults, SwarmLog, SwarmSettings
-from tests.swarm.log import rounds_apart
+from tests.swarm.log import overcharged, rounds_apart
 
 import tacit
+from tacit.protocol.messages import SignedTask
+from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.operator_key import OperatorKey
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
-from tacit.server.store.round_states import RELEASED, attempts
+from tacit.server.store.round_states import RELEASED, Attempt, attempts
 from tacit.server.store.store import Store
 
-ROUNDS, GOAL, APART, DEVICES, WORKERS, DECRYPTORS = 20, 8, 2, 200, 2, 2
+ROUNDS, GOAL, APART, DEVICES, WORKERS, DECRYPTORS = 20, 8, 2, 200, 2, 3
 PATIENCE = 900.0  # seconds for a run, after which something hangs
 NAME = "tiny"
 
@@ -73,14 +75,18 @@ def processes_of(parent: int) -> dict[str, list[int]]:
 
 
 def check(store_url: str, out: Path, log: SwarmLog) -> int:
-    """No round released twice, none below its goal, the ledger equal to what devices saw; how many were abandoned."""
+    """No round released twice, none below its goal, the ledger equal to what devices saw, and nobody paid twice for one
+    round; how many attempts were abandoned.
+    """
     store = Store.open(store_url)
     found = attempts(store, out.name)
     store.close()
     released = [each for each in found if each.state == RELEASED]
-    everyone: dict[int, int] = {}
-    for each in found:
-        everyone[each.round] = everyone.get(each.round, 0) + each.assigned
+    # Of a series of sealed attempts one was opened at most, the last: who was in those before took part in no sum.
+    counting = {(each.round, opened_once(each)): each for each in found}.values()
+    everyone: Counter[int] = Counter()
+    for each in counting:
+        everyone[each.round] += each.assigned
     assert [each.round for each in released] == list(range(ROUNDS))
     assert all(each.reports == GOAL for each in released)
     # Devices were told one model for each round: one that was released twice would have begun the next with another.
@@ -91,13 +97,21 @@ def check(store_url: str, out: Path, log: SwarmLog) -> int:
         assert run.steps_done == ROUNDS
         assert reconciled(run).counts().tolist() == [everyone[round] for round in range(ROUNDS)]
     # A device that took part in an attempt is given the next one as well, and gives it back: it took part once.
-    who = {(part.round, part.device) for part in log.parts if part.took_part}
+    tasks = {each.task for each in counting}
+    who = {(part.round, part.device) for part in log.parts if part.took_part and part.task in tasks}
     seen = Counter(round for round, _ in who)
     # Whoever took part is counted; who died before, or never read the answer of a killed worker, is counted as well.
     both = {round: (seen[round], everyone[round]) for round in range(ROUNDS)}
     assert all(GOAL <= took <= counted for took, counted in both.values()), both
+    assert not overcharged(log.parts)
     assert tacit.verify(out).holds
     return len(found) - len(released)
+
+
+def opened_once(attempt: Attempt) -> str:
+    """What has the same for two attempts where only one of their sums can be opened."""
+    sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+    return attempt.task if sealed is None else settings_of(sealed).attempts.name.hex()
 
 
 @dataclass
@@ -195,6 +209,7 @@ class Played:
     def _server(self, stack: ExitStack) -> Process:
         words = ["serve", str(self.folder / "recipe.toml"), "--out", str(self.folder / "served"), "--store", self.store]
         words += ["--operator-key", str(self.folder / "operator.key"), "--port", str(self.port)]
+        words += ["--without-enrolment"]
         server = Process([*words, "--workers", str(WORKERS)], self.folder / "log")
         stack.callback(server.end)
         return server

@@ -1,6 +1,8 @@
 """The client of a round of one message: its vector under a key of its own, and the key in shares for the decryptors."""
 
+import hashlib
 import os
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,11 +15,22 @@ from tacit.secure_aggregation.one_message.messages import (
     report_digests,
     signed_report,
 )
+from tacit.secure_aggregation.one_message.report_check import (
+    CODE_TESTS,
+    TESTS,
+    Challenge,
+    as_row,
+    check_masks,
+    check_range,
+    check_values,
+    switched,
+    within,
+)
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.one_message.slots import Vector
 from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, agreed, public_key, sealed, seeded, tag
-from tacit.secure_aggregation.shares import PRIME, split
+from tacit.secure_aggregation.shares import PRIME, Elements, split, uniform
 
 
 def one_message_report(
@@ -33,37 +46,97 @@ def one_message_report(
     private = seeded(draw(KEY_BYTES))
     settings.slots.check(vector, noise=identity.public in settings.contributors)
     key = sample(settings.slots.parameters.degree, private)
-    boxes = tuple(
-        sealed(public, share, box_context(settings.name, identity.public, index), private)
-        for index, (public, share) in enumerate(zip(settings.boxes, _shares(settings, key, private), strict=True))
-    )
-    body = _ciphertexts(settings, vector, key, private)
+    made = _ciphertexts(settings, vector, key, private)
     ephemeral = private(KEY_BYTES)
-    tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), body)
-    digests = report_digests(boxes, public_key(ephemeral), tagged)
-    signature = identity.sign("report", signed_report(settings.name, identity.public, digests))
-    return OneMessageReport(settings.name, identity.public, boxes, public_key(ephemeral), tagged, signature, body)
+    tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), made.body)
+    body_digest, shares = hashlib.sha256(made.body).digest(), _shares(settings, key, private)
+    while True:  # until masks hide what they are added to: 2.7 times on average, whatever key and vector are
+        boxes, masks = _boxes(settings, identity.public, shares, private)
+        digests = report_digests(boxes, public_key(ephemeral), tagged, body_digest)
+        parts = _parts(settings, settings.challenge(identity.public, digests), made, shares, masks)
+        if parts is not None:
+            break
+    return OneMessageReport(
+        settings.name,
+        identity.public,
+        boxes,
+        public_key(ephemeral),
+        tagged,
+        body_digest,
+        parts,
+        identity.sign("report", signed_report(settings.name, identity.public, digests, parts)),
+        made.body,
+    )
 
 
-def _shares(settings: OneMessageRound, key: Integers, draw: Draw) -> list[bytes]:
-    """For each decryptor in order: its share of the key, `packed` numbers in each element, column by column."""
+def _shares(settings: OneMessageRound, key: Integers, draw: Draw) -> Elements:
+    """(decryptors, columns): each one's share of the key, `packed` numbers in each element, column by column."""
     secrets = np.zeros((settings.packed, settings.columns), np.uint32)
     secrets.ravel()[: key.size] = key % PRIME
-    points = range(1, len(settings.decryptors) + 1)
-    parts = split(secrets, points, settings.corrupt + 1, draw, packed=settings.packed)
-    return [part.astype("<u4").tobytes() for part in parts]
+    return split(secrets, settings.points, settings.corrupt + 1, draw, packed=settings.packed)
 
 
-def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw: Draw) -> bytes:
+def _boxes(
+    settings: OneMessageRound, client: bytes, shares: Elements, draw: Draw
+) -> tuple[tuple[bytes, ...], Elements]:
+    """A box for each decryptor, and the masks (decryptors, CODE_TESTS + TESTS) that are in them behind the shares.
+
+    A test's mask is the sum of those of the first `quorum` decryptors; the others' are zero. Masks of the code are
+    values of random polynomials, as shares are.
+    """
+    code = split(
+        uniform(settings.packed * CODE_TESTS, draw).reshape(settings.packed, CODE_TESTS),
+        settings.points,
+        settings.corrupt + 1,
+        draw,
+        packed=settings.packed,
+    )
+    tests = np.zeros((len(settings.decryptors), TESTS), np.uint32)
+    tests[1 : settings.quorum] = uniform((settings.quorum - 1) * TESTS, draw).reshape(-1, TESTS)
+    whole = check_masks(check_range(settings.slots.parameters).mask, draw)
+    tests[0] = (whole.astype(np.int64) - tests.sum(0, dtype=np.int64)) % PRIME
+    masks = np.concatenate([code, tests], axis=1)
+    boxes = tuple(
+        sealed(public, content.astype("<u4").tobytes(), box_context(settings.name, client, index), draw)
+        for index, (public, content) in enumerate(
+            zip(settings.boxes, np.concatenate([shares, masks], axis=1), strict=True)
+        )
+    )
+    return boxes, masks
+
+
+class _Ciphertexts(NamedTuple):
+    """Ciphertexts: their bytes, and, scaled to the field of the shares, they and the public polynomials."""
+
+    body: bytes
+    scaled: Elements  # (polynomials, N)
+    rows: Elements  # `public_rows`
+
+
+def _parts(
+    settings: OneMessageRound, challenge: Challenge, made: _Ciphertexts, shares: Elements, masks: Elements
+) -> bytes | None:
+    """What the report says of its key; None where it would say more than that it fits."""
+    checking = settings.quorum
+    found = settings.parts(challenge, made.rows, shares[:checking], masks[:checking])
+    values = check_values(challenge, made.scaled, found[:, CODE_TESTS:])
+    most = check_range(settings.slots.parameters).most
+    return found.astype("<u4").tobytes() if within(values, most) else None
+
+
+def _ciphertexts(settings: OneMessageRound, vector: Vector, key: Integers, draw: Draw) -> _Ciphertexts:
     """a_j s + t e_j + m_j for each polynomial j, transformed and packed; one polynomial in memory at a time."""
     slots, parameters = settings.slots, settings.slots.parameters
     ring = parameters.ring
     prepared = ring.prepared(ring.transform(ring.reduced(key)))
-    parts = []
+    bodies, scaled, rows = [], [], []
     for index in range(slots.polynomials):
         errors = sample(parameters.degree, draw)
         total = ring.scaled(ring.reduced(errors), 1 << parameters.plain_bits)
         ring.add(total, ring.reduced_limbs(slots.plain(vector, index)))
-        ring.add_product(ring.transform(total), public_polynomial(parameters, settings.seed, index), prepared)
-        parts.append(pack(ring, total))
-    return b"".join(parts)
+        public = public_polynomial(parameters, settings.seed, index)
+        ring.add_product(ring.transform(total), public, prepared)
+        bodies.append(pack(ring, total))
+        scaled.append(switched(ring, total))
+        rows.append(as_row(switched(ring, public)))
+    return _Ciphertexts(b"".join(bodies), np.stack(scaled), np.stack(rows))

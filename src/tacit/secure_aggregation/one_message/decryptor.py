@@ -1,16 +1,18 @@
 """A decryptor: it adds clients' shares of their keys for one set of clients a round, and gives that sum once.
 
-What it promises, whatever a server sends: it signs one set of clients in a round, of at least as many as its own
-threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its shares of
-that set alone, after a quorum of decryptors has signed the same. Both answers are on disk before they are given, so
-that it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A message that
-comes again changes nothing. Its memory is one sum and the names of the set.
+What it promises, whatever a server sends: of all attempts of a series it signs one set of clients, of at least as many
+as its own threshold and the round's report goal and with everybody in it who is to add noise, and gives the sum of its
+shares of that set alone, after a quorum of decryptors has signed the same. Both answers are on disk before they are
+given, so that it keeps its word after it was killed, too; what it adds up is in memory, and is added up anew then. A
+message that comes again changes nothing. Its memory is one sum, the names of the set and the round's public
+polynomials. Before there is a set, it says of any report whether that fits what is in its box, and keeps nothing of it.
 """
 
 import hashlib
 import os
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -22,16 +24,19 @@ from tacit.folders import folder_beside
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
+    Finding,
     KeySum,
     Opening,
     SetProposal,
     Vote,
     set_digest,
+    signed_finding,
     signed_sum,
 )
 from tacit.secure_aggregation.one_message.messages import OneMessageRound, box_context, signed_report
+from tacit.secure_aggregation.one_message.report_check import CODE_TESTS, code_sums, public_rows
 from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, check_signature, public_key, unsealed
-from tacit.secure_aggregation.shares import PRIME, Elements, elements
+from tacit.secure_aggregation.shares import PRIME, Elements, combined, elements, lagrange
 from tacit.secure_aggregation.wire import Message, parsed
 
 IDENTITY, BOX, ROUNDS = "identity", "box", "rounds"  # in its folder
@@ -49,6 +54,12 @@ class _Round:
     digest: bytes = b""
     waiting: set[bytes] | None = None  # clients of the agreed set whose shares are still to come
     total: Elements = field(default_factory=lambda: np.zeros(0, np.uint32))
+
+    @cached_property
+    def rows(self) -> Elements:
+        """`public_rows`: 8 bytes for each number of the public polynomials."""
+        slots = self.settings.slots
+        return public_rows(slots.parameters, self.settings.seed, slots.polynomials)
 
 
 class Decryptor:
@@ -95,17 +106,18 @@ class Decryptor:
         """The same decryptor as another process would begin it: with what is on disk, and nothing else."""
         return Decryptor(self._folder, least_reports=self._least, clients=self._known, always=self._always)
 
-    def receive(self, data: bytes) -> Vote | KeySum | None:
+    def receive(self, data: bytes) -> Vote | Finding | KeySum | None:
         """What it answers to a message of the server's, if anything.
 
+        To the opening of a round it answers with its vote in another attempt of the series, where it has given one: it
+        takes part in no other attempt then.
         Raises: ProtocolError or InputError with the reason why it does not; it has then changed nothing.
         """
         message = cast(
             "Opening | SetProposal | Agreement | Deposit", parsed(data, (Opening, SetProposal, Agreement, Deposit))
         )
         if isinstance(message, Opening):
-            self._round = self._opened(message)
-            return None
+            return self._opened(message)
         if self._round is None or message.round != self._round.settings.name:
             raise ProtocolError(f"round {message.round.hex()[:16]} was not opened here, or another after it.")
         if isinstance(message, SetProposal):
@@ -114,16 +126,19 @@ class Decryptor:
             return self._agreed(self._round, message)
         return self._deposited(self._round, message)
 
-    def _opened(self, message: Opening) -> _Round:
+    def _opened(self, message: Opening) -> Vote | None:
         settings = OneMessageRound.from_bytes(message.settings)
         if settings.name != message.round:
             raise ProtocolError("these settings are not those of their round.")
         settings.check(least_reports=self._least, always=self._always)
         if (self.identity, self.box) not in zip(settings.decryptors, settings.boxes, strict=True):
             raise ProtocolError("this decryptor, with the key that its boxes are sealed to, has no part in the round.")
-        if self._round is not None and self._round.settings.name == settings.name:
-            return self._round
-        return _Round(settings, settings.decryptors.index(self.identity))
+        given = self._kept(Vote, settings)
+        if given is not None and given.round != settings.name:
+            return given
+        if self._round is None or self._round.settings.name != settings.name:
+            self._round = _Round(settings, settings.decryptors.index(self.identity))
+        return None
 
     def _proposed(self, now: _Round, message: SetProposal) -> Vote:
         clients, settings = message.clients, now.settings
@@ -138,10 +153,12 @@ class Decryptor:
             raise ProtocolError(f"the client {strange.hex()[:16]} is not enrolled.")
         digest = set_digest(settings.name, clients)
         vote = Vote(settings.name, now.index, digest, self._identity.sign("set", digest))
-        if (given := self._kept(Vote, settings.name)) is None:
-            self._keep(vote)
+        if (given := self._kept(Vote, settings)) is None:
+            self._keep(vote, settings)
         elif given.clients != digest:
-            raise ProtocolError("this decryptor has signed another set of this round, and signs one alone.")
+            raise ProtocolError(
+                "this decryptor has signed another set of this round, or of another attempt at it, and signs one alone."
+            )
         now.clients, now.digest = clients, digest
         return vote
 
@@ -161,54 +178,91 @@ class Decryptor:
             if decryptor >= len(settings.decryptors):
                 raise ProtocolError(f"there is no decryptor {decryptor} in this round.")
             check_signature(settings.decryptors[decryptor], "set", now.digest, signature)
-        if (given := self._kept(KeySum, settings.name)) is not None:
+        if (given := self._kept(KeySum, settings)) is not None:
             return given
         if now.waiting is None:
             now.waiting, now.total = set(now.clients), np.zeros(settings.columns, np.uint32)
         return None
 
-    def _deposited(self, now: _Round, message: Deposit) -> KeySum | None:
+    def _deposited(self, now: _Round, message: Deposit) -> Finding | KeySum | None:
         settings, client = now.settings, message.client
-        if now.waiting is None:
-            raise ProtocolError("a share came before a quorum of decryptors had agreed on the set.")
-        if client not in now.waiting:
-            raise ProtocolError(f"the client {client.hex()[:16]} is not of the set, or its share has been added.")
-        if len(message.digests) != len(settings.decryptors) + 1 or (
+        if len(message.digests) != len(settings.decryptors) + 2 or (
             hashlib.sha256(message.box).digest() != message.digests[now.index]
         ):
             raise ProtocolError(f"the box of client {client.hex()[:16]} is not the one that the client signed.")
-        check_signature(client, "report", signed_report(settings.name, client, message.digests), message.signature)
+        signed = signed_report(settings.name, client, message.digests, message.parts)
+        check_signature(client, "report", signed, message.signature)
+        return self._found(now, message) if now.waiting is None else self._added(now, message)
+
+    def _found(self, now: _Round, message: Deposit) -> Finding:
+        """Whether a report fits, before there is a set: it says so, and keeps nothing of it."""
+        wrong = b""
         try:
-            share = unsealed(self._box, message.box, box_context(settings.name, client, now.index))
-            _add(now.total, elements(share, settings.columns))
+            self._check(now, message)
+        except ProtocolError as error:
+            wrong = str(error).encode()
+        signature = self._identity.sign("finding", signed_finding(message.round, message.client, wrong))
+        return Finding(message.round, now.index, message.client, wrong, signature)
+
+    def _check(self, now: _Round, message: Deposit) -> None:
+        """Raises: ProtocolError where a report says something else of its key than is in this decryptor's box."""
+        settings = now.settings
+        checking, each = settings.parts_shape
+        parts = elements(message.parts, checking * each).reshape(checking, each)
+        share, masks = np.split(self._opened_box(now, message), [settings.columns])
+        challenge = settings.challenge(message.client, message.digests)
+        if now.index < checking:
+            expected = parts[now.index]
+            found = settings.parts(challenge, now.rows, share[None], masks[None], first=now.index)[0]
+        else:
+            weights = lagrange(settings.points[:checking], [now.index + 1])
+            expected = combined(weights, parts[:, :CODE_TESTS])[0]
+            found = code_sums(challenge, share[None], masks[None, :CODE_TESTS])[0]
+        if not np.array_equal(found, expected):
+            raise ProtocolError("its share is not one of the key that it speaks of.")
+
+    def _added(self, now: _Round, message: Deposit) -> KeySum | None:
+        settings, client, waiting = now.settings, message.client, now.waiting
+        assert waiting is not None
+        if client not in waiting:
+            raise ProtocolError(f"the client {client.hex()[:16]} is not of the set, or its share has been added.")
+        try:
+            share = self._opened_box(now, message)[: settings.columns]
         except ProtocolError as error:
             raise ProtocolError(f"client {client.hex()[:16]} has spoilt the round: {error}") from None
-        now.waiting.remove(client)
-        if now.waiting:
+        _add(now.total, share)
+        waiting.remove(client)
+        if waiting:
             return None
         shares = now.total.astype("<u4").tobytes()
         signature = self._identity.sign("key sum", signed_sum(settings.name, now.digest, shares))
         answer = KeySum(settings.name, now.index, now.digest, shares, signature)
-        self._keep(answer)
+        self._keep(answer, settings)
         now.waiting = None
         return answer
 
-    def _keep(self, answer: Vote | KeySum) -> None:
-        """Put an answer on disk, before anybody sees it."""
-        write_whole(self._file(type(answer), answer.round), answer.to_bytes())
+    def _opened_box(self, now: _Round, message: Deposit) -> Elements:
+        """(share_elements,). Raises: ProtocolError for a box that holds something else, or is another's."""
+        context = box_context(now.settings.name, message.client, now.index)
+        return elements(unsealed(self._box, message.box, context), now.settings.share_elements)
 
-    def _kept(self, kind: type[Answer], round: bytes) -> Answer | None:
-        file = self._file(kind, round)
+    def _keep(self, answer: Vote | KeySum, settings: OneMessageRound) -> None:
+        """Put an answer on disk, before anybody sees it."""
+        write_whole(self._file(type(answer), settings), answer.to_bytes())
+
+    def _kept(self, kind: type[Answer], settings: OneMessageRound) -> Answer | None:
+        """What it answered in the series, whichever attempt that was."""
+        file = self._file(kind, settings)
         try:
-            return kind.from_bytes(file.read_bytes(), round=round) if file.exists() else None
+            return kind.from_bytes(file.read_bytes()) if file.exists() else None
         except ProtocolError as error:
             raise ProtocolError(
                 f"'{file.name}', which says what this decryptor answered in the round, is damaged ({error}) It answers "
                 "nothing more of it; begin another round."
             ) from None
 
-    def _file(self, kind: type[Message], round: bytes) -> Path:
-        return self._folder / ROUNDS / f"{round.hex()}.{kind.__name__.lower()}"
+    def _file(self, kind: type[Message], settings: OneMessageRound) -> Path:
+        return self._folder / ROUNDS / f"{settings.attempts.name.hex()}.{kind.__name__.lower()}"
 
 
 def make_decryptor(folder: Path, *, draw: Draw = os.urandom) -> None:
@@ -240,6 +294,6 @@ def _key(file: Path) -> bytes:
 
 
 def _add(total: Elements, share: Elements) -> None:
-    """In place, modulo the prime; no compiled loop, so that a decryptor's process never loads the compiler."""
+    """In place, modulo the prime."""
     total += share  # below 2^32
     np.subtract(total, np.uint32(PRIME), out=total, where=total >= PRIME)

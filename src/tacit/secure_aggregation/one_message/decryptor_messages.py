@@ -51,13 +51,14 @@ class Agreement(ProtocolMessage):
 @dataclass(frozen=True)
 class Deposit(ProtocolMessage):
     """Server to decryptor: a client's share for this decryptor. digests: `report_digests`, which the signature is
-    over.
+    over; parts: the report's.
     """
 
     kind: ClassVar[int] = 38
     client: PublicKey
     digests: Digests
     signature: Signature
+    parts: Bytes
     box: Bytes
 
 
@@ -81,6 +82,20 @@ class Refusal(ProtocolMessage):
 
 
 @dataclass(frozen=True)
+class Finding(ProtocolMessage):
+    """Decryptor to server: whether a report fits what is in its box.
+
+    wrong: why it does not, as UTF-8; empty where it does.
+    """
+
+    kind: ClassVar[int] = 41
+    decryptor: Index
+    client: PublicKey
+    wrong: Bytes
+    signature: Signature
+
+
+@dataclass(frozen=True)
 class NoiseRequest(ProtocolMessage):
     """Server to decryptor: your noise for the round, as a OneMessageReport; or with `give` 0 nothing, or a Refusal.
 
@@ -92,6 +107,11 @@ class NoiseRequest(ProtocolMessage):
     plan: Bytes
     task: Bytes
     matrix: Bytes
+
+
+def signed_finding(round: bytes, client: bytes, wrong: bytes) -> bytes:
+    """What a decryptor signs, with the purpose "finding"."""
+    return round + client + wrong
 
 
 def set_digest(round: bytes, clients: tuple[bytes, ...]) -> bytes:

@@ -1,6 +1,8 @@
 """A round of one message from each client: its public settings, and that message.
 
     client  -- Report -->  server  -- Deposit (one for each decryptor, kept until the set is agreed)
+    server  -- Opening, Deposit of each client -->  decryptor  -- Finding of each -->  server (who leaves out what is
+                                                                                      found wrong)
     server  -- Opening, Proposal -->  decryptor  -- Vote -->  server
     server  -- Agreement, Deposit of each client of the set -->  decryptor  -- KeySum -->  server
 
@@ -9,19 +11,32 @@ answers with a Refusal. docs/secure-aggregation-protocols.md specifies each.
 """
 
 import hashlib
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, ClassVar
 
+import numpy as np
+
 from tacit.errors import InputError
 from tacit.secure_aggregation import wire
 from tacit.secure_aggregation.discrete_gaussian import TAIL
 from tacit.secure_aggregation.one_message.lattice import published
+from tacit.secure_aggregation.one_message.report_check import (
+    CODE_TESTS,
+    TESTS,
+    Challenge,
+    challenge_seed,
+    check_range,
+    code_sums,
+    key_parts,
+    subtracted,
+)
 from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import packed_bytes
 from tacit.secure_aggregation.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
-from tacit.secure_aggregation.shares import PRIME
+from tacit.secure_aggregation.shares import PRIME, Elements, lagrange
 from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, ManyBytes, Message, Record
 
 MOST_DECRYPTORS = 100
@@ -34,15 +49,33 @@ Tag = Annotated[bytes, wire.Fixed(TAG_BYTES)]
 
 
 @dataclass(frozen=True)
+class Series(Record):
+    """Attempts at one round of one plan: of all their sums, decryptors open at most one.
+
+    number: 0 for the first series, one more whenever a set was signed that did not become a sum.
+    """
+
+    plan: Digest
+    round_index: Count
+    number: Count
+
+    @property
+    def name(self) -> bytes:
+        """32 bytes."""
+        return self.digest("one message series")
+
+
+@dataclass(frozen=True)
 class OneMessageRound(Record):
     """What everybody in a round agrees on before it; its digest is the round's name in every message.
 
     parameters: the name of a published set; dimension, largest: of the vectors, as `Slots` takes them; report_goal: the
     fewest reports that a sum may hold, most_reports: the most; corrupt: how many decryptors may work with the server
     and learn nothing; decryptors, boxes: their Ed25519 identities, and X25519 keys that boxes are sealed to; server:
-    its own X25519 key of this round; seed: public and random, of the polynomials a_j; contributors: the identities of
-    those who add noise, without whom no sum is opened and who count as no reports; margin: the largest magnitude of
-    one's noise. Raises: InputError for settings that nobody can keep.
+    its own X25519 key of this round; seed: public and random, of the polynomials a_j; plan, round_index, series: the
+    plan's digest, the round and the number of the `Series` of attempts that this one belongs to; contributors: the
+    identities of those who add noise, without whom no sum is opened and who count as no reports; margin: the largest
+    magnitude of one's noise. Raises: InputError for settings that nobody can keep.
     """
 
     parameters: Bytes
@@ -55,6 +88,9 @@ class OneMessageRound(Record):
     boxes: PublicKeys
     server: PublicKey
     seed: Digest
+    plan: Digest
+    round_index: Count
+    series: Count
     contributors: PublicKeys = ()
     margin: Count = 0
 
@@ -91,6 +127,11 @@ class OneMessageRound(Record):
         return self.digest("one message")
 
     @property
+    def attempts(self) -> Series:
+        """Of which a decryptor signs one set alone."""
+        return Series(self.plan, self.round_index, self.series)
+
+    @property
     def quorum(self) -> int:
         """Decryptors that must sign one set, and whose sums open it: more than half of all and of the corrupt together.
 
@@ -114,9 +155,49 @@ class OneMessageRound(Record):
         return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
 
     @property
+    def share_elements(self) -> int:
+        """Elements in a box: of the key's share, of the masks of `CODE_TESTS`, and of those of `TESTS`."""
+        return self.columns + CODE_TESTS + TESTS
+
+    @property
     def box_bytes(self) -> int:
         """Bytes of a client's box for one decryptor."""
-        return SEALED_BYTES + 4 * self.columns
+        return SEALED_BYTES + 4 * self.share_elements
+
+    @property
+    def parts_shape(self) -> tuple[int, int]:
+        """Of what a report says of its key for its check, by decryptor: the first quorum of them, and all tests."""
+        return self.quorum, TESTS + CODE_TESTS
+
+    @property
+    def parts_bytes(self) -> int:
+        """Bytes of them."""
+        return 4 * math.prod(self.parts_shape)
+
+    @property
+    def points(self) -> list[int]:
+        """Where decryptors' shares lie on polynomials."""
+        return [index + 1 for index in range(len(self.decryptors))]
+
+    def parts(
+        self, challenge: Challenge, rows: Elements, shares: Elements, masks: Elements, *, first: int = 0
+    ) -> Elements:
+        """(parties, CODE_TESTS + TESTS): what decryptors `first` and on find in their boxes, in the first quorum.
+
+        rows: `public_rows`; shares: (parties, columns); masks: (parties, CODE_TESTS + TESTS), as boxes hold both.
+        """
+        checking = lagrange(self.points[: self.quorum], [PRIME - 1 - index for index in range(self.packed)])
+        weights = np.ascontiguousarray(checking[:, first : first + len(shares)])
+        factor = check_range(self.slots.parameters).factor
+        code = code_sums(challenge, shares, masks[:, :CODE_TESTS])
+        key = key_parts(challenge, rows, factor, shares, weights)
+        return np.concatenate([code, subtracted(key, masks[:, CODE_TESTS:])], axis=1)
+
+    def challenge(self, client: bytes, digests: tuple[bytes, ...]) -> Challenge:
+        """What is asked of a report; digests: `report_digests`."""
+        return Challenge.from_seed(
+            challenge_seed(self.name, client, digests), self.slots.parameters.degree, self.columns
+        )
 
     def reports(self, clients: Collection[bytes]) -> int:
         """How many reports a set holds: contributors of noise are none. Raises: InputError for a set without one."""
@@ -177,17 +258,19 @@ class OneMessageRound(Record):
 
 @dataclass(frozen=True)
 class ProtocolMessage(Message):
-    """Version 1 knew no contributors of noise."""
+    """Version 1 knew no contributors of noise, version 2 no series of attempts and no check of a report."""
 
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
 
 
 @dataclass(frozen=True)
 class OneMessageReport(ProtocolMessage):
     """Client to server: everything that a client ever sends.
 
-    boxes: its share for each decryptor; ephemeral: its half of the key of `tag`, which is over the body; signature:
-    over `signed`; body: its ciphertexts, polynomial after polynomial, transformed and packed.
+    boxes: its share for each decryptor; ephemeral: its half of the key of `tag`, which is over the body;
+    body_digest: the body's SHA-256; parts: elements (`parts_shape`) that the first decryptors find in their boxes, for
+    the check of the report; signature: over `signed_report`; body: its ciphertexts, polynomial after polynomial,
+    transformed and packed.
     """
 
     kind: ClassVar[int] = 33
@@ -195,18 +278,20 @@ class OneMessageReport(ProtocolMessage):
     boxes: ManyBytes
     ephemeral: PublicKey
     tag: Tag
+    body_digest: Digest
+    parts: Bytes
     signature: Signature
     body: Annotated[wire.Buffer, wire.View()]
 
 
-def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes) -> tuple[bytes, ...]:
-    """SHA-256 of each box, and of ephemeral key and tag together."""
-    return tuple(hashlib.sha256(part).digest() for part in (*boxes, ephemeral + tag))
+def report_digests(boxes: tuple[bytes, ...], ephemeral: bytes, tag: bytes, body_digest: bytes) -> tuple[bytes, ...]:
+    """SHA-256 of each box, of ephemeral key and tag together, and the body's: all that a challenge follows from."""
+    return (*(hashlib.sha256(part).digest() for part in (*boxes, ephemeral + tag)), body_digest)
 
 
-def signed_report(round: bytes, client: bytes, digests: tuple[bytes, ...]) -> bytes:
+def signed_report(round: bytes, client: bytes, digests: tuple[bytes, ...], parts: bytes) -> bytes:
     """What a client signs, with the purpose "report"."""
-    return round + client + b"".join(digests)
+    return round + client + b"".join(digests) + hashlib.sha256(parts).digest()
 
 
 def box_context(round: bytes, client: bytes, decryptor: int) -> bytes:

@@ -8,19 +8,21 @@ import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from tacit.errors import InputError, ProtocolError, RoundAborted
 from tacit.secure_aggregation import secrets
 from tacit.secure_aggregation.one_message.client import one_message_report
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, KeySum, Vote
-from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding, KeySum, Vote
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer, smallest_parameters
 from tacit.secure_aggregation.secrets import Identity, Words
 from tacit.secure_aggregation.simulate import MessageFaults, Post
 
 ATTEMPTS = 4  # to get an answer of a decryptor
-DecryptorLie = Callable[[int, Vote | KeySum], Vote | KeySum | None]  # what a decryptor says instead; None: nothing
+DecryptorAnswer = Vote | Finding | KeySum
+DecryptorLie = Callable[[int, DecryptorAnswer], DecryptorAnswer | None]  # what a decryptor says instead; None: nothing
 
 
 @dataclass
@@ -47,8 +49,9 @@ class OneMessageParties:
         corrupt: int = 1,
         contributors: int = 0,
         margin: int = 0,
+        plan: bytes | None = None,
     ) -> "OneMessageParties":
-        """`count` clients and so many contributors of noise from -margin to margin each.
+        """`count` clients and so many contributors of noise from -margin to margin each; plan: the digest of one.
 
         Decryptors are in folders below `folder`, made where they are not there.
         """
@@ -73,6 +76,9 @@ class OneMessageParties:
             boxes=tuple(each.box for each in made),
             server=secrets.public_key(private),
             seed=draw(32),
+            plan=draw(32) if plan is None else plan,
+            round_index=0,
+            series=0,
             contributors=noise,
             margin=margin,
         )
@@ -86,6 +92,7 @@ class OneMessageOutcome:
     included: list[int] = field(default_factory=list)  # parties in the sum, by their place
     total: Words | None = None
     aborted: RoundAborted | None = None
+    named: dict[int, str] = field(default_factory=dict)  # parties that were left out, and why
     refused: list[str] = field(default_factory=list)  # why, message by message
     heard: list[bytes] = field(default_factory=list)
 
@@ -99,30 +106,46 @@ def run_one_message_round(
     dead: Sequence[int] = (),
     killed: float = 0.0,
     lie: DecryptorLie | None = None,
+    spoil: Callable[[int, OneMessageReport], OneMessageReport] = lambda party, report: report,
 ) -> OneMessageOutcome:
     """One round with a vector (dimension,) uint32 of each client, and of each contributor, its noise + margin.
 
     leaving: clients that vanish before they send anything. dead: decryptors that answer nothing; killed: the chance
-    that a decryptor is, before a message, and starts again; lie: what decryptors answer instead.
+    that a decryptor is, before a message, and starts again; lie: what decryptors answer instead; spoil: what a party
+    sends instead of its report.
     """
     outcome, post = OneMessageOutcome(), Post(faults or MessageFaults(), parties.chance)
-    waiting = _reports(parties, vectors, post, outcome, leaving)
+    waiting = _reports(parties, vectors, post, outcome, leaving, spoil)
     desk = _Desk(parties, post, outcome, killed, lie)
+    opening = parties.server.opening().to_bytes()
+    alive = [index for index in range(len(parties.decryptors)) if index not in dead]
+    for index in alive:
+        deposits = [each.deposits[index].to_bytes() for each in waiting.values()]
+        desk.ask(index, [opening, *deposits], lambda: parties.server.checked)
+    for client, why in parties.server.wrong.items():
+        (party,) = [each for each in waiting if parties.identities[each].public == client]
+        parties.server.leave_out(waiting.pop(party).report)
+        outcome.named[party] = why
     try:
         proposal = parties.server.propose().to_bytes()
         outcome.included = sorted(waiting)
-        opening = parties.server.opening().to_bytes()
-        alive = [index for index in range(len(parties.decryptors)) if index not in dead]
         for index in alive:
             desk.ask(index, [opening, proposal], lambda: parties.server.signed)
         agreement = parties.server.agreement().to_bytes()
         for index in alive:
-            deposits = [waiting[client][index].to_bytes() for client in outcome.included]
+            deposits = [waiting[client].deposits[index].to_bytes() for client in outcome.included]
             desk.ask(index, [opening, proposal, agreement, *deposits], lambda: parties.server.summed)
         outcome.total = parties.server.opened()
     except RoundAborted as error:
         outcome.aborted = error
     return outcome
+
+
+class _Received(NamedTuple):
+    """A report that was added, and what it has for each decryptor."""
+
+    report: bytes
+    deposits: tuple[Deposit, ...]
 
 
 def _reports(
@@ -131,16 +154,17 @@ def _reports(
     post: Post,
     outcome: OneMessageOutcome,
     leaving: Collection[int],
-) -> dict[int, tuple[Deposit, ...]]:
-    """What each client that was added has for the decryptors."""
+    spoil: Callable[[int, OneMessageReport], OneMessageReport],
+) -> dict[int, _Received]:
+    """Of each party whose report was added."""
     places = {identity.public: index for index, identity in enumerate(parties.identities)}
     draw = secrets.seeded(parties.chance.randbytes(32))
     sent = [
-        one_message_report(parties.settings, identity, vector, draw=draw).to_bytes()
+        spoil(place, one_message_report(parties.settings, identity, vector, draw=draw)).to_bytes()
         for place, (identity, vector) in enumerate(zip(parties.identities, vectors, strict=True))
         if place not in leaving and not post.happens(post.faults.vanishes)
     ]
-    waiting: dict[int, tuple[Deposit, ...]] = {}
+    waiting: dict[int, _Received] = {}
     for data in [*post.delivered("server", sent), *post.delivered("server", [])]:
         outcome.heard.append(data)
         try:
@@ -148,7 +172,7 @@ def _reports(
         except ProtocolError as error:
             outcome.refused.append(str(error))
             continue
-        waiting[places[deposits[0].client]] = deposits
+        waiting[places[deposits[0].client]] = _Received(data, deposits)
     return waiting
 
 

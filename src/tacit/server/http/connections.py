@@ -1,5 +1,6 @@
 """HTTP connections that end when nothing comes: what uvicorn's own leave open for as long as a stranger likes."""
 
+import resource
 from asyncio import TimerHandle
 from functools import partial
 from typing import Any
@@ -14,9 +15,11 @@ HEAD_S = 15.0  # from a connection, or a request's first byte, to the end of its
 GOODBYE_S = 0.5  # that the other side of a connection has to close it, when the process ends
 MOST_HEAD = 1 << 14  # bytes of a request before its body
 MOST = 20_000  # connections of a process at a time
+MOST_STRANGERS = 256  # screened connections of a process at a time that showed no credential
 LARGE = 1 << 16  # bytes of a body that can be poured
 # ASGI extension of such a request: has the body poured, once, into a memoryview of just its length
 STREAM = "tacit.pour"
+TRUST = "tacit.trust"  # ASGI extension of a screened connection's request: its credential was shown
 
 
 class ServedConnection(HttpToolsProtocol):
@@ -119,6 +122,35 @@ class ServedConnection(HttpToolsProtocol):
         self._head_timer = None
         if not self.transport.is_closing():
             self.transport.abort()
+
+
+class ScreenedConnection(ServedConnection):
+    """A connection to who answers few: beyond MOST_STRANGERS that have shown no credential, the oldest is cut off.
+
+    So whoever has one gets in, however many sockets others hold open.
+    """
+
+    def connection_made(self, transport: Any) -> None:
+        """asyncio: it is there."""
+        self._since, self._trusted = self.loop.time(), False
+        super().connection_made(transport)
+        strangers = [each for each in self.connections if isinstance(each, ScreenedConnection) and not each._trusted]
+        if len(strangers) > MOST_STRANGERS:
+            min(strangers, key=lambda each: each._since).transport.abort()
+
+    def on_headers_complete(self) -> None:
+        """httptools: its headers are there. Whoever answers the request may trust the connection."""
+        super().on_headers_complete()
+        self.scope["extensions"] = {**(self.scope.get("extensions") or {}), TRUST: self._trust}  # type: ignore[dict-item]
+
+    def _trust(self) -> None:
+        self._trusted = True
+
+
+def allow_connections() -> None:
+    """As many as the system lets this process have: a connection is a file."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 # What every listener of ours tells uvicorn: such connections, nothing of strangers in a log, nothing of itself said.

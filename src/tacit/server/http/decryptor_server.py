@@ -5,7 +5,8 @@ GET  /healthz       200
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -24,12 +25,13 @@ from tacit.contributor.contributor import NoiseContributor
 from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.address import HOST, Address
-from tacit.server.http.connections import LISTENER
+from tacit.server.http.connections import LISTENER, TRUST, ScreenedConnection, allow_connections
 from tacit.server.http.problems import MEDIA_TYPE, Refused
 from tacit.server.http.reports import HEX_64, LENGTH
 from tacit.server.rounds.decryptors import IN_MEMORY, MOST_BODY, PATH, framed, signed_for_decryptor, unframed
 
-CONNECTIONS = 32  # at a time
+AT_WORK = 8  # bodies of the operator's that are read or answered at a time
+RETRY_S = 5  # for one that came besides
 IDLE_S = 15.0  # between two pieces of a body
 KEEP_ALIVE_S = 30
 HEX = frozenset("0123456789abcdef")
@@ -44,7 +46,7 @@ class DecryptorFront:
         """operator: the key of the one who may drive it; refused: told why a message was."""
         self._told = refused
         self._desk, self._operator = desk, operator
-        self._identity = bytes.fromhex(desk.identity)
+        self._identity, self._working = bytes.fromhex(desk.identity), 0
         desk.contributor = NoiseContributor(desk.folder, operator.public_bytes_raw().hex())
 
     def application(self) -> Starlette:
@@ -54,13 +56,27 @@ class DecryptorFront:
 
     async def _messages(self, request: Request) -> Response:
         digest, length = self._signed(request)
-        with SpooledTemporaryFile(IN_MEMORY) as body:
+        request.scope.get("extensions", {}).get(TRUST, lambda: None)()
+        with self._at_work(), SpooledTemporaryFile(IN_MEMORY) as body:
             await _read(request, body, length, digest)
             try:
                 answers = await asyncio.to_thread(self._answers, body)
             except InputError as error:
                 raise Refused("malformed", str(error)) from None
         return Response(b"".join(map(framed, answers)), media_type="application/octet-stream")
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        """Raises: Refused where the operator has as many requests here as are taken."""
+        if self._working >= AT_WORK:
+            raise Refused(
+                "busy", f"{AT_WORK} requests are being answered.", Retry_After=str(RETRY_S), Connection="close"
+            )
+        self._working += 1
+        try:
+            yield
+        finally:
+            self._working -= 1
 
     def _answers(self, body: IO[bytes]) -> list[bytes]:
         return self._desk.answers_at_once(unframed(body), refused=self._told)
@@ -70,12 +86,16 @@ class DecryptorFront:
         claimed, length = request.headers.get("x-content-sha256", ""), request.headers.get("content-length", "")
         signature = request.headers.get("x-tacit-signature", "")
         if not HEX_64.fullmatch(claimed) or len(signature) != 128 or set(signature) - HEX:
-            raise Refused("credential", "X-Content-SHA256 and X-Tacit-Signature are missing, or malformed.")
+            raise Refused(
+                "credential", "X-Content-SHA256 and X-Tacit-Signature are missing, or malformed.", Connection="close"
+            )
         try:
             signed = signed_for_decryptor(self._identity, bytes.fromhex(claimed))
             self._operator.verify(bytes.fromhex(signature), signed)
         except InvalidSignature:
-            raise Refused("credential", "this is not signed by the operator, for this decryptor.") from None
+            raise Refused(
+                "credential", "this is not signed by the operator, for this decryptor.", Connection="close"
+            ) from None
         if not LENGTH.fullmatch(length):
             raise Refused("length", "send Content-Length.", Connection="close")
         if int(length) > MOST_BODY:
@@ -160,15 +180,15 @@ class DecryptorAddress(NamedTuple):
         """
         address = self.address
         front = DecryptorFront(desk, self.operator, lambda why: told(f"refused: {why}"))
+        allow_connections()
         with desk.alone(), address.listening() as listener:
             told(f"listening at {address.url(listener)}")
             config = uvicorn.Config(
                 front.application(),
                 lifespan="off",
-                limit_concurrency=CONNECTIONS,
                 timeout_keep_alive=KEEP_ALIVE_S,
                 ssl_certfile=address.tls_certificate,
                 ssl_keyfile=address.tls_key,
-                **LISTENER,
+                **{**LISTENER, "http": ScreenedConnection},
             )
             uvicorn.Server(config).run(sockets=[listener])

@@ -1,4 +1,4 @@
-"""The coordinator's part in a sealed round: it adds ciphertexts as they come, and has the decryptors open the sum.
+"""The coordinator's part in a sealed round: it adds ciphertexts as they come, and has decryptors check and open them.
 
 All that it knows it can know again: the reports are blobs, the server's key follows from the operator's and the task,
 and a decryptor that is asked again answers the same. So a coordinator that is killed anywhere, and started again, asks
@@ -7,6 +7,7 @@ once begins with the opening of the round, so that decryptors may serve several 
 """
 
 import logging
+import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
@@ -16,7 +17,7 @@ from tacit.errors import ProtocolError, RoundAborted, StoreError
 from tacit.protocol.messages import Plan, SignedTask, TrainingPrivacy
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.operator_key import OperatorKey
-from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Opening, Refusal
+from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Opening, Refusal, Vote
 from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
@@ -27,7 +28,7 @@ from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
 from tacit.server.sums.one_message_reports import StoredReports, stored_reports
 
-LENGTH_BYTES = 4  # of a message in a spool
+ASKED_AGAIN_S = 30.0  # a decryptor that was away is not asked to check before: it may take long to find that it is
 
 log = logging.getLogger("tacit.server")
 
@@ -38,6 +39,10 @@ class DecryptorAway(Exception):
 
 class NotYet(Exception):
     """There is no sum now, and may be one later; says why."""
+
+
+class SeriesSigned(Exception):
+    """Too many decryptors have signed a set of another attempt of this series; says which."""
 
 
 class DecryptorTransport(Protocol):
@@ -106,10 +111,11 @@ class OneMessageOpening:
         """
         self._store, self._blobs, self._task, self._decryptors = store, blobs, task, decryptors
         self._settings, self._server = settings, OneMessageServer(settings, private)
-        self._added: set[str] = set()
+        self._added: dict[str, bytes] = {}  # clients by assignment
         self._noise_of: set[bytes] = set()  # contributors whose report is in the sum
         self._deposits = [_ReportStore() for _ in decryptors]
         self._refusals: dict[int, str] = {}
+        self._away_since: dict[int, float] = {}
         self._noise, self._signed_task = noise, signed_task
         # whether any contributor may have given its noise: for this attempt, and for no other
         self.noised = noised and bool(settings.contributors)
@@ -119,6 +125,11 @@ class OneMessageOpening:
     def reports(self) -> int:
         """How many are in the sum."""
         return self._server.reports
+
+    @property
+    def checked(self) -> bool:
+        """Whether a quorum of decryptors has checked all that was added, or refuses to."""
+        return len(self._server.checked | self._refusals.keys()) >= self._settings.quorum
 
     def close(self) -> None:
         """The decryptors' boxes go from this machine's disk."""
@@ -141,10 +152,47 @@ class OneMessageOpening:
                     round_states.discount(self._store, lease, self._task, each.assignment)
                     continue
                 for messages, deposit in zip(self._deposits, deposits, strict=True):
-                    messages.add(deposit.to_bytes())
-                self._added.add(each.assignment)
+                    messages.add(deposit.client, deposit.to_bytes())
+                self._added[each.assignment] = deposits[0].client
         except StoreError as error:
             raise NotYet(str(error)) from error
+
+    def check_new(self, lease: Lease, *, last: bool = False) -> None:
+        """Have decryptors check what was added since; what does not fit is left out, and its place another's.
+
+        A decryptor that is away may check at a later call, as long as nobody has asked for the sum. last: ask those,
+        too, that were away a moment ago. Raises: NotYet where the store or a blob cannot be read; LeaseLost.
+        """
+        if self._server.closed:
+            return
+        now, opening = self._store.now(), [self._server.opening().to_bytes()]
+        unchecked = {
+            index: clients
+            for index in range(len(self._decryptors))
+            if (clients := self._server.unchecked(index)) and index not in self._refusals
+            if last or not 0 <= now - self._away_since.get(index, -math.inf) < ASKED_AGAIN_S
+        }
+        away = self._ask_those(
+            list(unchecked), lambda index: _one_after_other(opening, self._deposits[index].of(unchecked[index]))
+        )
+        self._away_since |= dict.fromkeys(away, now)
+        if not (wrong := self._server.wrong):
+            return
+        try:
+            for each in stored_reports(self._store, self._task):
+                if (client := self._added.get(each.assignment)) in wrong:
+                    self._leave_out(client, self._body_of(each))
+                    log.warning("the sealed report of %s is left out: %s", client.hex()[:16], wrong[client])
+                    round_states.discount(self._store, lease, self._task, each.assignment)
+        except StoreError as error:
+            raise NotYet(str(error)) from error
+        except ProtocolError as error:
+            raise NotYet(f"a report that does not fit cannot be left out: {error}") from error
+
+    def _leave_out(self, client: bytes, report: bytes) -> None:
+        self._server.leave_out(report)
+        for each in self._deposits:
+            each.remove(client)
 
     def _body_of(self, each: StoredReports) -> bytes:
         """Raises: ProtocolError where it is gone, or not what was counted; StoreError where it may be read later."""
@@ -163,6 +211,8 @@ class OneMessageOpening:
         """
         server = self._server
         self._add_noise()
+        for index in set(range(len(self._decryptors))) - server.checked:
+            log.warning("%s has not checked all reports: one that does not fit would void the sum", self._name(index))
         head = [server.opening().to_bytes(), server.propose().to_bytes()]
         self._ask_decryptors(lambda index: head, lambda: server.signed)
         head.append(server.agreement().to_bytes())
@@ -195,57 +245,87 @@ class OneMessageOpening:
             except ProtocolError as error:
                 raise RoundAborted(f"{those[identity].name} gave no noise: {error}") from None
             for messages, deposit in zip(self._deposits, deposits, strict=True):
-                messages.add(deposit.to_bytes())
+                messages.add(identity, deposit.to_bytes())
             self._noise_of.add(identity)
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        """Have decryptors check the contributors' reports, of which none can be left out.
+
+        Raises: RoundAborted where one does not fit; it then names whose.
+        """
+        opening, left = [self._server.opening().to_bytes()], set(range(len(self._decryptors))) - self._refusals.keys()
+        self._ask_those(sorted(left), lambda index: _one_after_other(opening, self._deposits[index].of(self._noise_of)))
+        wrong = {client: why for client, why in self._server.wrong.items() if client in self._noise_of}
+        for client, why in wrong.items():
+            raise RoundAborted(f"the noise of the contributor {client.hex()[:16]} cannot be opened: {why}")
 
     def _ask_decryptors(
         self, messages: Callable[[int], Iterable[bytes]], answered: Callable[[], Collection[int]]
     ) -> None:
         """Until a quorum has answered. Raises: NotYet; RoundAborted where too many refuse."""
-        missing = [
-            index for index in range(len(self._decryptors)) if index not in answered() and index not in self._refusals
-        ]
-        with ThreadPoolExecutor(max(1, len(missing))) as threads:
-            found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), missing))
-        away = []
-        for index, answers in zip(missing, found, strict=True):
-            if isinstance(answers, DecryptorAway):
-                away.append(f"{self._decryptors[index].name}: {answers}")
-            else:
-                self._hear(index, answers)
+        away = self._ask_those(
+            [
+                index
+                for index in range(len(self._decryptors))
+                if index not in answered() and index not in self._refusals
+            ],
+            messages,
+        )
         quorum = self._settings.quorum
         if len(answered()) >= quorum:
             return
         if len(self._decryptors) - len(self._refusals) < quorum:
             raise RoundAborted(f"{len(self._refusals)} decryptors refuse: {' '.join(self._refusals.values())}")
-        raise NotYet(f"{len(answered())} decryptors answered, and {quorum} are needed ({'; '.join(away)}).")
+        raise NotYet(f"{len(answered())} decryptors answered, and {quorum} are needed ({'; '.join(away.values())}).")
+
+    def _ask_those(self, missing: Sequence[int], messages: Callable[[int], Iterable[bytes]]) -> dict[int, str]:
+        """Who of them is away, and why."""
+        with ThreadPoolExecutor(max(1, len(missing))) as threads:
+            found = list(threads.map(lambda index: _answers(self._decryptors[index], messages(index)), missing))
+        away = {}
+        for index, answers in zip(missing, found, strict=True):
+            if isinstance(answers, DecryptorAway):
+                away[index] = f"{self._name(index)}: {answers}"
+            else:
+                self._hear(index, answers)
+        return away
+
+    def _name(self, index: int) -> str:
+        return self._decryptors[index].name
 
     def _hear(self, index: int, answers: Iterable[bytes]) -> None:
         for answer in answers:
             try:
                 self._server.answer(answer)
             except ProtocolError as error:
-                self._refusals[index] = f"{self._decryptors[index].name}: {error}"
+                self._refusals[index] = f"{self._name(index)}: {error}"
                 return
 
 
 def check_decryptors(decryptors: Sequence[DecryptorTransport], settings: OneMessageRound) -> None:
     """Whether a quorum of decryptors would open such a round, before any device works for it.
 
-    Raises: RoundAborted where too many refuse; NotYet where too few answer.
+    Raises: RoundAborted where too many refuse; SeriesSigned where too many have promised another attempt of the series
+    to be the only one; NotYet where too few answer.
     """
     opening = Opening(settings.name, settings.to_bytes()).to_bytes()
-    refusals, away = [], []
+    refusals, signed, away = [], [], []
     with ThreadPoolExecutor(len(decryptors)) as threads:
         found = list(threads.map(lambda each: _answers(each, [opening]), decryptors))
     for decryptor, answers in zip(decryptors, found, strict=True):
         if isinstance(answers, DecryptorAway):
             away.append(f"{decryptor.name}: {answers}")
+        elif answers and _is_vote(answers[0]):
+            signed.append(decryptor.name)
         elif answers:
             refusals.append(f"{decryptor.name}: {_reason(answers[0], settings)}")
-    if len(decryptors) - len(refusals) < settings.quorum:
+    left = len(decryptors) - len(refusals)
+    if left < settings.quorum:
         raise RoundAborted(f"{len(refusals)} of {len(decryptors)} decryptors refuse such rounds: {' '.join(refusals)}")
-    if len(decryptors) - len(refusals) - len(away) < settings.quorum:
+    if left - len(signed) < settings.quorum:
+        raise SeriesSigned(f"{', '.join(signed)} signed a set of another attempt at the round.")
+    if left - len(signed) - len(away) < settings.quorum:
         raise NotYet(f"too few decryptors answer, and {settings.quorum} are needed ({'; '.join(away)}).")
 
 
@@ -277,6 +357,14 @@ def _answers(decryptor: DecryptorTransport, messages: Iterable[bytes]) -> Sequen
         return error
 
 
+def _is_vote(answer: bytes) -> bool:
+    try:
+        Vote.from_bytes(answer)
+    except ProtocolError:
+        return False
+    return True
+
+
 def _reason(answer: bytes, settings: OneMessageRound) -> str:
     try:
         return Refusal.from_bytes(answer, round=settings.name).reason.decode(errors="replace")
@@ -293,16 +381,25 @@ class _ReportStore:
     """Messages on disk, in a file without a name: a decryptor's boxes of a round, each 10 to 33 kB."""
 
     def __init__(self) -> None:
-        self._file = TemporaryFile()  # noqa: SIM115 - it goes with the spool
+        self._file, self._places = TemporaryFile(), dict[bytes, tuple[int, int]]()  # noqa: SIM115 - it goes with this
 
-    def add(self, message: bytes) -> None:
-        self._file.seek(0, 2)
-        self._file.write(len(message).to_bytes(LENGTH_BYTES, "little") + message)
+    def add(self, client: bytes, message: bytes) -> None:
+        self._places[client] = self._file.seek(0, 2), len(message)
+        self._file.write(message)
+
+    def remove(self, client: bytes) -> None:
+        del self._places[client]
+
+    def of(self, clients: Collection[bytes]) -> Iterator[bytes]:
+        """The messages of these clients, in the order in which they came."""
+        return (self._read(*place) for client, place in self._places.items() if client in clients)
 
     def __iter__(self) -> Iterator[bytes]:
-        self._file.seek(0)
-        while size := self._file.read(LENGTH_BYTES):
-            yield self._file.read(int.from_bytes(size, "little"))
+        return self.of(self._places.keys())
+
+    def _read(self, start: int, size: int) -> bytes:
+        self._file.seek(start)
+        return self._file.read(size)
 
     def close(self) -> None:
         self._file.close()

@@ -34,6 +34,7 @@ from tacit.server.rounds.one_message_rounds import (
     NoiseRequests,
     NotYet,
     OneMessageOpening,
+    SeriesSigned,
     answers_of_contributors,
     check_decryptors,
 )
@@ -89,7 +90,7 @@ class Summed(NamedTuple):
 
     values: Any  # (length,) float32, or uint32 modulo 2^32
     total: Total
-    participants: int  # devices that were given the task, in all attempts
+    participants: int  # devices that were given the task, in all attempts but those whose sealed sum stayed closed
 
 
 class ServedRounds:
@@ -285,7 +286,7 @@ class ServedRounds:
         before = self._attempts(task.round)
         attempt = 1 + max((each.attempt for each in before), default=-1)
         named = task.model_copy(update={"attempt": attempt, "task": secrets.token_hex(16)})
-        sealed = self._sealed(named, wanted)
+        sealed = self._sealed(named, wanted, series=max(map(_series, before), default=0))
         signed = self._key.task(self._timed(named, sealed))
         closes = signed.task.deadline - self._times.reporting
         self._blobs.put(model_name(task.content.sha256), wanted.content)
@@ -349,9 +350,14 @@ class ServedRounds:
     def _take(self, found: Attempt, now: float, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_content(found, wanted)
-        if opening is not None and found.counted > opening.reports:
+        checked = True
+        if opening is not None and (found.counted > opening.reports or not opening.checked):
+            checked = False
             with suppress(NotYet):  # it is tried again, and at the end it has to be
                 opening.add_new(self._lease)
+                opening.check_new(self._lease)
+                found = round_states.attempt_of(self._store, found.task)
+                checked = found.counted == opening.reports and opening.checked
         if now < found.opened:
             self._abandon(found, "the clock was set back behind its opening.")
             return
@@ -370,7 +376,7 @@ class ServedRounds:
         answered = found.received + found.counted + found.lost
         full = found.state == round_states.REPORTING or found.assigned >= found.most
         nobody_left = full and answered >= found.assigned
-        if enough or nobody_left or now >= found.deadline:
+        if (checked and (enough or nobody_left)) or now >= found.deadline:
             round_states.begin_closing(self._store, self._lease, found.task)
 
     def _keep_content(self, found: Attempt, wanted: Wanted) -> None:
@@ -383,26 +389,35 @@ class ServedRounds:
 
     # -- sealed ------------------------------------------------------------------------------------------------------
 
-    def _sealed(self, task: RoundTask, wanted: Wanted) -> OneMessageRound | None:
+    def _sealed(self, task: RoundTask, wanted: Wanted, *, series: int) -> OneMessageRound | None:
         """The settings of an attempt that a quorum of decryptors takes, and each that adds noise.
 
         None where reports are not sealed.
 
-        Waits for decryptors as long as for devices. Raises: TrainingError where too many refuse, or too few answer.
+        series: of the attempts before, which goes on as long as decryptors may yet open one of its sums: devices take
+        part in each of its attempts for the price of one. Where too many decryptors have signed a set, the next series
+        begins, for devices that were in none before. Waits for decryptors as long as for devices. Raises: TrainingError
+        where too many refuse, or too few answer.
         """
         plan = self._now_serving.plan
         if plan.aggregation.kind != "sealed":
             return None
         private, sizes = self._key.round_key(task.task), {"least": wanted.min_reports, "most": wanted.goal}
-        settings = new_round(plan, task, private=private, **sizes)
-        patience, since = self._times.selecting, self._store.now()
+        patience, since, last = self._times.selecting, self._store.now(), series
         while True:
+            settings = new_round(plan, task, series=last, private=private, **sizes)
             try:
                 check_decryptors(self._decryptors, settings)
                 if settings.contributors:
                     noise, signed = self._noise(), self._key.task(self._timed(task, settings))
                     answers_of_contributors(noise.among(self._decryptors), noise.request(signed, give=False), settings)
                 return settings
+            except SeriesSigned as error:
+                log.warning("round %d of '%s' begins anew with other devices: %s", task.round, plan.run, error)
+                if (last := last + 1) > series + self._times.attempts:
+                    raise TrainingError(
+                        f"round {task.round} is not opened: of every series of attempts {error}"
+                    ) from None
             except RoundAborted as error:
                 raise TrainingError(f"round {task.round} is not opened: {error}") from None
             except NotYet as error:
@@ -450,6 +465,7 @@ class ServedRounds:
         try:
             if opening is not None:
                 opening.add_new(self._lease)
+                opening.check_new(self._lease, last=True)
                 found = round_states.attempt_of(self._store, found.task)
             self._bind_now(found, wanted, opening)
         except NotYet as error:
@@ -497,13 +513,22 @@ class ServedRounds:
         body = self._blobs.get(total_name(name, found.total_digest), digest=found.total_digest)
         signed = SignedTask.model_validate_json(found.signed_task).task
         total = Total(found.total_digest, found.reports, found.short_updates, found.losses)
-        participants = sum(each.assigned for each in self._attempts(found.round))
+        # Of the attempts of a series at most the last was opened: whoever was in those before took part in none.
+        once = signed.sealed is not None and self._now_serving.plan.privacy.kind != "local"
+        opened = {(_series(each) if once else each.attempt): each for each in self._attempts(found.round)}
+        participants = sum(each.assigned for each in opened.values())
         return Summed(read_sum(body, signed), total, max(participants, total.reports))
 
 
 def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:
     """What a bound sum says. came: devices that were given the task; those with no report are dropped."""
     return question.answered(Counted(values, total.reports, total.short_updates, total.losses), participants)
+
+
+def _series(attempt: Attempt) -> int:
+    """Of a sealed round's attempts; 0 where reports are not sealed."""
+    sealed = SignedTask.model_validate_json(attempt.signed_task).task.sealed
+    return 0 if sealed is None else settings_of(sealed).series
 
 
 def _matter(attempt: Attempt) -> dict[str, Any]:

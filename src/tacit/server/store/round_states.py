@@ -249,12 +249,12 @@ def begin_summing(store: Store, lease: Lease, task: str) -> bool:
 
 
 def discount(store: Store, lease: Lease, task: str, assignment: str) -> bool:
-    """A sealed report that was counted cannot be in the sum: it is lost. False where it was not counted, or is bound.
+    """A sealed report that was counted cannot be in the sum: it is lost, and one device more may be given the task.
 
-    Raises: LeaseLost.
+    False where it was not counted, or the round is bound. Raises: LeaseLost.
     """
     mine = and_(assignments.c.id == assignment, assignments.c.task == task, assignments.c.state == "counted")
-    moved = {"counted": rounds.c.counted - 1, "lost": rounds.c.lost + 1}
+    moved = {"counted": rounds.c.counted - 1, "lost": rounds.c.lost + 1, "most": rounds.c.most + 1}
     with store.writing() as connection:
         _hold(connection, lease)
         if not _set(connection, task, UNBOUND, state=rounds.c.state):

@@ -31,10 +31,11 @@ class StoredReports(NamedTuple):
     body_digest: str
 
 
-def new_round(plan: Plan, task: RoundTask, *, private: bytes, least: int, most: int) -> OneMessageRound:
+def new_round(plan: Plan, task: RoundTask, *, series: int, private: bytes, least: int, most: int) -> OneMessageRound:
     """The settings of an attempt: sums of `least` to `most` reports, by the decryptors of the plan.
 
-    task: of this attempt. private: the server's key of it. Raises: InputError for what no sum holds.
+    task: of this attempt; series: of the round's attempts, of which decryptors open one. private: the server's key of
+    it. Raises: InputError for what no sum holds.
     """
     said, shape = plan.aggregation, task.asks.shape()
     if shape.largest is None:
@@ -51,6 +52,9 @@ def new_round(plan: Plan, task: RoundTask, *, private: bytes, least: int, most: 
         boxes=tuple(map(bytes.fromhex, said.boxes)),
         server=public_key(private),
         seed=seed_of(task),
+        plan=bytes.fromhex(task.plan),
+        round_index=task.round,
+        series=series,
         contributors=tuple(map(bytes.fromhex, said.contributors)),
         margin=margin,
     )

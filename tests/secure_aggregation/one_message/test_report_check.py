@@ -1,0 +1,381 @@
+"""Reports whose ciphertexts, shares and masks do not belong together are named, and the sum of the others is exact."""
+
+import dataclasses
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import kstest
+from tests.support.secure_aggregation.lying_clients import (
+    LIES,
+    Lie,
+    another_mask,
+    honest,
+    random_ciphertexts,
+    report_of,
+)
+from tests.support.secure_aggregation.one_message_parts import CLIENTS, DRAW, Small, small_round, summed, vectors
+
+from tacit.errors import ProtocolError, RoundAborted
+from tacit.protocol.one_message_shape import most_sealed_bytes
+from tacit.secure_aggregation.one_message import client
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
+from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, public_polynomial
+from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.secure_aggregation.one_message.report_check import (
+    CODE_TESTS,
+    PICKS,
+    TESTS,
+    Challenge,
+    as_row,
+    check_masks,
+    check_range,
+    check_values,
+    key_parts,
+    switched,
+    within,
+)
+from tacit.secure_aggregation.one_message.ring_inverse import inverted
+from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.secrets import Identity, Words, derived, public_key, seeded, unsealed
+from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, rebuilt, split
+
+MANY = 30_000  # coordinates: two polynomials of the smallest set
+LIAR = Identity(bytes(31) + b"7")
+SMALL_RING = LatticeParameters("eight", 8, (65537, 114689), 12)  # both 1 modulo 16
+
+
+# -- whole rounds ------------------------------------------------------------------------------------------------------
+
+
+def found_by(small: Small, index: int, deposits: list[tuple[Deposit, ...]]) -> list[Finding]:
+    small.decryptors[index].receive(small.server.opening().to_bytes())
+    found = [small.decryptors[index].receive(each[index].to_bytes()) for each in deposits]
+    assert all(isinstance(each, Finding) for each in found)
+    return [each for each in found if isinstance(each, Finding)]
+
+
+@pytest.mark.parametrize("decryptors", [3, 4])
+@pytest.mark.parametrize("lie", LIES, ids=lambda lie: lie.__name__)
+def test_a_report_that_does_not_fit_is_named_and_the_sum_is_that_of_the_rest(
+    tmp_path: Path, lie: Callable[[OneMessageRound, Words], Lie], decryptors: int
+) -> None:
+    small = small_round(tmp_path, decryptors=decryptors, dimension=MANY)
+    assert small.settings.slots.polynomials > 1
+    bodies = [small.report(each, words).to_bytes() for each, words in enumerate(vectors(3, dimension=MANY))]
+    deposits = [small.server.receive(each) for each in bodies]
+    wrong = lie(small.settings, vectors(1, dimension=MANY)[0])
+    if lie.__name__ in SERVER_SEES:
+        with pytest.raises(ProtocolError, match=f"{LIAR.public.hex()[:16]} are not under the key that it speaks of"):
+            small.server.receive(report_of(small.settings, LIAR, wrong, passes_server=False).to_bytes())
+    liars = report_of(small.settings, LIAR, wrong, passes_server=True).to_bytes()
+    deposits.append(small.server.receive(liars))
+    for index in range(decryptors):
+        for finding in found_by(small, index, deposits):
+            small.server.answer(finding.to_bytes())
+    assert small.server.checked == set(range(decryptors))
+    assert list(small.server.wrong) == [LIAR.public], small.server.wrong
+    with pytest.raises(RoundAborted, match=f"the report of {LIAR.public.hex()[:16]} does not fit, and is in the sum"):
+        small.server.propose()
+    small.server.leave_out(liars)
+    with pytest.raises(ProtocolError, match="has reported already"):
+        small.server.receive(liars)
+    small.agree()
+    for index in range(small.settings.quorum):
+        small.server.answer(small.summed_by(index, deposits[:3]).to_bytes())
+    assert small.server.opened().tolist() == summed(vectors(3, dimension=MANY))
+
+
+SERVER_SEES = ("random_ciphertexts", "one_random_ciphertext", "shares_of_another_key", "shares_of_almost_the_key")
+
+
+@pytest.mark.parametrize("lie", [lie for lie in LIES if lie is not another_mask], ids=lambda lie: lie.__name__)
+def test_each_of_these_lies_would_void_the_sum(tmp_path: Path, lie: Callable[[OneMessageRound, Words], Lie]) -> None:
+    """Left in, the sum is none, or a decryptor cannot add. But a wrong mask spoils its report's check alone."""
+    small = small_round(tmp_path, dimension=MANY)
+    deposits = small.received_of(vectors(2, dimension=MANY))
+    wrong = lie(small.settings, vectors(1, dimension=MANY)[0])
+    deposits.append(small.server.receive(report_of(small.settings, LIAR, wrong, passes_server=True).to_bytes()))
+    small.agree()
+    with pytest.raises(Exception, match=r"spoilt the round|does not open|no sum of clients|contradict"):
+        for index in range(4):
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
+        small.server.opened()
+
+
+@pytest.mark.parametrize("parameters", list(PUBLISHED))
+def test_honest_reports_always_fit(tmp_path: Path, parameters: str) -> None:
+    """Noise that reaches as far as it may, too."""
+    small = small_round(tmp_path, parameters=parameters.encode(), contributors=1, margin=2**20)
+    reports = [small.report(each, words) for each, words in enumerate(vectors(4))]
+    reports.append(small.report(5, np.full(300, 2**21, np.uint32)))
+    deposits = [small.server.receive(each.to_bytes()) for each in reports]
+    for index in range(4):
+        assert not any(finding.wrong for finding in found_by(small, index, deposits))
+
+
+def test_a_decryptor_answers_the_same_again_and_after_a_restart(tmp_path: Path) -> None:
+    small = small_round(tmp_path)
+    deposits = small.received(2)
+    first = found_by(small, 0, deposits)
+    assert found_by(small, 0, deposits) == first
+    small.decryptors[0] = small.decryptors[0].restarted()
+    assert found_by(small, 0, deposits) == first
+
+
+def test_what_a_server_changes_in_a_report_asks_a_decryptor_nothing(tmp_path: Path) -> None:
+    """A challenge of its own would ask for another part of the key; all that a challenge follows from is signed."""
+    small = small_round(tmp_path)
+    ((deposit, *_),) = small.received(1)
+    small.decryptors[0].receive(small.server.opening().to_bytes())
+    body = (*deposit.digests[:-1], bytes(32))
+    for change in ({"digests": body}, {"parts": bytes(len(deposit.parts))}, {"parts": b""}):
+        with pytest.raises(ProtocolError, match=r"a signature \(report\)"):
+            small.decryptors[0].receive(dataclasses.replace(deposit, **change).to_bytes())  # type: ignore[arg-type]
+
+
+def test_findings_are_signed_and_of_reports_in_the_sum(tmp_path: Path) -> None:
+    small = small_round(tmp_path)
+    deposits = small.received(2)
+    finding = found_by(small, 0, deposits)[0]
+    with pytest.raises(ProtocolError, match=r"a signature \(finding\)"):
+        small.server.answer(dataclasses.replace(finding, wrong=b"I say so").to_bytes())
+    with pytest.raises(ProtocolError, match="no decryptor 9"):
+        small.server.answer(dataclasses.replace(finding, decryptor=9).to_bytes())
+    assert not small.server.wrong and not small.server.checked
+    small.agree()
+    with pytest.raises(ProtocolError, match="or is closed"):
+        small.server.leave_out(small.report(0, vectors(1)[0]).to_bytes())
+
+
+# -- the mathematics ---------------------------------------------------------------------------------------------------
+
+
+def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
+    """From its boxes, opened with the decryptors' keys, in NumPy and whole numbers alone: one of 4 decryptors each."""
+    small = small_round(tmp_path)
+    known, parameters = small.settings, small.settings.slots.parameters
+    report, degree, ring = small.report(0, vectors(1)[0]), parameters.degree, parameters.ring
+    opened = []
+    for index, folder in enumerate(small.folders):
+        context = known.name + report.client + index.to_bytes(4, "little")
+        box = unsealed((folder / "box").read_bytes(), report.boxes[index], context)
+        opened.append(np.frombuffer(box, "<u4").astype(np.int64))
+    shares, code, masks = (
+        np.stack(each) for each in zip(*(np.split(box, [2048, 2050]) for box in opened), strict=True)
+    )
+    assert known.quorum == 3 and not masks[3].any()
+    key = rebuilt(shares[:3].astype(np.uint32), [1, 2, 3], packed=2).ravel().astype(np.int64)
+    key = np.where(key > PRIME // 2, key - PRIME, key)
+    u = (masks.sum(0) + PRIME // 2) % PRIME - PRIME // 2
+    assert np.all((u >= -64 * 2**20) & (u < 64 * 2**20)) and np.abs(key).max() < 88
+
+    sha = [hashlib.sha256(part).digest() for part in (*report.boxes, report.ephemeral + report.tag, report.body)]
+    stream = seeded(derived(known.name, "report check", report.client, *sha))
+    words = [int.from_bytes(stream(8), "little") for _ in range(64 * 16)]
+    factors = np.frombuffer(stream(64 * degree), np.uint8).reshape(64, degree).astype(np.int64) % 128 - 64
+    drawn = (np.frombuffer(stream(4 * 2 * 2048), "<u4") & np.uint32(2**31 - 1)).tolist()
+    assert PRIME not in drawn, "with these seeds none is drawn again"
+    alpha = switched(ring, public_polynomial(parameters, known.seed, 0)).astype(np.int64)
+    residues = np.zeros((2, degree), np.uint64)
+    add_packed(ring, residues, memoryview(bytes(report.body)))
+    gamma = switched(ring, residues).astype(np.int64)
+
+    parts = np.frombuffer(report.parts, "<u4").reshape(3, 66).astype(np.int64)
+    for test in range(64):
+        row, y = -factors[test], int(u[test])
+        for word in words[16 * test : 16 * test + 16]:
+            i, sign = word * degree >> 64, (word & 1) - (word >> 1 & 1)
+            row = row + sign * np.concatenate([alpha[i::-1], -alpha[:i:-1]])
+            y += sign * int(gamma[i])
+        y -= sum(map(int, row * key))
+        assert -63 * 2**20 <= (y + PRIME // 2) % PRIME - PRIME // 2 < 63 * 2**20
+        for k in range(3):
+            sums = [sum(map(int, part % PRIME * shares[k] % PRIME)) for part in (row[:2048], row[2048:])]
+            weights = lagrange([1, 2, 3], [PRIME - 1, PRIME - 2])[:, k]
+            assert (sum(int(w) * s for w, s in zip(weights, sums, strict=True)) - int(masks[k, test])) % PRIME == parts[
+                k, 2 + test
+            ]
+    for k in range(3):
+        for at in range(2):
+            total = sum(int(x) * int(c) for x, c in zip(shares[k], drawn[2048 * at :], strict=False))
+            assert (total + int(code[k, at])) % PRIME == parts[k, at]
+
+
+def test_a_report_of_many_decryptors_is_no_longer_than_it_may_be(tmp_path: Path) -> None:
+    small = small_round(tmp_path, decryptors=20, corrupt=9)
+    data = small.report(0, vectors(1)[0]).to_bytes()
+    assert small.settings.parts_bytes > 3900
+    assert len(data) <= most_sealed_bytes(small.settings.to_bytes().hex()) < len(data) + 4096
+    deposits = [small.server.receive(data)]
+    for index in (0, 14, 19):
+        assert [finding.wrong for finding in found_by(small, index, deposits)] == [b""]
+
+
+@pytest.mark.parametrize("parameters", [*PUBLISHED.values(), SMALL_RING], ids=lambda each: each.name)
+def test_scaled_polynomials_are_the_nearest_multiples(parameters: LatticeParameters) -> None:
+    """Against whole numbers of any size."""
+    ring = parameters.ring
+    public = public_polynomial(parameters, bytes(32), 3)
+    residues, found = inverted(ring, public.copy()), switched(ring, public.copy())
+    for at in range(0, ring.degree, max(1, ring.degree // 500)):
+        parts = [
+            (int(row[at]) * pow(ring.modulus // p, -1, p) % p, p) for row, p in zip(residues, ring.primes, strict=True)
+        ]
+        fraction = sum(y * ((1 << 128) // p) >> 64 for y, p in parts) % 2**64  # as the page says
+        assert int(found[at]) == ((fraction * PRIME + 2**63) >> 64) % PRIME
+        whole = sum(y * (ring.modulus // p) for y, p in parts) % ring.modulus
+        away = (int(found[at]) * ring.modulus - whole * PRIME) % (PRIME * ring.modulus)
+        away = min(away, PRIME * ring.modulus - away)
+        assert away <= ring.modulus * (0.5 + 2.0**-28)
+
+
+def plain_tests(
+    challenge: Challenge, alphas: Elements, gammas: Elements, key: list[int], factor: int, masks: list[int]
+) -> list[int]:
+    """y of each test by the formula, in whole numbers and two loops."""
+    polynomials, degree = alphas.shape
+    found = []
+    for test in range(TESTS):
+        y = masks[test]
+        for at in range(degree):
+            y += (int(challenge.factors[test, at]) % (2 * factor) - factor) * key[at]
+        for word in map(int, challenge.words[test]):
+            polynomial, i = divmod((word * polynomials * degree) >> 64, degree)
+            product = sum(
+                int(alphas[polynomial, (i - m) % degree]) * key[m] * (1 if m <= i else -1) for m in range(degree)
+            )
+            y += ((word & 1) - (word >> 1 & 1)) * (int(gammas[polynomial, i]) - product)
+        found.append((y + PRIME // 2) % PRIME - PRIME // 2)
+    return found
+
+
+@given(
+    seed=st.binary(min_size=32, max_size=32),
+    polynomials=st.integers(1, 3),
+    packed=st.integers(1, 3),
+    factor=st.sampled_from([1, 64]),
+    small=st.booleans(),
+)
+@settings(max_examples=40, deadline=None)
+def test_values_from_shares_are_those_of_the_formula(
+    seed: bytes, polynomials: int, packed: int, factor: int, small: bool
+) -> None:
+    draw, degree = seeded(seed), 8
+    columns = -(-degree // packed)
+    chance = np.random.default_rng(list(seed))
+    alphas, gammas = chance.integers(0, PRIME, (2, polynomials, degree), np.uint32)
+    key = chance.integers(-9, 9, degree) if small else chance.integers(0, PRIME, degree)
+    numbers = np.zeros((packed, columns), np.uint32)
+    numbers.ravel()[:degree] = key % PRIME
+    points = [*range(1, packed + 2)]
+    shares = split(numbers, points, 2, draw, packed=packed)
+    weights = lagrange(points, [PRIME - 1 - index for index in range(packed)])
+    challenge = Challenge.from_seed(draw(32), degree, columns)
+    rows = np.stack([as_row(each) for each in alphas])
+    masks = check_masks(2**20, draw)
+    found = check_values(challenge, gammas, key_parts(challenge, rows, factor, shares, weights))
+    plain = plain_tests(challenge, alphas, gammas, key.tolist(), factor, [0] * TESTS)
+    assert found.tolist() == plain
+    assert set(masks[masks < 2**21] // 2**20) <= {0} and set((PRIME - masks[masks >= 2**21]) // (2**20 + 1)) <= {0}
+
+
+@pytest.mark.parametrize("parameters", list(PUBLISHED.values()), ids=lambda each: each.name)
+def test_an_honest_value_lies_within_its_bound_and_a_bound_is_not_loose(parameters: LatticeParameters) -> None:
+    """256 tests of 6 polynomials under one key each: the largest shift is below the bound, and above its 32nd part."""
+    rounds = dataclasses.replace(A_ROUND, parameters=parameters.name.encode(), dimension=1)
+    rounds = dataclasses.replace(rounds, dimension=6 * rounds.slots.capacity)
+    most = 0
+    for _ in range(4):
+        lie = honest(rounds, np.full(rounds.dimension, rounds.largest, np.uint32))
+        challenge = Challenge.from_seed(DRAW(32), parameters.degree, rounds.columns)
+        parts = rounds.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
+        most = max(most, int(np.abs(check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])).max()))
+    known = check_range(parameters)
+    assert known.shift / 32 < most < known.shift
+    assert known.mask / PRIME < 1 / 31 and known.most == known.mask - known.shift
+
+
+TWO = bytes(31) + b"1", bytes(31) + b"2"
+BOXES = tuple(public_key(each) for each in TWO)
+A_ROUND = OneMessageRound(b"willow-4096", 1, 100, 2, 6, 1, TWO, BOXES, bytes(32), bytes(32), bytes(32), 0, 0)
+
+
+def test_what_a_report_says_is_uniform_whatever_key_and_vector_are() -> None:
+    """The values that a server computes, of 60 reports with one key and vector; unmasked they would not be."""
+    lie = honest(A_ROUND, np.full(1, 100, np.uint32))
+    known, said, tries = check_range(A_ROUND.slots.parameters), [], 0
+    while len(said) < 60:
+        tries += 1
+        _, masks = client._boxes(A_ROUND, CLIENTS[0].public, lie.shares, DRAW)
+        challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, masks)
+        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        if client._parts(A_ROUND, challenge, lie.made, lie.shares, masks) is not None:
+            assert within(values, known.most)
+            said.append(values)
+    assert kstest(np.concatenate(said) / (2 * known.most) + 0.5, "uniform").pvalue > 1e-6
+    expected = (1 - 1 / TESTS) ** TESTS
+    assert abs(60 / tries - expected) < 0.3
+
+
+def test_garbage_passes_as_seldom_as_the_page_says() -> None:
+    """Each test of ciphertexts that are uniform, or of a key of uniform numbers, with probability 2 most / p."""
+    lie = random_ciphertexts(A_ROUND, np.zeros(1, np.uint32))
+    known, passed, count = check_range(A_ROUND.slots.parameters), 0, 0
+    for _ in range(60):
+        challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
+        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        passed, count = passed + int(np.sum(np.abs(values) < known.most)), count + TESTS
+    assert abs(passed / count - 2 * known.most / PRIME) < 0.03
+    assert (2 * known.most / PRIME) ** TESTS < 2.0**-256
+
+
+@pytest.mark.parametrize("garbage", [PRIME // 2, PRIME // 3, PRIME // 4, PRIME // 7], ids=lambda each: str(each))
+def test_garbage_of_one_kind_everywhere_passes_half_of_the_tests_at_most(garbage: int) -> None:
+    """p/2 is the best: an even number of it is none."""
+    lie = honest(A_ROUND, np.zeros(1, np.uint32))
+    lie.made.scaled[:] = (lie.made.scaled.astype(np.int64) + garbage) % PRIME
+    known, seen = check_range(A_ROUND.slots.parameters), []
+    for _ in range(60):
+        challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
+        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        seen.append(float(np.mean(np.abs(values) < known.most)))
+    assert float(np.mean(seen)) < 0.54
+    assert max(seen) < 1
+
+
+@given(parameters=st.sampled_from(list(PUBLISHED.values())), data=st.data())
+@settings(max_examples=400, deadline=None)
+def test_of_a_large_number_at_most_half_of_the_factors_stay_in_range(
+    parameters: LatticeParameters, data: st.DataObject
+) -> None:
+    """Whatever the rest of the test is: the most products in any window of 2 most numbers modulo p."""
+    known = check_range(parameters)
+    window, least = 2 * known.most, 2 * known.most // max(known.factor - 1, 1) + 1
+    close = st.integers(1, 200).flatmap(lambda by: st.integers(-3, 3).map(lambda off: PRIME // by + off))
+    number = data.draw(st.one_of(st.integers(least, PRIME // 2), close.filter(lambda x: least <= x <= PRIME // 2)))
+    products = sorted(k * number % PRIME for k in range(-known.factor, known.factor))
+    around = np.array([*products, *(each + PRIME for each in products)])
+    most = max(int(np.searchsorted(around, start + window)) - at for at, start in enumerate(products))
+    assert most <= known.factor
+
+
+def test_sparse_garbage_is_found_as_often_as_the_page_says() -> None:
+    """Every 50th coefficient: a test of 16 picks, half of them times zero, sees one in 0.15 of all cases."""
+    lie = honest(A_ROUND, np.zeros(1, np.uint32))
+    lie.made.scaled[:, ::50] = (lie.made.scaled[:, ::50].astype(np.int64) + PRIME // 3) % PRIME
+    known, seen = check_range(A_ROUND.slots.parameters), []
+    for _ in range(60):
+        challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
+        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        seen.append(float(np.mean(np.abs(values) > known.mask)))
+    expected = 1 - (1 - 1 / 100) ** PICKS
+    assert abs(float(np.mean(seen)) - expected) < 0.03

@@ -1,0 +1,186 @@
+"""Clients that know the protocol and report what does not fit together."""
+
+import dataclasses
+import hashlib
+import os
+from collections.abc import Callable
+
+import numpy as np
+
+from tacit.secure_aggregation.discrete_gaussian import sample
+from tacit.secure_aggregation.one_message import client
+from tacit.secure_aggregation.one_message.lattice import public_polynomial
+from tacit.secure_aggregation.one_message.messages import (
+    OneMessageReport,
+    OneMessageRound,
+    report_digests,
+    signed_report,
+)
+from tacit.secure_aggregation.one_message.report_check import (
+    CODE_TESTS,
+    PRIME,
+    as_row,
+    check_range,
+    check_values,
+    switched,
+    within,
+)
+from tacit.secure_aggregation.residues import pack
+from tacit.secure_aggregation.secrets import Identity, Words, agreed, public_key, tag
+from tacit.secure_aggregation.shares import Elements, uniform
+
+
+@dataclasses.dataclass
+class Lie:
+    """What a client reports: ciphertexts, shares for all decryptors, and the masks that it puts into boxes."""
+
+    made: client._Ciphertexts
+    shares: Elements
+    boxes_of: Identity | None = None  # whose boxes they are, where they are another's
+    meddle: Callable[[Elements], None] = lambda masks: None  # with the masks, after the boxes are closed
+    broken: int | None = None  # a decryptor whose box is changed
+
+
+def honest(settings: OneMessageRound, vector: Words) -> Lie:
+    key = sample(settings.slots.parameters.degree, os.urandom)
+    return Lie(client._ciphertexts(settings, vector, key, os.urandom), client._shares(settings, key, os.urandom))
+
+
+def random_shares(settings: OneMessageRound, vector: Words) -> Lie:
+    lie = honest(settings, vector)
+    lie.shares = uniform(lie.shares.size, os.urandom).reshape(lie.shares.shape)
+    return lie
+
+
+def shares_of_another_key(settings: OneMessageRound, vector: Words) -> Lie:
+    lie = honest(settings, vector)
+    lie.shares = client._shares(settings, sample(settings.slots.parameters.degree, os.urandom), os.urandom)
+    return lie
+
+
+def shares_of_almost_the_key(settings: OneMessageRound, vector: Words) -> Lie:
+    """One number of the key is another: what that spoils is every coefficient of every ciphertext."""
+    key = sample(settings.slots.parameters.degree, os.urandom)
+    made = client._ciphertexts(settings, vector, key, os.urandom)
+    key[7] += 1 << 24
+    return Lie(made, client._shares(settings, key, os.urandom))
+
+
+def one_share_of_another_key(settings: OneMessageRound, vector: Words) -> Lie:
+    """That of the last decryptor, which no quorum of the others needs."""
+    lie = honest(settings, vector)
+    lie.shares[-1] = shares_of_another_key(settings, vector).shares[-1]
+    return lie
+
+
+def random_ciphertexts(settings: OneMessageRound, vector: Words, *, polynomials: int | None = None) -> Lie:
+    lie, slots = honest(settings, vector), settings.slots
+    ring, parts = slots.parameters.ring, []
+    size = settings.body_bytes // slots.polynomials
+    scaled = lie.made.scaled.copy()
+    for index in range(slots.polynomials):
+        parts.append(lie.made.body[index * size : (index + 1) * size])
+        if polynomials is None or index < polynomials:
+            garbage = public_polynomial(slots.parameters, os.urandom(32), index)
+            parts[-1] = pack(ring, garbage)
+            scaled[index] = switched(ring, garbage)
+    lie.made = client._Ciphertexts(b"".join(parts), scaled, lie.made.rows)
+    return lie
+
+
+def one_random_ciphertext(settings: OneMessageRound, vector: Words) -> Lie:
+    return random_ciphertexts(settings, vector, polynomials=1)
+
+
+def a_key_that_is_not_small(settings: OneMessageRound, vector: Words, *, number: int = PRIME // 3) -> Lie:
+    """Ciphertexts that fit modulo p a key of any numbers modulo p, and modulo q none: the sum would be garbage."""
+    slots = settings.slots
+    ring, degree = slots.parameters.ring, slots.parameters.degree
+    key = np.zeros(degree, np.int64)
+    key[3] = number
+    parts, scaled, rows = [], [], []
+    for index in range(slots.polynomials):
+        alpha = switched(ring, public_polynomial(slots.parameters, settings.seed, index))
+        shifted = np.roll(alpha.astype(np.int64), 3)
+        shifted[:3] = -shifted[:3]
+        wanted = [int(each) * number % PRIME * ring.modulus // PRIME for each in shifted]
+        residues = np.stack([np.array([each % prime for each in wanted], np.uint64) for prime in ring.primes])
+        total = ring.transform(residues)
+        parts.append(pack(ring, total))
+        scaled.append(switched(ring, total))
+        rows.append(as_row(alpha))
+    return Lie(
+        client._Ciphertexts(b"".join(parts), np.stack(scaled), np.stack(rows)),
+        client._shares(settings, key, os.urandom),
+    )
+
+
+def a_key_that_a_factor_hides(settings: OneMessageRound, vector: Words) -> Lie:
+    """Its large number is small, times 64 or 32 and modulo p."""
+    return a_key_that_is_not_small(settings, vector, number=PRIME // 32)
+
+
+def boxes_of_another(settings: OneMessageRound, vector: Words) -> Lie:
+    lie = honest(settings, vector)
+    lie.boxes_of = Identity(os.urandom(32))
+    return lie
+
+
+def another_mask(settings: OneMessageRound, vector: Words) -> Lie:
+    """Of one test, in the first decryptor's box."""
+
+    def meddle(masks: Elements) -> None:
+        masks[0, CODE_TESTS] = (int(masks[0, CODE_TESTS]) + 1) % PRIME
+
+    lie = honest(settings, vector)
+    lie.meddle = meddle
+    return lie
+
+
+def a_broken_box(settings: OneMessageRound, vector: Words) -> Lie:
+    lie = honest(settings, vector)
+    lie.broken = 1
+    return lie
+
+
+LIES = (
+    random_shares,
+    shares_of_another_key,
+    shares_of_almost_the_key,
+    one_share_of_another_key,
+    random_ciphertexts,
+    one_random_ciphertext,
+    a_key_that_is_not_small,
+    a_key_that_a_factor_hides,
+    boxes_of_another,
+    another_mask,
+    a_broken_box,
+)
+
+
+def report_of(settings: OneMessageRound, identity: Identity, lie: Lie, *, passes_server: bool) -> OneMessageReport:
+    """Signed and whole. passes_server: what it says of its key fits its ciphertexts, and else what is in its boxes."""
+    made, ephemeral = lie.made, os.urandom(32)
+    tagged = tag(agreed(ephemeral, settings.server, "report tag", settings.name, identity.public), made.body)
+    body_digest = hashlib.sha256(made.body).digest()
+    of = lie.boxes_of or identity
+    while True:
+        boxes, masks = client._boxes(settings, of.public, lie.shares, os.urandom)
+        if lie.broken is not None:
+            at = lie.broken
+            boxes = (*boxes[:at], boxes[at][:-1] + bytes([boxes[at][-1] ^ 1]), *boxes[at + 1 :])
+        lie.meddle(masks)
+        digests = report_digests(boxes, public_key(ephemeral), tagged, body_digest)
+        challenge, checking = settings.challenge(identity.public, digests), settings.quorum
+        parts = settings.parts(challenge, made.rows, lie.shares[:checking], masks[:checking])
+        values = check_values(challenge, made.scaled, parts[:, CODE_TESTS:])
+        if not passes_server or within(values, check_range(settings.slots.parameters).most):
+            break
+        if np.abs(values).max() > check_range(settings.slots.parameters).mask:  # by luck never: it says another number
+            parts[0, CODE_TESTS:] = (parts[0, CODE_TESTS:] + values) % PRIME
+            break
+    data = parts.astype("<u4").tobytes()
+    signature = identity.sign("report", signed_report(settings.name, identity.public, digests, data))
+    return OneMessageReport(
+        settings.name, identity.public, boxes, public_key(ephemeral), tagged, body_digest, data, signature, made.body
+    )

@@ -1,0 +1,104 @@
+"""Sealed rounds of devices that die, vanish and lie where nobody can see it: honest sums, and nobody pays twice."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.support.server.loopback import TIMES, Loopback, loopback, reports_of, swarming
+from tests.support.server.sealing import Here, decryptors_in
+from tests.support.server.stores import quick_folder
+from tests.support.server.swarmed import APART, SEPARATION, a_task, settings_of
+from tests.support.waiting import until
+from tests.swarm import Fault, SwarmFaults, SwarmLog, SwarmSettings
+from tests.swarm.faults import SEALED
+from tests.swarm.log import RECEIVED, overcharged, rounds_apart
+
+from tacit.aggregation import merged
+from tacit.errors import TrainingError
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit
+from tacit.secure_aggregation.wire import opened
+from tacit.server.store import round_states
+
+GOAL, ROUNDS = 6, 3
+QUICK = replace(TIMES, over_selection=1.5, selecting=4.0, reporting=2.0, attempts=4)
+TOO_FEW = ("and 6 are needed",)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with quick_folder() as found:
+        yield found
+
+
+def summed(server: Loopback, settings: SwarmSettings, log: SwarmLog, round: int) -> bool:
+    """Whether the round gave a sum, which is to the bit that of honest reports, each of another device."""
+    task = a_task(round, GOAL, encoded=True)
+    try:
+        got, _ = server.collector.collect((), task, seed=bytes(32))
+    except TrainingError:
+        return False
+    counted = server.those("counted", round)
+    until(lambda: counted <= {part.assignment for part in log.parts})
+    parts = [part for part in log.parts if part.assignment in counted]
+    assert len(parts) == len({part.device for part in parts}) == got.reports == GOAL
+    assert {part.fault for part in parts} <= {None, Fault.REPLAY.value}
+    assert task.secure is not None
+    words = merged(task.secure.sums, (each.values for each in reports_of(settings, server, round, parts)))
+    np.testing.assert_array_equal(got.values, task.secure.opened(words, GOAL)[0])
+    server.collector.released(round)
+    return True
+
+
+def check_prices(log: SwarmLog, *, apart: int) -> None:
+    """Of honest devices: one for each round, however many attempts at it they were in."""
+    honest = [part for part in log.parts if part.fault is None]
+    assert not overcharged(honest)
+    assert (rounds_apart(honest) or apart) >= apart
+
+
+def before_its_first_proposal(decryptor: Here) -> Callable[[int], bool]:
+    """When a decryptor dies that has checked all reports of a round."""
+    killed = iter([True])
+
+    def dies(message: int) -> bool:
+        checked = sum(opened(data)[0] == Deposit.kind for data in decryptor.seen)
+        return message == 1 and checked >= GOAL and next(killed, False)
+
+    return dies
+
+
+def test_the_same_devices_come_again_to_an_attempt_that_was_not_opened_and_pay_once(folder: Path) -> None:
+    """There are no others: with a price for each attempt, or one attempt for each device, no sum would come."""
+    decryptors = decryptors_in(folder, count=3)
+    for each in decryptors:
+        each.dies_at = before_its_first_proposal(each)
+    times = replace(TIMES, over_selection=1.0, reporting=60.0, opening=0.0)
+    with loopback(folder, decryptors=decryptors, separation=SEPARATION, times=times) as server:
+        settings = settings_of(server, GOAL, SwarmFaults())
+        with swarming(settings) as log:
+            assert summed(server, settings, log, 0)
+        first, second = round_states.attempts(server.store, server.plan.run)
+    assert first.state == round_states.ABANDONED and first.counted == GOAL
+    for device in range(GOAL):
+        tasks = [part.task for part in log.parts if part.device == device and part.how == RECEIVED]
+        assert tasks == [first.task, second.task]
+    assert {part.spent for part in log.received(second.task)} == {1.0}
+    check_prices(log, apart=APART)
+
+
+def test_a_third_die_and_a_tenth_lie_in_sealed_rounds(folder: Path) -> None:
+    """What a server can see is refused, and what decryptors find wrong is left out: no report voids a sum. So a round
+    has the honest sum, or too few came.
+    """
+    with loopback(folder, decryptors=decryptors_in(folder, count=3), separation=SEPARATION, times=QUICK) as server:
+        faults = SwarmFaults(die=0.3, byzantine=0.1, kinds=(*SEALED, Fault.CUT, Fault.REPLAY), lose=0.02, skew_s=0.5)
+        settings = settings_of(server, 60, faults)
+        with swarming(settings) as log:
+            gave = [summed(server, settings, log, round) for round in range(ROUNDS)]
+        found = round_states.attempts(server.store, server.plan.run)
+    given_up = [each.why or "" for each in found if each.state == round_states.ABANDONED]
+    assert len(found) - len(given_up) == sum(gave)
+    assert all(any(said in why for said in TOO_FEW) for why in given_up), given_up
+    check_prices(log, apart=APART)
