@@ -115,8 +115,10 @@ MAY_IMPORT["device"] = {
     "text",
     "training",
 }
+MAY_IMPORT["contributor"] = {"device", "federation", "mechanisms", "privacy", "protocol", "secure_aggregation"}
 MAY_IMPORT["server"] = {
     "aggregation",
+    "contributor",
     "data",
     "discovery",
     "evaluation",
@@ -138,12 +140,23 @@ FRONTS = {"cli", "dashboard"}
 
 # What a phone has to carry: all that `tacit.device` reaches, late imports and doors counted, and what each kind names
 # for it. No search for a design, no statement, no simulated population runs there.
-NOT_ON_A_DEVICE = {"jobs", "reports", "statements", "population", "recipe", "planning", "server", "runs", "mechanisms"}
+NOT_ON_A_DEVICE = {
+    "contributor",
+    "jobs",
+    "mechanisms",
+    "planning",
+    "population",
+    "recipe",
+    "reports",
+    "runs",
+    "server",
+    "statements",
+}
 # The table of kinds names these by strings, which no import shows.
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-DEVICE_FILES, DEVICE_LINES = 149, 17_900
+DEVICE_FILES, DEVICE_LINES = 151, 18_100
 # The files of a room that computes which say what one device does.
 ONE_DEVICE = {"device_part", "in_plan", "report_encoding"}
 

@@ -298,6 +298,7 @@ def a_plan(decryptors: Sequence[RunningDecryptor] = (), *, encoded: bool = False
             boxes=tuple(each.box for each in decryptors),
             corrupt=1 if decryptors else 0,
             contributors=(),
+            honest=1,
         ),
         vocabulary="00" * 32,
         attestation=UNATTESTED,

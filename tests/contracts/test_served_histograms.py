@@ -14,6 +14,8 @@ import jax
 import numpy as np
 import pytest
 import tomli_w
+from numpy.typing import NDArray
+from scipy.stats import chi2
 from tests.conftest import REPOSITORY
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.server.phones import TIMES, Phones
@@ -24,6 +26,7 @@ from tests.support.training.tiny import SETTINGS
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache
+from tacit.errors import InputError, TrainingError
 from tacit.evaluation.accuracy import first_shuffled
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.sums import SimulatedSums, SumQuestion
@@ -32,6 +35,7 @@ from tacit.federation.report_layout import Opened, ReportLayout
 from tacit.jobs import count_steps as of_histograms
 from tacit.keyboard.model_folder import write_model
 from tacit.protocol.messages import HistogramPrivacy, LocalPrivacy, SumPrivacy
+from tacit.protocol.operator_key import OperatorKey
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
 from tacit.server.jobs import job_of
@@ -112,8 +116,14 @@ def everybody(cache: Path) -> list[int]:
     return [int(client) for client in first_shuffled(Cache.open(cache).clients("test"), 0)]
 
 
-def file_of(world: World, said: dict[str, Any], decryptors: list[Here] | None = None, **changed: Any) -> str:
-    deployment: dict[str, Any] = {"population": "phones", "devices": 1000, "over_selection": 1.0}
+def file_of(
+    world: World,
+    said: dict[str, Any],
+    decryptors: list[Here] | None = None,
+    noise: dict[str, Any] | None = None,
+    **changed: Any,
+) -> str:
+    deployment: dict[str, Any] = {"population": "phones", "devices": 1000, "over_selection": 1.0, **(noise or {})}
     if decryptors:
         lines = [f"http://127.0.0.1:1 {each.desk.identity} {each.desk.box}" for each in decryptors]
         deployment |= {"decryptors": lines, "corrupt_decryptors": 1}
@@ -310,6 +320,111 @@ def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_o
     assert [turn.what for turn in phones.turns].count("refused") == 4
     with Run.open(tmp_path / "run") as run:
         assert run.finished and run.counts().tolist() == [CLIENTS + 4]
+
+
+OF_DECRYPTORS: dict[str, tuple[dict[str, Any], int, float]] = {
+    "models": (EVALUATION, 1, 0.02),
+    "statistics": (COUNT, 1, 0.02),
+    "sums": (SUMS, 1, 0.02),
+    "sums of which two are honest": (SUMS, 2, 0.02),
+    "both steps of a gate": (PERSONALIZATION, 1, 0.02),
+}
+
+
+@pytest.mark.parametrize("name", OF_DECRYPTORS)
+def test_decryptors_add_the_noise_of_counts(
+    name: str, world: World, folder: Path, tmp_path: Path, seen: list[Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the server opens has the noise of all, what it releases is that, and what it says of it is so."""
+    drawn = iter(range(1, 1000))
+    monkeypatch.setattr("tacit.mechanisms.all_rounds.fresh_key", lambda: next(drawn).to_bytes(16, "big"))
+    said, honest, zcdp = OF_DECRYPTORS[name]
+    decryptors = decryptors_in(tmp_path, count=4)
+    for each in decryptors:
+        each.operator = OperatorKey(bytes(32)).public
+        each.restart()
+    release, noise = {"zcdp": zcdp, "delta": 1e-6}, {"noise": "decryptors", "honest_decryptors": honest}
+    words = {"vocabulary": str(Cache.open(world[0]).vocabulary_path)} if said["kind"] == "count" else {}
+    asked = job(world, said, decryptors, noise=noise, release=release, **words)
+    phones = Phones(folder, world[0], everybody(world[0]), decryptors)
+    phones.policy = replace(phones.policy, noise_by_decryptors=True, honest_decryptors=honest)
+    phones.serve(asked, tmp_path / "served")
+    assert [turn.what for turn in phones.turns].count("reported") == CLIENTS
+    plan = phones.plan
+    assert plan is not None and len(plan.aggregation.contributors) == 4 and plan.aggregation.honest == honest
+    with Run.open(tmp_path / "served") as run:
+        rows = [each for row in reconciled(run).steps() for each in row.releases]
+    assert {(each["decryptors"], each["honest_decryptors"]) for each in rows} == {(4, honest)}
+    for step, opened in enumerate(list(seen)):
+        deviation = plan.privacy.deviation(step)
+        assert deviation is not None and len(opened.counts) >= 5
+        alone, times = exact_of(said, world, asked, step, phones), 4 / honest
+        if alone is not None:
+            square = float(np.square((opened.counts - alone) / deviation).sum())
+            low, high = chi2.ppf(1e-6, opened.counts.size), chi2.ppf(1 - 1e-6, opened.counts.size)
+            assert low < square / times < high
+            if opened.counts.size > 500:
+                wrong = {1, 2, 4, 5, 4 / honest**2, 4 / honest**0.5} - {times}
+                assert not any(low < square / each < high for each in wrong)
+    text = tacit.statement(tmp_path / "served").markdown()
+    trusted = "if one decryptor is honest" if honest == 1 else "if at least 2 of 4 decryptors are honest"
+    assert trusted in text and "aggregator is trusted" not in text and "before it adds noise" not in text
+    assert "opens that sum alone, in which the noise of all 4 is" in text
+    page = (tmp_path / "served" / "report" / "report.md").read_text()
+    assert f"at least {'one of them is' if honest == 1 else '2 of them are'} trusted to." in page
+    spread = plan.privacy.deviation(0)
+    assert spread is not None and f"standard deviation {(4 / honest) ** 0.5 * spread:.4g}" in page
+    assert tacit.verify(tmp_path / "served").holds
+    if said is SUMS:
+        with np.load(tmp_path / "served" / "report" / "sums.npz") as file:
+            released = np.concatenate([file["word_pairs"], file["word_counts"]])
+            assert np.array_equal(released, seen[0].counts), "the server adds none"
+            assert float(file["stddev"]) == pytest.approx(plan.privacy.deviation(0) * (4 / honest) ** 0.5)  # type: ignore[operator]
+    account = tacit.account_run(tmp_path / "served").to_record()["promise"]
+    assert account["zcdp"] == pytest.approx(zcdp), "as of the same run without decryptors"
+
+
+def exact_of(said: dict[str, Any], world: World, asked: Any, step: int, phones: Phones) -> NDArray[np.int64] | None:
+    """What the devices counted, by the devices' own functions; None where that is another test's."""
+    if said is PERSONALIZATION:
+        return None
+    settings, out = replace(asked.settings, split_name="test"), phones.folder / "simulated"
+    found: list[NDArray[np.int64]] = []
+    for where in (of_histograms.SimulatedCollector, SimulatedSums):
+        collect: Any = where.collect
+
+        def told(self: Any, state: Any, task: Any, collect: Any = collect, **more: Any) -> Any:
+            answered, after = collect(self, state, task, **more)
+            found.append(np.asarray(answered.values))
+            return answered, after
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(where, "collect", told)
+            if said is EVALUATION and where is not SimulatedSums:
+                tacit.evaluate(world[1:], world[0], settings=settings, release=asked.release, out=out, hardware=ONE)
+            elif said is not EVALUATION and (said is SUMS) == (where is SimulatedSums):
+                tacit.count(world[0], out, settings=settings, release=asked.release)
+    return found[step]
+
+
+def test_noise_of_decryptors_for_reports_that_devices_randomise_is_refused(world: World, tmp_path: Path) -> None:
+    decryptors = decryptors_in(tmp_path, count=2)
+    with pytest.raises(InputError, match="randomise their reports themselves, so that no sum gets noise"):
+        job(world, EVALUATION, decryptors, noise={"noise": "decryptors"}, release={"local_epsilon": 2.0})
+
+
+def test_counts_too_coarse_for_two_honest_are_refused(world: World, folder: Path, tmp_path: Path) -> None:
+    """With noise of less than a unit, two rounded numbers tell more than one."""
+    decryptors = decryptors_in(tmp_path, count=4)
+    for each in decryptors:
+        each.operator = OperatorKey(bytes(32)).public
+        each.restart()
+    noise = {"noise": "decryptors", "honest_decryptors": 2}
+    asked = job(world, EVALUATION, decryptors, noise=noise)
+    phones = Phones(folder, world[0], everybody(world[0]), decryptors)
+    with pytest.raises(TrainingError, match="honest_decryptors=2 leave each decryptor fresh noise of"):
+        phones.serve(asked, tmp_path / "served")
+    assert not phones.turns
 
 
 def test_the_files_of_the_page_are_read() -> None:

@@ -15,6 +15,7 @@ from tacit.device.record import read_only
 from tacit.errors import ProtocolError
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.messages import Plan, RoundTask
+from tacit.protocol.one_message_shape import seed_of
 from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageReport as SealedReport
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
@@ -129,7 +130,6 @@ CHANGED: dict[str, tuple[str, Any, dict[str, Any]]] = {
         lambda settings: replace(settings, decryptors=settings.decryptors[:3], boxes=settings.boxes[:3]),
         {},
     ),
-    "lacks whoever adds noise": ("does not contribute", lambda settings: settings, {"contributors": ("ab" * 32,)}),
 }
 
 
@@ -140,9 +140,70 @@ def test_a_round_that(
     why, change, of_plan = CHANGED[name]
     plan = sealed_plan(words, parties.settings, **of_plan)
     assigned(operator, plan, change(replace(parties.settings, plan=bytes.fromhex(digest(plan.to_json())))))
+    is_refused(operator, cache, tmp_path, why)
+
+
+def is_refused(operator: Operator, cache: Cache, tmp_path: Path, why: str) -> None:
     turn = once(operator, cache.path, tmp_path / "state", trainer=Given(NO_UPDATE))
     assert turn.what == "refused" and why in turn.says, turn.says
     assert not operator.received and turn.spent == 0
+
+
+OF_NOISE = {
+    "lacks whoever adds noise": ("does not contribute", {}, {}),
+    "has the seed of another task": ("has not the seed of its own task", {"margin": 9}, {}),
+    "relies on more than may be honest": ("relies on 2 honest ones of 2 contributors", {"margin": 9}, {"honest": 2}),
+}
+
+
+@pytest.mark.parametrize("name", OF_NOISE)
+def test_a_round_of_decryptors_noise_that(
+    name: str, parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    why, of_round, of_plan = OF_NOISE[name]
+    those = parties.settings.decryptors[:2]
+    plan = sealed_plan(words, parties.settings, contributors=tuple(each.hex() for each in those), **of_plan)
+    said = {"contributors": those, **of_round} if of_round else {}
+    assigned(operator, plan, replace(parties.settings, plan=bytes.fromhex(digest(plan.to_json())), **said))
+    is_refused(operator, cache, tmp_path, why)
+
+
+@pytest.mark.parametrize("way", ["as planned", "longer integers", "another dimension"])
+def test_an_update_is_encoded_as_contributors_of_noise_reckon(
+    way: str, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    """With twice the scale an update would be twice as long as their noise is for; inflation alone does not tell."""
+    found = encoded_sum(0.2)
+    encoded = {
+        "as planned": found,
+        "longer integers": encoded_sum(0.2, scale=2 * found.scale, sigmas=5.0),
+        "another dimension": encoded_sum(0.2, dimension=2 * found.dimension, length=2 * found.dimension + 1),
+    }[way]
+    largest = 2 * encoded.encoding().largest
+    parties = OneMessageParties.from_settings(
+        3, tmp_path / "decryptors", dimension=encoded.length, largest=largest, seed=3, report_goal=3
+    )
+    settings = replace(parties.settings, contributors=parties.settings.decryptors, margin=encoded.margin_each or 9)
+    said = {"contributors": tuple(each.hex() for each in settings.decryptors)}
+    plan = sealed_plan(words, settings, **said)
+    task = operator.task(plan, 0, encoded=encoded, sealed=settings.to_bytes().hex())
+    sealed = replace(settings, plan=bytes.fromhex(digest(plan.to_json())), seed=seed_of(task)).to_bytes().hex()
+    operator.assign(plan, operator.task(plan, 0, encoded=encoded, sealed=sealed, task=task.task))
+    nothing = np.full(encoded.length, largest // 2, np.uint32)
+    nothing[encoded.dimension :] = 1
+    turn = once(operator, cache.path, tmp_path / "state", trainer=Given(nothing))
+    if way == "as planned":
+        assert turn.what == "reported", turn.says
+    else:
+        assert turn.what == "refused" and "other integers of updates than its plan" in turn.says, turn.says
+        assert not operator.received and turn.spent == 0
+
+
+def test_noise_of_a_stranger_is_refused(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    assigned(operator, sealed_plan(words, parties.settings, contributors=("ab" * 32,)), parties.settings)
+    is_refused(operator, cache, tmp_path, "which is none of its decryptors")
 
 
 def participations(state: Path) -> list[tuple[int, float]]:

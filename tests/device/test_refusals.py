@@ -38,7 +38,22 @@ from tacit.protocol.train import TrainDocument
 
 Changes = dict[str, Any]
 SEALED = AggregationSettings(
-    kind="sealed", threshold=3, keepers=("ab" * 32, "cd" * 32), boxes=("12" * 32, "34" * 32), corrupt=1, contributors=()
+    kind="sealed",
+    threshold=3,
+    keepers=("ab" * 32, "cd" * 32),
+    boxes=("12" * 32, "34" * 32),
+    corrupt=1,
+    contributors=(),
+    honest=1,
+)
+OF_THREE = AggregationSettings(
+    kind="sealed",
+    threshold=3,
+    keepers=("ab" * 32, "cd" * 32, "ef" * 32),
+    boxes=("12" * 32, "34" * 32, "56" * 32),
+    corrupt=1,
+    contributors=("ab" * 32, "cd" * 32, "ef" * 32),
+    honest=2,
 )
 A_QUESTION = DiscoverDocument(
     kind="discover",
@@ -214,6 +229,17 @@ STRICT: dict[str, tuple[str, Changes, Changes]] = {
         "none of the policy's decryptors",
         {"decryptors": ("ef" * 32,)},
         {"text": recipe_text(**SECURE), "aggregation": SEALED},
+    ),
+    "noise of the operator": ("has the operator add the noise", {"noise_by_decryptors": True}, {}),
+    "noise of the operator in sealed sums": (
+        "has the operator add the noise",
+        {"noise_by_decryptors": True},
+        {"text": recipe_text(**SECURE), "aggregation": SEALED},
+    ),
+    "many that have to be honest": (
+        "relies on 2 honest decryptors, above honest_decryptors=1",
+        {"noise_by_decryptors": True},
+        {"text": recipe_text(**SECURE), "aggregation": OF_THREE},
     ),
     "corrupt decryptors": (
         "below corrupt_decryptors=2",

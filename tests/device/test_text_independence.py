@@ -310,7 +310,7 @@ def discovering() -> Asked:
 
 def once_of(kind: str, recipe: str, privacy: Any, asks: Any, content: bytes, vocabulary: str) -> Asked:
     """A plan of one round, and its task."""
-    plain = AggregationSettings(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=())
+    plain = AggregationSettings(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
     said = {"kind": kind, "recipe": recipe, "privacy": privacy, "aggregation": plain}
     apart = Separation(rounds=1, timer_seconds=None, clock="start")
     plan = a_plan(vocabulary).model_copy(update={**said, "separation": apart})

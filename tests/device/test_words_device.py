@@ -67,7 +67,9 @@ def plan_of(*, claims: dict[str, Any] | None = None, sent: dict[str, Any] | None
         "code": "ab" * 32,
         "privacy": LocalPrivacy(**privacy | (claims or {})),
         "separation": Separation(rounds=ROUNDS, timer_seconds=None, clock="start"),
-        "aggregation": AggregationSettings(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "aggregation": AggregationSettings(
+            kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1
+        ),
         "vocabulary": KNOWN.sha256,
         "attestation": UNATTESTED,
         "enrolment": "none",

@@ -788,6 +788,25 @@ def test_devices_keep_the_separation_that_is_planned_with() -> None:
             "deployment.corrupt_decryptors=2 of 2 deployment.decryptors",
         ),
         (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("01" * 32, "cd" * 32)]), "have the same box"),
+        (sealed(noise="decryptors"), "there are no deployment.decryptors"),
+        (sealed(decryptors=DECRYPTORS, honest_decryptors=2), "honest_decryptors=2 of noise that the server adds"),
+        (
+            sealed(decryptors=DECRYPTORS, noise="decryptors", honest_decryptors=2),
+            "deployment.honest_decryptors=2 of 2 decryptors, of whom 1 may work with the server, cannot be relied on; "
+            "give 1 to 1",
+        ),
+        (
+            {**sealed(decryptors=DECRYPTORS, noise="decryptors"), "training_loss": {}, "privacy": CLIPPED},
+            "and deployment.noise='decryptors' is there that it knows none; drop [training_loss] or deployment.noise",
+        ),
+        (
+            {"aggregation": {"kind": "secure", "honest_decryptors": 2}},
+            "honest_decryptors=2 of no aggregation.decryptors",
+        ),
+        (
+            {"aggregation": {"kind": "secure", "decryptors": 2, "honest_decryptors": 3}},
+            "aggregation.honest_decryptors=3 of 2 decryptors cannot be relied on; give 1 to 2",
+        ),
         (sealed(decryptors=[A_DECRYPTOR, ANOTHER.upper()]), "which is no decryptor; write 'URL IDENTITY BOX'"),
         (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("https", "http")]), "has no TLS, and is not this machine"),
         (sealed(decryptors=[A_DECRYPTOR, ANOTHER.replace("https://", "")]), "is no decryptor's address"),

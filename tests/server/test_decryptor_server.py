@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.sealed_fleet import SEED, SealedFleet, a_task, assert_one_set_is_signed, assert_sum_of
+from tests.support.server.over_http import over_http
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
 from typer.testing import CliRunner
@@ -38,23 +39,6 @@ from tacit.server.rounds.one_message_rounds import DecryptorAway
 KEY, STRANGER = OperatorKey(bytes(32)), OperatorKey(bytes(31) + b"\x01")
 
 
-class Through(httpx.BaseTransport):
-    """An application without a socket, for a client that waits."""
-
-    def __init__(self, front: DecryptorFront) -> None:
-        self._app = front.application()
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        async def asked() -> httpx.Response:
-            body = b"".join(request.stream)  # type: ignore[arg-type]
-            transport = httpx.ASGITransport(self._app)
-            again = httpx.Request(request.method, request.url, headers=request.headers, content=body)
-            answer = await transport.handle_async_request(again)
-            return httpx.Response(answer.status_code, headers=answer.headers, content=await answer.aread())
-
-        return asyncio.run(asked())
-
-
 @dataclass
 class Small:
     desk: DecryptorDesk
@@ -68,12 +52,6 @@ class Small:
         }
         with httpx.Client(transport=self.decryptor.through, base_url="http://decryptor") as client:
             return client.post(PATH, content=body, headers=said)
-
-
-def over_http(desk: DecryptorDesk) -> HttpDecryptor:
-    return HttpDecryptor(
-        "http://decryptor", bytes.fromhex(desk.identity), KEY, Through(DecryptorFront(desk, operator_of(KEY.public)))
-    )
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """All of it as processes: a server, two decryptors and devices make a private model of sealed rounds on one machine."""
 
+import json
 import os
 import signal
 import subprocess
@@ -40,7 +41,8 @@ def decryptor(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, 
 
 
 @pytest.mark.long
-def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("noise", ["server", "decryptors"])
+def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, noise: str) -> None:
     operator = OperatorKey.in_file(tmp_path / "operator.key").public
     codes = [f"a-secret-code-of-device-{client:04}" for client in range(DEVICES)]
     (tmp_path / "codes").write_text("\n".join(codes))
@@ -52,7 +54,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
         for number in range(2):
             line, process = stack.enter_context(decryptor(tmp_path / f"decryptor-{number}", operator))
             lines.append(line)
-        phones = {"population": "phones", "devices": 40, "decryptors": lines, "pause_minutes": 0.01}
+        phones = {"population": "phones", "devices": 40, "decryptors": lines, "pause_minutes": 0.01, "noise": noise}
         recipe = tiny_recipe(
             cache.path,
             deployment=phones,
@@ -98,7 +100,12 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
                     first_time=True,
                     probes=(),
                     policy=Policy(
-                        largest_epsilon=1e6, largest_zcdp=1e6, budget_zcdp=1e6, largest_delta=0.1, send_after_s=0.0
+                        largest_epsilon=1e6,
+                        largest_zcdp=1e6,
+                        budget_zcdp=1e6,
+                        largest_delta=0.1,
+                        send_after_s=0.0,
+                        noise_by_decryptors=noise == "decryptors",
                     ),
                     machine=Machine(sleep=rest),
                     told=heard,
@@ -126,6 +133,12 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path) ->
     with Run.open(result.runs[0]) as run:
         assert run.steps_done == ROUNDS
         assert [each["reports"] for row in run.steps() for each in row.releases] == [GOAL] * ROUNDS
-    assert "which only 2 or more of 2 decryptors together can recover" in tacit.statement(result.runs[0]).markdown()
+    text = tacit.statement(result.runs[0]).markdown()
+    assert "which only 2 or more of 2 decryptors together can recover" in text
+    assert ("2 decryptors each add the whole noise of the mechanism" in text) == (noise == "decryptors")
+    assert ("the server is trusted to run the mechanism" in text) == (noise == "server")
+    for number in range(2):
+        given = list((tmp_path / f"decryptor-{number}" / "noise").glob("*/rounds.json"))
+        assert [json.loads(file.read_text())["rounds"] for file in given] == ([ROUNDS] if noise == "decryptors" else [])
     assert tacit.verify(result.runs[0]).holds
     assert not list((tmp_path / "served" / "blobs").rglob("*-*"))

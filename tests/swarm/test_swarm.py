@@ -42,7 +42,7 @@ ROUND_OVER = {401, 410, 503}
 
 def sums_of(*, encoded: bool) -> AggregationSettings:
     kind: Any = "encoded" if encoded else "plain"
-    return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
+    return AggregationSettings(kind=kind, threshold=2, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ from tacit.jobs.report import report
 from tacit.jobs.train.noise_forecast import noise_forecast
 from tacit.jobs.train.run import begin, carry_on
 from tacit.mechanisms.all_rounds import carrying_stream
+from tacit.privacy.shared_noise import of_one
 from tacit.records import to_plain
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.masked.messages import MaskedVector
@@ -80,30 +81,33 @@ def noise_of(plan: RoundPlan, parameters: int, key: bytes = KEY) -> list[NDArray
     encoding, strategy = plan.encoding(parameters), plan.updates.strategy
     assert encoding is not None and strategy is not None
     carried = first_states(plan.decryptors, strategy, encoding.dimension)
+    one = of_one(plan.updates, plan.honest_decryptors)
     found = []
     for round in range(plan.rounds):
         how = RoundEncoding(encoding=encoding, signs=round_signs(key, round))
-        words, carried = noise_words(carried, plan.updates, how, model=jnp.zeros(parameters), key=key)
+        words, carried = noise_words(carried, one, how, model=jnp.zeros(parameters), key=key)
         assert len(words) == plan.decryptors
         found.append(decoded(words, how))
     return found
 
 
 @pytest.mark.parametrize("mechanism", PRIVATE)
-def test_the_noise_is_k_decryptors_and_no_other_scale(cache: Cache, mechanism: str) -> None:
-    """The variance of each round's noise is K times that of one stream of the mechanism, in the units of updates."""
-    plan = plan_of(cache, mechanism, decryptors=3)
+@pytest.mark.parametrize("honest", [1, 2])
+def test_the_noise_is_k_decryptors_and_no_other_scale(cache: Cache, mechanism: str, honest: int) -> None:
+    """The variance of each round's noise is K/h times that of one stream of the mechanism, in the units of updates."""
+    plan, times = plan_of(cache, mechanism, decryptors=3, honest_decryptors=honest), 3 / honest
     strategy = plan.updates.strategy
     assert strategy is not None
     dense, released = carrying_stream(strategy).dense(plan.rounds), np.array(noise_of(plan, 3000), np.float64)
     rows = np.linalg.norm(dense, axis=1)
-    covariance = released @ released.T / 3000 / (3 * plan.updates.seed_stddev**2)
+    covariance = released @ released.T / 3000 / (times * plan.updates.seed_stddev**2)
     np.testing.assert_allclose(covariance, dense @ dense.T, rtol=0, atol=0.15 * rows.max() ** 2)
     for noise, row in zip(released, rows, strict=True):
         square = float(np.square(noise / (plan.updates.seed_stddev * row)).sum())
         low, high = chi2.ppf(1e-6, noise.size), chi2.ppf(1 - 1e-6, noise.size)
-        assert low < square / 3 < high
-        assert not any(low < square / count < high for count in (1, 2, 4))
+        assert low < square / times < high
+        wrong = {1, 2, 3, 4, 3 / 2, 3 / 4, 3 / 2**0.5} - {times}  # h forgotten, counted twice, without its root
+        assert not any(low < square / each < high for each in wrong)
 
 
 class Watched(SimulatedCollector):
@@ -145,6 +149,21 @@ def test_the_server_decodes_noised_sums_and_adds_no_noise(cache: Cache, protocol
         np.testing.assert_allclose(
             state.model, before + np.asarray(found.values) / plan.report_goal, rtol=1e-5, atol=1e-7
         )
+
+
+@pytest.mark.parametrize("honest", [1, 2])
+def test_a_round_gets_the_noise_of_shares(cache: Cache, honest: int) -> None:
+    """As the round is played, whatever the functions below it are given."""
+    learner, plan = tiny_learner(cache), plan_of(cache, "independent", decryptors=3, honest_decryptors=honest)
+    collector = Watched.of(collector_of(learner, plan, cores(), KEY))
+    run_round(first_state(learner, plan), 0, plan=plan, key=KEY, collector=collector)
+    task, _, _ = collector.sums[-1]
+    assert task.secure is not None
+    noise = np.asarray(decoded(task.noise, task.secure), np.float64)
+    square = float(np.square(noise / plan.updates.seed_stddev).sum())
+    low, high = chi2.ppf(1e-6, noise.size), chi2.ppf(1 - 1e-6, noise.size)
+    assert low < square / (3 / honest) < high
+    assert not any(low < square / each < high for each in {3, 1.5, 0.75, 3 / 2**0.5} - {3 / honest})
 
 
 def test_whoever_computes_the_round_has_the_same_bits(cache: Cache) -> None:
@@ -276,9 +295,31 @@ def test_the_statement_the_ledger_and_the_report_say_who_was_trusted(cache: Cach
     assert record["facts"]["decryptors"] == 3 and all(line.holds for line in verify(record))
     record["facts"]["decryptors"] = 4
     assert {line.name for line in verify(record) if not line.holds} >= {"facts.decryptors", "items.0.text"}
+    assert "honest_decryptors" not in record["facts"]
     report(tmp_path / "run")
     page = (tmp_path / "run" / "report" / "report.md").read_text()
     assert "noise added by" in page and "3 decryptors, simulated" in page
+
+
+def test_the_statement_says_how_many_are_relied_on(cache: Cache, tmp_path: Path) -> None:
+    private = {"mechanism": {"name": "tree"}, "zcdp": 1.0}
+    section = keeping(3, honest_decryptors=2)
+    with begin(tiny_recipe(cache.path, privacy=private, aggregation=section), tmp_path / "run", anyway=True) as run:
+        carry_on(run, hardware=Hardware(workers=1), until=2)
+        assert all((release.decryptors, release.honest_decryptors) == (3, 2) for release in ledger_of(run).noised_sums)
+        found, realised = statement_of(run), accounts_of(run).realised
+        assert realised is not None and all(line.holds for line in against_run(found.to_record(), run))
+    text, record = found.markdown(), found.to_record()
+    for words in (
+        "3 decryptors each add 1/2 of the variance of the noise of the mechanism",
+        "if at least 2 of 3 decryptors are honest and no sum is opened without them",
+        "1.22 times the standard deviation that is accounted",
+        "of any 2 together of 3 decryptors, with keys from",
+    ):
+        assert words in text, words
+    assert record["facts"]["honest_decryptors"] == 2 and all(line.holds for line in verify(record))
+    record["facts"]["honest_decryptors"] = 3
+    assert {line.name for line in verify(record) if not line.holds} >= {"items.0.text"}
 
 
 def test_facts_with_decryptors_of_no_noise_are_refused(cache: Cache, tmp_path: Path) -> None:
@@ -289,6 +330,8 @@ def test_facts_with_decryptors_of_no_noise_are_refused(cache: Cache, tmp_path: P
     for decryptors, complaint in ((3, "no encoding"), (1, "decryptors=1")):
         with pytest.raises(InputError, match=complaint):
             replace(facts, decryptors=decryptors)
+    with pytest.raises(InputError, match="honest_decryptors=2 of 0 decryptors"):
+        replace(facts, honest_decryptors=2)
 
 
 def test_rows_of_ledgers_from_before_there_were_decryptors_are_read() -> None:

@@ -30,7 +30,8 @@ def decryptor(
 ) -> None:
     """Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or by base64 lines.
 
-    With --port it answers the server of one operator. Without, each line of standard input is a message, each line of
+    With --port it answers the server of one operator, and adds noise of its own to the sums of runs whose signed plan
+    names it for that. Without, each line of standard input is a message, each line of
     standard output the answer to it, empty where there is none (docs/secure-aggregation-protocols.md). Standard error
     shows its public keys, and why it refused what it did.
     """

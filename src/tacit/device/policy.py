@@ -39,6 +39,8 @@ class Policy:
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
     decryptors: tuple[str, ...] = ()  # of sealed sums, Ed25519 keys in hexadecimal digits; empty: any that a plan names
     corrupt_decryptors: int = 1  # of a sealed sum: so many that work with the operator must learn nothing
+    noise_by_decryptors: bool = False  # no sum whose noise the operator adds, who then knows it without
+    honest_decryptors: int = 1  # that may have to be honest, where decryptors add the noise: more make it weaker
     largest_zcdp: float = 2.0  # of a plan, computed from its numbers
     largest_epsilon: float = 10.0  # the same, at the plan's delta
     largest_delta: float = 1e-5
@@ -73,7 +75,7 @@ class Policy:
         for each in dataclasses.fields(self):
             if isinstance(each.default, int | float):
                 of_type(each.name, getattr(self, each.name), *{int, type(each.default)})
-        for name in ("smallest_cohort", "rounds_apart", "corrupt_decryptors", "most_attempts"):
+        for name in ("smallest_cohort", "rounds_apart", "corrupt_decryptors", "honest_decryptors", "most_attempts"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name}={getattr(self, name)} is below 1; give at least 1.")
         for each in dataclasses.fields(self):
@@ -122,6 +124,7 @@ class Policy:
         if plan.separation.rounds is None and not plan.separation.timer_seconds:
             refuse("lets a device come in every round (it has no separation), for which nothing is promised")
         self._check_decryptors(plan, refuse)
+        self._check_noise(plan, cost, refuse)
 
     def _check_cost(self, cost: Cost, refuse: Refuse) -> None:
         if cost.zcdp > self.largest_zcdp:
@@ -228,6 +231,23 @@ class Policy:
         strange = next((key for key in said.keepers if self.decryptors and key not in self.decryptors), None)
         if strange is not None:
             refuse(f"names the decryptor {strange[:16]}, which is none of the policy's decryptors")
+
+    def _check_noise(self, plan: Plan, cost: Cost, refuse: Refuse) -> None:
+        said = plan.aggregation
+        if (strange := next((key for key in said.contributors if key not in said.keepers), None)) is not None:
+            refuse(f"has noise of {strange[:16]}, which is none of its decryptors", way_out=OPERATOR)
+        if said.honest > max(1, len(said.contributors) - said.corrupt):
+            many = len(said.contributors)
+            refuse(
+                f"relies on {said.honest} honest ones of {many} contributors, of whom {said.corrupt} may be corrupt",
+                way_out=OPERATOR,
+            )
+        if not self.noise_by_decryptors or cost.local_epsilon is not None:  # that needs no noise on a sum
+            return
+        if not said.contributors:
+            refuse("has the operator add the noise, and the policy wants that of decryptors (noise_by_decryptors)")
+        if said.honest > self.honest_decryptors:
+            refuse(f"relies on {said.honest} honest decryptors, above honest_decryptors={self.honest_decryptors}")
 
 
 POLICY = f"change {FILE} if that is to be, or leave it"

@@ -63,7 +63,7 @@ def sealed_round(plan: Plan, task: RoundTask, *, joined: Collection[bytes] = ())
 
     Raises: TaskRefused where they are not its plan's, or of one of these.
     """
-    from tacit.protocol.one_message_shape import settings_of
+    from tacit.protocol.one_message_shape import seed_of, settings_of
 
     assert task.sealed is not None  # the caller's to know
     what, said = f"the sealed round {task.round} of run {task.run!r}", plan.aggregation
@@ -88,6 +88,8 @@ def sealed_round(plan: Plan, task: RoundTask, *, joined: Collection[bytes] = ())
         raise TaskRefused(f"{what} has {len(settings.decryptors)} decryptors, and its plan {len(said.keepers)}.")
     if (settings.plan.hex(), settings.round_index) != (task.plan, task.round):
         raise TaskRefused(f"{what} has the settings of another round, or of another plan's.")
+    if said.contributors and settings.seed != seed_of(task):
+        raise TaskRefused(f"{what} has not the seed of its own task, so that noise may be added to another question.")
     expected = task.asks.shape()
     if (settings.dimension, settings.largest) != (expected.length, expected.largest):
         raise TaskRefused(f"{what} sums other vectors than its reports are.")

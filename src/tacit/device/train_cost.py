@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.design.families import matrix_kind, strategy_in_numbers
 from tacit.device.task_handler import OPERATOR, Refuse
@@ -26,6 +26,9 @@ from tacit.protocol.fields import MOST_WORDS
 from tacit.protocol.matrix_files import KINDS, check_affordable, matrix_in
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask, TrainingPrivacy
 from tacit.protocol.train import EncodedSum, TrainDocument, trained_words
+
+if TYPE_CHECKING:
+    from tacit.privacy.encoding import Encoding
 
 MOST_ROUNDS = 10_000  # of a plan: the sensitivity of every strategy is computed within seconds
 SMALLEST_CLIP_NORM = 1e-30  # of a task: smaller coordinates lose their digits
@@ -116,6 +119,23 @@ def train_cost(plan: Plan, matrix: bytes | None = None) -> TrainCost:
     return found
 
 
+def planned_updates(cost: TrainCost) -> Guarantee:
+    """What the plan's updates promise, and with it the noise of a round. Raises: AccountingError, InputError."""
+    privacy = promised(cost.plan)
+    return _guarantee(privacy, cost.strategy, _participation(cost.plan)[0], cost.inflation)
+
+
+def planned_encoding(cost: TrainCost, parameters: int) -> "Encoding":
+    """How the plan has updates of so many parameters encoded, without room for noise. Raises: InputError."""
+    from tacit.privacy.encoding import SIGMAS
+    from tacit.privacy.encoding_choice import encoding_within
+
+    privacy, sigmas = promised(cost.plan), _table(cost.recipe, "aggregation").get("sigmas", SIGMAS)
+    return encoding_within(
+        parameters, privacy.clip_norm, privacy.report_goal, inflation=cost.inflation, sigmas=float(sigmas)
+    )
+
+
 def check_train_task(cost: TrainCost, task: RoundTask, refuse: Refuse) -> None:
     """That an update is clipped, encoded and asked about as the plan reckons with. Raises: TaskRefused."""
     question = task.question(TrainDocument)
@@ -161,6 +181,8 @@ def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refu
         inflation = encoded.encoding().inflation
     except InputError as error:
         refuse(f"has no encoding: {error}", way_out=OPERATOR)
+    if said.contributors:
+        _check_integers(cost, encoded, refuse)
     if inflation > cost.inflation * (1 + ROUNDING):
         refuse(
             f"lengthens updates by the factor {inflation:.6g} where its plan reckons with {cost.inflation:.6g}",
@@ -168,11 +190,23 @@ def _check_encoding(cost: TrainCost, encoded: EncodedSum, clip_norm: float, refu
         )
 
 
+def _check_integers(cost: TrainCost, encoded: EncodedSum, refuse: Refuse) -> None:
+    """That an encoded update is no longer than what contributors make noise for. Raises: TaskRefused."""
+    try:
+        planned = planned_encoding(cost, encoded.parameters).with_clip_norm(encoded.clip_norm)
+    except InputError as error:
+        raise _no_guarantee(cost.plan, error) from error
+    found = encoded.encoding()
+    if found.dimension != planned.dimension or found.longest_squared > planned.longest_squared:
+        refuse("makes other integers of updates than its plan, for which contributors make noise", way_out=OPERATOR)
+
+
 def _coherent(plan: Plan) -> Mapping[str, Any]:
     """The recipe of a plan that promises something and agrees with itself. Raises: TaskRefused."""
     privacy, recipe = promised(plan), _recipe(plan)
     if privacy.zcdp is None or privacy.epsilon is None or not privacy.noise_multiplier:
         raise TaskRefused(f"the plan of run {plan.run!r} adds no noise and so promises nothing; {ASK}.")
+    _check_contributors(plan, recipe)
     if "seed" in _table(recipe, "run"):
         raise TaskRefused(
             f"the plan of run {plan.run!r} tells everybody the seed of its noise (run.seed), and whoever has it takes "
@@ -184,18 +218,34 @@ def _coherent(plan: Plan) -> Mapping[str, Any]:
     return recipe
 
 
+def _check_contributors(plan: Plan, recipe: Mapping[str, Any]) -> None:
+    """Of decryptors' noise: all that is in a sum is noised by it. Raises: TaskRefused."""
+    said = plan.aggregation
+    beside = next((name for name in ("clipping", "training_loss") if name in recipe), None)
+    if said.contributors and beside is not None:
+        raise TaskRefused(
+            f"the plan of run {plan.run!r} has contributors of noise, and [{beside}] releases sums without it; {ASK}."
+        )
+
+
 def _no_guarantee(plan: Plan, error: Exception) -> TaskRefused:
     return TaskRefused(f"no guarantee follows from the numbers of the plan of run {plan.run!r}: {error}")
 
 
 def _zcdp(privacy: TrainingPrivacy, strategy: Strategy, participation: Participation, inflation: float) -> float:
+    return _guarantee(privacy, strategy, participation, inflation).zcdp
+
+
+def _guarantee(
+    privacy: TrainingPrivacy, strategy: Strategy, participation: Participation, inflation: float
+) -> Guarantee:
     return Guarantee(
         participation=participation,
         strategy=strategy,
         clip_norm=privacy.clip_norm,
         noise_multiplier=privacy.noise_multiplier,
         clip_inflation=inflation,
-    ).zcdp
+    )
 
 
 def promised(plan: Plan) -> TrainingPrivacy:

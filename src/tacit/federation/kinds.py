@@ -34,6 +34,9 @@ class FederatedKind(Kind):
     question: str  # the document that a round's task carries: a `protocol.fields.QuestionDocument`
     device: str  # what a device does: a `device.task_handler.TaskHandler`, made of its text and its trainer
     server: str  # what `tacit serve` is given: a `server.served.ServedJob`
+    contributes: str | None = (
+        None  # what decryptors add to its sums: a `contributor.contributor.RunNoise`; None: nothing
+    )
 
 
 KINDS: Mapping[str, Kind] = {
@@ -49,6 +52,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.train:TrainDocument",
             device="tacit.device.train:TrainHandler",
             server="tacit.server.train:ServedTraining",
+            contributes="tacit.contributor.train:TrainNoise",
             statement="tacit.statements.train",
         ),
         FederatedKind(
@@ -71,6 +75,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:EvaluateDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedEvaluation",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         FederatedKind(
@@ -82,6 +87,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:PersonalizeDocument",
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedPersonalization",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         FederatedKind(
@@ -93,6 +99,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.count:CountDocument",
             device="tacit.device.count:StatisticHandler",
             server="tacit.server.count_files:ServedCount",
+            contributes="tacit.contributor.count:CountNoise",
             statement="tacit.statements.count",
         ),
         Kind(

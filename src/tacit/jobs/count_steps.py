@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from tacit.errors import RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
 from tacit.evaluation.counts.histograms import HistogramQuery
-from tacit.evaluation.counts.release import AddNoise
+from tacit.evaluation.counts.release import AddNoise, NoiseBy
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
@@ -37,6 +37,7 @@ from tacit.privacy.measured_participation import realised_participation
 from tacit.records import from_plain, to_plain
 from tacit.runs import Run, StepEntry
 from tacit.runs.budget_book import Cost
+from tacit.runs.metadata import AskingMetadata
 from tacit.statements.accounts import ledger_of
 from tacit.statements.ledger import Ledger, Release, release_from
 
@@ -123,9 +124,12 @@ class StepQuestion(Protocol[R]):
         ...
 
     def released(
-        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int
+        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int, noise: NoiseBy
     ) -> tuple[R, tuple[Release, ...]]:
-        """What leaves of the answer, and its rows of the ledger. first_user: how many were asked before."""
+        """What leaves of the answer, and its rows of the ledger.
+
+        first_user: how many were asked before; noise: who adds it to a sum of counts.
+        """
         ...
 
     def to_file(self, released: R) -> bytes:
@@ -210,7 +214,9 @@ def _release(run: Run, cost: ReleaseCost, task: StepQuestion[R], answered: Answe
         return add_independent_noise(counts, stddev=stddev, key=run.noise_key, purpose=CENTRAL, round=task.step)
 
     before = sum(release_from(each).reports for row in run.steps() for each in row.releases)
-    return task.released(answered, cost, add_noise=noised, first_user=before)
+    used = run.of_kind(AskingMetadata, "give one that asks for counts").deployment
+    by = NoiseBy() if used is None else NoiseBy(decryptors=used.contributors, honest=used.honest_decryptors)
+    return task.released(answered, cost, add_noise=noised, first_user=before, noise=by)
 
 
 def _devices(run: Run, queries: Sequence[HistogramQuery], epsilon: float, step: int) -> np.random.Generator:

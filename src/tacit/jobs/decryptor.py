@@ -6,22 +6,33 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from tacit.errors import InputError, ProtocolError, of_type
+from tacit.errors import InputError, ProtocolError, RunError, TaskRefused, of_type
 from tacit.files import PathLike, as_path, check_folder, held, read_bounded
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
-from tacit.secure_aggregation.one_message.decryptor_messages import Finding, KeySum, Refusal, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, NoiseRequest, Refusal
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
 NO_ROUND = bytes(ROUND_BYTES)  # of a refusal of what is no message
 
 
+class Contributor(Protocol):
+    """What adds a decryptor's noise to sums: `contributor.contributor.NoiseContributor`."""
+
+    def answer(self, request: NoiseRequest) -> bytes | None:
+        """Its report, if it is to be given now. Raises: ProtocolError, InputError, RunError, TaskRefused."""
+        ...
+
+
 class DecryptorDesk:
     """A decryptor that waits for messages."""
 
     def __init__(self, state: Path, decryptor: Decryptor) -> None:
-        self._state, self._decryptor, self._turn = state, decryptor, threading.Lock()
+        self.folder, self._decryptor, self._turn = state, decryptor, threading.Lock()
+        # its noise for the rounds of one operator's plans, where it has that operator's key; None: it adds none
+        self.contributor: Contributor | None = None
 
     @property
     def identity(self) -> str:
@@ -43,7 +54,7 @@ class DecryptorDesk:
         What is not followed is answered by a `Refusal` that says why, which `refused` is told too; it has changed
         nothing. An answer is on disk before it is given. Raises: InputError where another process runs this decryptor.
         """
-        with _alone(self._state):
+        with _alone(self.folder):
             for line in lines:
                 yield base64.b64encode(self._answer(line, refused)).decode()
 
@@ -58,16 +69,16 @@ class DecryptorDesk:
         found: list[bytes] = []
         with self._turn:
             for data in messages:
-                answer = self._answered(data, refused)
-                if answer is not None:
-                    found.append(answer.to_bytes())
-                if isinstance(answer, Refusal | KeySum):
+                answer, ends = self._answered(data, refused)
+                if answer:
+                    found.append(answer)
+                if ends:
                     break
         return found
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else runs this decryptor meanwhile. Raises: InputError where another process does."""
-        return _alone(self._state)
+        return _alone(self.folder)
 
     def _answer(self, line: str, refused: Callable[[str], None]) -> bytes:
         try:
@@ -75,17 +86,25 @@ class DecryptorDesk:
         except ProtocolError as error:
             refused(str(error))
             return Refusal(NO_ROUND, str(error).encode()).to_bytes()
-        answer = self._answered(data, refused)
-        return b"" if answer is None else answer.to_bytes()
+        return self._answered(data, refused)[0]
 
-    def _answered(self, data: bytes, refused: Callable[[str], None]) -> Vote | Finding | KeySum | Refusal | None:
+    def _answered(self, data: bytes, refused: Callable[[str], None]) -> tuple[bytes, bool]:
+        """(the answer, empty where there is none; whether nothing is read after it)."""
         round = NO_ROUND
         try:
-            _, round = opened(data)
-            return self._decryptor.receive(data)
-        except (ProtocolError, InputError) as error:
+            kind, round = opened(data)
+            if kind == NoiseRequest.kind:
+                return self._noise(NoiseRequest.from_bytes(data)) or b"", False
+            answer = self._decryptor.receive(data)
+            return (b"", False) if answer is None else (answer.to_bytes(), isinstance(answer, KeySum))
+        except (ProtocolError, InputError, RunError, TaskRefused) as error:
             refused(str(error))
-            return Refusal(round, str(error).encode())
+            return Refusal(round, str(error).encode()).to_bytes(), True
+
+    def _noise(self, request: NoiseRequest) -> bytes | None:
+        if self.contributor is None:
+            raise InputError("this decryptor adds noise for no operator; start it with --port and --operator-key.")
+        return self.contributor.answer(request)
 
 
 def decryptor(

@@ -35,6 +35,14 @@ class RealDevices:
                 "here each device answers once; drop them."
             )
 
+    def check_noise(self, *, local: bool) -> None:
+        """Raises: InputError where decryptors are to add noise to reports that each device randomises itself."""
+        if local and self.deployment.contributors:
+            raise InputError(
+                "deployment.noise='decryptors', and devices of this run randomise their reports themselves, so that no "
+                "sum gets noise; drop it."
+            )
+
     @classmethod
     def from_table(cls, table: Mapping[str, Any], *, where: str) -> Self:
         """That of a served file, or of a run's settings. Raises: InputError naming the key."""

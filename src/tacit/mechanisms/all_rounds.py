@@ -8,6 +8,7 @@ decided exactly (`grid.nearest`), as for noise that a server adds. docs/secure-a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ from tacit.mechanisms.step import NoiseStep
 from tacit.mechanisms.step_cpu import released
 from tacit.mechanisms.stream import NoiseState, NoiseStream
 from tacit.mechanisms.streams import stream_for
+from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding_choice import encoding_with_noise
+from tacit.privacy.guarantee import Guarantee
+from tacit.privacy.shared_noise import check_shared, of_one
 from tacit.privacy.strategy import BandedInverse, Strategy
 
 FloatArray = npt.NDArray[np.float64]
@@ -28,6 +33,34 @@ Integers = npt.NDArray[np.int64]
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 PURPOSE = "noise of a keeper"
+
+
+def with_noise_of(decryptors: int, encoding: Encoding, updates: Guarantee, *, honest: int = 1) -> Encoding:
+    """The same for sums that hold the noise of so many decryptors, too, in every round of these updates.
+
+    honest: how many of them are relied on, so that each adds 1/honest of the variance that is accounted. Raises:
+    InputError where words are too short for both, or integers too coarse for noise in so many parts.
+    """
+    if updates.strategy is None:
+        return encoding
+    rounds, one = updates.participation.rounds, of_one(updates, honest)
+    widest = encoding_with_noise(
+        encoding, one.seed_stddev * _largest_deviation(updates.strategy, rounds), decryptors=decryptors, rounds=rounds
+    )
+    if honest > 1:
+        freshest = widest.scale * one.seed_stddev * _least_fresh_deviation(updates.strategy, rounds)
+        check_shared(freshest, honest=honest, draws=widest.dimension * rounds)
+    return widest
+
+
+@lru_cache(maxsize=64)
+def _largest_deviation(strategy: Strategy, rounds: int) -> float:
+    return largest_deviation(carrying_stream(strategy), rounds)
+
+
+@lru_cache(maxsize=64)
+def _least_fresh_deviation(strategy: Strategy, rounds: int) -> float:
+    return least_fresh_deviation(carrying_stream(strategy), rounds)
 
 
 class Basis(NamedTuple):
@@ -130,6 +163,16 @@ def largest_deviation(stream: NoiseStream, rounds: int) -> float:
         noise, state = stream.next(state, _unit(drawn, int(first[-1])))
         longest = max(longest, float(np.linalg.norm(noise)))
     return longest
+
+
+def least_fresh_deviation(stream: NoiseStream, rounds: int) -> float:
+    """The smallest standard deviation, in seeds, of what the freshest seed of one of so many rounds adds to it."""
+
+    def of_round(round: int) -> float:
+        step = stream.step(round)
+        return abs(step.seeds[step.fresh(stream.seeds_in(round))])
+
+    return min(map(of_round, range(rounds)))
 
 
 def _unit(ones: Sequence[int], size: int) -> FloatArray:

@@ -93,7 +93,8 @@ class NoiseForecast:
 
     guarantee: of the model updates, whose clip norm and noise multiplier these are. server: what it makes of the means,
     at its learning rate. parameters: of the network. public: it begins from a model of public text.
-    noises: how many parties each add the noise that the guarantee accounts; the model gets that of all.
+    noises: how many parties add noise, any `honest` of them together what the guarantee accounts; the model gets that
+    of all.
     """
 
     guarantee: Guarantee
@@ -103,6 +104,12 @@ class NoiseForecast:
     server: Workload = MOMENTUM
     public: bool = False
     noises: int = 1
+    honest: int = 1
+
+    @property
+    def noisier(self) -> float:
+        """The noise that the model gets, in what the guarantee accounts: a factor of at least 1."""
+        return math.sqrt(self.noises / self.honest)
 
     @property
     def reach(self) -> float:
@@ -120,7 +127,7 @@ class NoiseForecast:
         strategy, rounds = self.guarantee.strategy, self.guarantee.participation.rounds
         if strategy is None:
             return 0.0
-        multiplier = math.sqrt(self.noises) * self.guarantee.noise_multiplier
+        multiplier = self.noisier * self.guarantee.noise_multiplier
         error = errors_of_models(strategy, self.server, rounds, self.reach).rms
         return self.reach * error * multiplier / self.report_goal
 

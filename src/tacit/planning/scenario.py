@@ -169,7 +169,8 @@ class Scenario:
     """A planned run: `rounds` rounds with `clients`, at a noise that `utility` bears.
 
     `clip_inflation` is the factor by which encoding for secure aggregation lengthens a clipped update, 1 without.
-    `noises` parties each add the noise that is accounted, and the model bears that of all: 1 where the server adds it.
+    `noises` parties add noise, any `honest` of them together what is accounted, and the model bears that of all: 1
+    where the server adds it.
     """
 
     clients: Clients
@@ -177,6 +178,12 @@ class Scenario:
     utility: Utility
     clip_inflation: float = 1.0
     noises: int = 1
+    honest: int = 1
+
+    @property
+    def noisier(self) -> float:
+        """The noise that the model gets, in what the guarantee accounts: a factor of at least 1."""
+        return math.sqrt(self.noises / self.honest)
 
     def participation(self, report_goal: int) -> Participation:
         """Who may come how often, at this report goal."""
@@ -190,7 +197,7 @@ class Scenario:
         """
         participation = self.participation(report_goal)
         strategy = mechanism.strategy(participation, self.utility.objective)
-        error = self.utility.error(strategy, self.rounds) * math.sqrt(self.noises)
+        error = self.utility.error(strategy, self.rounds) * self.noisier
         if noise_multiplier is None:
             noise_multiplier = self.utility.noise_of_mean(participation) * report_goal / error
         guarantee = Guarantee(

@@ -155,7 +155,7 @@ class PlanSteps:
     def _noise(self) -> StepContent:
         utility, plan = self.scenario.utility, self.plan
         borne = utility.noise_of_mean(plan.guarantee.participation)
-        of_all = plan.guarantee.noise_multiplier * math.sqrt(self.scenario.noises) / self.reached.noisier
+        of_all = plan.guarantee.noise_multiplier * self.scenario.noisier / self.reached.noisier
         own = of_all / plan.report_goal * utility.report_goal
         return [
             f"Noise multiplier {utility.noise_multiplier:g} at {utility.report_goal} reports with "
@@ -377,10 +377,11 @@ class PlanSteps:
                 "production.toml has it as [aggregation]: a simulated run encodes every update for real.",
             ]
             if (decryptors := self.scenario.noises) > 1:
+                honest = self.scenario.honest
+                each = "the noise" if honest == 1 else f"1/{honest} of the variance"
                 said.append(
-                    f"{decryptors} decryptors each add the noise that is accounted, so that no server does; the model "
-                    f"gets "
-                    f"{math.sqrt(decryptors):.3g} times its standard deviation, which all figures here count."
+                    f"{decryptors} decryptors each add {each} that is accounted, so that no server does; the model "
+                    f"gets {self.scenario.noisier:.3g} times its standard deviation, which all figures here count."
                 )
         elif factor > 1:
             said = [f"The figures above count a clip norm inflated by {factor:.6g}, as encoding for secure sums does."]

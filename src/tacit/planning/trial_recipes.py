@@ -85,7 +85,8 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
             }
         ),
         "clipping": clipping,
-        "aggregation": recipe.aggregation and recipe.aggregation.model_copy(update={"decryptors": None}),
+        "aggregation": recipe.aggregation
+        and recipe.aggregation.model_copy(update={"decryptors": None, "honest_decryptors": 1}),
     }
     if settings.data is not None:
         changed["data"] = recipe.data.model_copy(update={"cache": settings.data})
@@ -168,7 +169,7 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
             _noise_multiplier(recipe),
             report_goal=recipe.rounds.report_goal,
             to=report_goal,
-            error_ratio=(_error_over_tree(recipe) if trees else 1.0) * math.sqrt(_decryptors(recipe)),
+            error_ratio=(_error_over_tree(recipe) if trees else 1.0) * _noisier(recipe),
         ),
     }
     mechanism = ChosenMechanism(mechanism=TREE, parameters=TreeParameters()) if trees else wanted.mechanism
@@ -179,9 +180,11 @@ def _trial_privacy(recipe: Recipe, rounds: int, report_goal: int) -> PrivacySect
     return kept.model_copy(update=update)
 
 
-def _decryptors(recipe: Recipe) -> int:
-    """How many parties each add the noise of the recipe's multiplier."""
-    return 1 if recipe.aggregation is None else recipe.aggregation.decryptors or 1
+def _noisier(recipe: Recipe) -> float:
+    """The deviation of the noise of all decryptors, in what the multiplier says; 1 where the server adds it."""
+    if recipe.aggregation is None:
+        return 1.0
+    return math.sqrt((recipe.aggregation.decryptors or 1) / recipe.aggregation.honest_decryptors)
 
 
 def _restarted(mechanism: ChosenMechanism, restarts: tuple[int, ...]) -> ChosenMechanism:

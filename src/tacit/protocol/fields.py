@@ -101,6 +101,16 @@ class QuestionDocument(Document):
         """Whether reports are whole numbers, which alone may be sealed."""
         return True
 
+    @property
+    def margin(self) -> int:
+        """The largest magnitude of one contributor's noise in a cell of the sum, where there are contributors."""
+        return 0
+
+    @property
+    def signs(self) -> bytes:
+        """What a sealed sum is rotated by, 32 bytes; nothing where it is not."""
+        return b""
+
     def shape(self) -> "ReportShape":
         """What the question lets a report be; of one whose reports are sealed, what is in them.
 

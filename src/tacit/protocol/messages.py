@@ -5,6 +5,7 @@ ask (`after_s`). Every key is always there, null where it has no value. What is 
 signer wrote, inside a `Signed`. docs/protocol.md specifies each document.
 """
 
+import math
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, TypeAlias, TypeVar, Union
 
 from pydantic import Field, StringConstraints, model_validator
@@ -84,6 +85,10 @@ class Privacy(Document):
     rounds: Several
     max_participations: Several | None  # of one device; null where only `Separation.timer_seconds` bounds them
 
+    def deviation(self, round: int) -> float | None:
+        """Standard deviation of the noise that is accounted in each cell of a round's counts; None: they are none."""
+        return None
+
 
 class TrainingPrivacy(Privacy):
     """Of clipped updates whose sums get noise."""
@@ -113,6 +118,10 @@ class HistogramPrivacy(Privacy):
     histograms: Annotated[tuple[Several, ...], Field(min_length=1, max_length=100)]  # of each step: its clip norm^2
     noise_multiplier: Positive  # times a step's clip norm: the standard deviation in every cell
 
+    def deviation(self, round: int) -> float | None:
+        """See Privacy."""
+        return self.noise_multiplier * math.sqrt(self.histograms[round])
+
 
 class SumPrivacy(Privacy):
     """Of whole numbers in many cells, in the one step of the run; each cell of a sum gets noise."""
@@ -122,6 +131,10 @@ class SumPrivacy(Privacy):
     delta: Share
     clip_norm: Positive  # L2, of everything in one report
     noise_multiplier: Positive  # times the clip norm: the standard deviation in every cell
+
+    def deviation(self, round: int) -> float | None:
+        """See Privacy."""
+        return self.noise_multiplier * self.clip_norm
 
 
 class Separation(Document):
@@ -142,6 +155,7 @@ class AggregationSettings(Document):
     # sealed: so many decryptors may work with the server and learn nothing
     corrupt: Annotated[int, Field(ge=0, le=100)]
     contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum
+    honest: Annotated[int, Field(ge=1, le=100)]  # contributors whose noise together is what is accounted
 
 
 class Attested(Document):

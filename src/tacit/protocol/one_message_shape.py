@@ -1,7 +1,9 @@
-"""How long a sealed report may be: what both ends, and the check before a report is read, take from a task's digits."""
+"""A sealed round in its task: how long a report may be, and which seed binds the round to what it asks."""
 
+import hashlib
 from functools import lru_cache
 
+from tacit.protocol.messages import RoundTask
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 
 AROUND = 4096  # bytes of a report beside its ciphertexts, boxes and parts, at most
@@ -12,6 +14,16 @@ BESIDE_A_BOX = 8
 def settings_of(sealed: str) -> OneMessageRound:
     """Of a task's hexadecimal digits. Raises: InputError, ProtocolError for what are none."""
     return OneMessageRound.from_bytes(bytes.fromhex(sealed))
+
+
+def seed_of(task: RoundTask) -> bytes:
+    """The seed (32 bytes) of an attempt's public polynomials: random, since its name is, and of this question alone.
+
+    Whoever computes it from a task of its own is in a round with all who have the same plan, round, attempt and
+    rotation: a contributor's noise is in the basis in which devices report.
+    """
+    said = f"tacit sealed round v1\0{task.plan} {task.round} {task.task} ".encode()
+    return hashlib.sha256(said + task.asks.signs).digest()
 
 
 def most_sealed_bytes(sealed: str) -> int:

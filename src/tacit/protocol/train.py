@@ -68,6 +68,16 @@ class TrainDocument(QuestionDocument):
         """See QuestionDocument: encoded updates are."""
         return self.encoded is not None
 
+    @property
+    def margin(self) -> int:
+        """See QuestionDocument."""
+        return 0 if self.encoded is None else self.encoded.margin_each
+
+    @property
+    def signs(self) -> bytes:
+        """See QuestionDocument."""
+        return b"" if self.encoded is None else bytes.fromhex(self.encoded.signs)
+
     def shape(self) -> ReportShape:
         """See QuestionDocument."""
         if self.encoded is not None:

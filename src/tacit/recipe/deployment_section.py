@@ -2,12 +2,13 @@
 
 import ipaddress
 import re
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
 from tacit.privacy.separation import DeviceSeparation
+from tacit.privacy.shared_noise import check_honest
 from tacit.recipe.sections import AggregationSection, RoundsSection, Section
 from tacit.secure_aggregation.one_message.messages import MOST_DECRYPTORS
 
@@ -60,6 +61,8 @@ class DeploymentSection(Section):
     pause_minutes: float = Field(default=2.0, ge=0)  # from a round's release to the next one's opening
     decryptors: tuple[str, ...] = Field(default=(), strict=False)  # URL IDENTITY BOX; none: the server sees each report
     corrupt_decryptors: int = Field(default=1, ge=1, le=99)  # so many may work with the server, and learn nothing
+    noise: Literal["server", "decryptors"] = "server"  # who adds it: the server knows every sum without its own
+    honest_decryptors: int = Field(default=1, ge=1)  # whose noise together is what is accounted; 1: each adds all
 
     @model_validator(mode="after")
     def _is_kept_by_somebody(self) -> Self:
@@ -88,6 +91,27 @@ class DeploymentSection(Section):
             if len({getattr(each, name) for each in found}) < count:
                 raise ValueError(f"two of deployment.decryptors have the same {name}, and one decryptor has one share.")
         return self
+
+    @model_validator(mode="after")
+    def _has_noise_of_somebody(self) -> Self:
+        if self.noise == "server" and self.honest_decryptors != 1:
+            raise ValueError(
+                f"deployment.honest_decryptors={self.honest_decryptors} of noise that the server adds; give "
+                "deployment.noise = 'decryptors', or drop it."
+            )
+        if self.noise == "decryptors":
+            if not self.decryptors:
+                raise ValueError(
+                    "deployment.noise='decryptors' and there are no deployment.decryptors; name them, or drop it."
+                )
+            corrupt, name = self.corrupt_decryptors, "deployment.honest_decryptors"
+            check_honest(len(self.decryptors), self.honest_decryptors, corrupt=corrupt, name=name)
+        return self
+
+    @property
+    def contributors(self) -> int:
+        """How many decryptors add noise to every sum, in the server's place; 0: the server adds it."""
+        return len(self.decryptors) if self.noise == "decryptors" else 0
 
     def named_decryptors(self) -> tuple[NamedDecryptor, ...]:
         """Where they are, and their keys. Raises: ValueError for what names none."""

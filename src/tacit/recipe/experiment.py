@@ -7,6 +7,7 @@ and `server` are their settings types, `privacy` and `rounds` become one Guarant
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -44,6 +45,7 @@ from tacit.recipe.shipped_recipes import named, shipped
 from tacit.training import RoundPlan
 from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.private_loss import PrivateLoss
+from tacit.training.secure_updates import SecureUpdates
 
 SMALLEST = 5  # ids of a vocabulary: the specials and a word; how many there are is the cache's to say
 
@@ -117,19 +119,22 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _keeps_every_sum_from_the_server(self) -> Self:
         """Of decryptors who add the noise, no release may be left to a server that adds it."""
-        decryptors = None if self.aggregation is None else self.aggregation.decryptors
-        if decryptors is not None and self.privacy.mechanism is None:
+        if self.deployment is not None and self.deployment.contributors:
+            said, drop = "deployment.noise='decryptors'", "deployment.noise"
+        elif self.aggregation is not None and self.aggregation.decryptors is not None:
+            said, drop = f"aggregation.decryptors={self.aggregation.decryptors}", "aggregation.decryptors"
+        else:
+            return self
+        if self.privacy.mechanism is None:
             raise ValueError(
-                f"aggregation.decryptors={decryptors} add the noise of the mechanism, and privacy.mechanism='none' has "
-                f"none; "
-                "drop aggregation.decryptors, or name a mechanism below [privacy.mechanism]."
+                f"{said}: they add the noise of the mechanism, and privacy.mechanism='none' has none; drop {drop}, or "
+                "name a mechanism below [privacy.mechanism]."
             )
         for name in ("clipping", "training_loss"):
-            if decryptors is not None and getattr(self, name) is not None:
+            if getattr(self, name) is not None:
                 raise ValueError(
                     f"[{name}] releases sums of its own to which the server adds noise, so that it knows them without, "
-                    f"and aggregation.decryptors={decryptors} are there that it knows none; drop [{name}] or "
-                    "aggregation.decryptors."
+                    f"and {said} is there that it knows none; drop [{name}] or {drop}."
                 )
         return self
 
@@ -318,9 +323,18 @@ class Recipe(Section):
             server=self.server.settings(),
             clipping=self._clipping(rest),
             loss=loss,
-            secure=None if self.aggregation is None else self.aggregation.settings(),
+            secure=self.secure_updates(),
             separation=None if self.deployment is None else self.deployment.separation(self.rounds),
         )
+
+    def secure_updates(self) -> SecureUpdates | None:
+        """How sums are made, and by whom they get their noise; None: in the clear."""
+        if self.aggregation is None:
+            return None
+        secure, real = self.aggregation.settings(), self.deployment
+        if real is None or not real.contributors:
+            return secure
+        return replace(secure, decryptors=real.contributors, honest_decryptors=real.honest_decryptors)
 
     def _training_loss(self, planned: Guarantee) -> tuple[PrivateLoss | None, Guarantee]:
         """(how the loss is released, what is left for the rest). Raises: RecipeError where it alone costs all."""

@@ -27,6 +27,7 @@ from tacit.privacy.encoding import MOST as INFLATION
 from tacit.privacy.encoding import SIGMAS
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.privacy.measured_participation import Clock
+from tacit.privacy.shared_noise import check_honest
 from tacit.privacy.strategy import Dense, Matrix, Strategy
 from tacit.secure_aggregation.simulated_protocol import FEWEST, Protocol, SimulatedProtocol
 from tacit.training import ClientTraining, ServerOptimizer
@@ -314,6 +315,7 @@ class AggregationSection(Section):
     protocol_dropout: float = Field(default=0.0, ge=0, le=MOST_DROPOUT)  # the chance of each of them to vanish
     # one would know all noise, as a server does; left out: the server
     decryptors: int | None = Field(default=None, ge=2)
+    honest_decryptors: int = Field(default=1, ge=1)  # of them, who together add the noise that is accounted
 
     @model_validator(mode="after")
     def _noise_of_decryptors_once(self) -> Self:
@@ -324,6 +326,17 @@ class AggregationSection(Section):
                 f"once; "
                 "drop one of the two keys."
             )
+        return self
+
+    @model_validator(mode="after")
+    def _relies_on_as_many_as_there_are(self) -> Self:
+        if self.decryptors is None and self.honest_decryptors != 1:
+            raise ValueError(
+                f"aggregation.honest_decryptors={self.honest_decryptors} of no aggregation.decryptors; say how many "
+                "there are, or drop it."
+            )
+        if self.decryptors is not None:
+            check_honest(self.decryptors, self.honest_decryptors, name="aggregation.honest_decryptors")
         return self
 
     @model_validator(mode="after")
@@ -348,6 +361,7 @@ class AggregationSection(Section):
             played=self._played(),
             dropout=self.protocol_dropout,
             decryptors=self.decryptors or 0,
+            honest_decryptors=self.honest_decryptors,
         )
 
     def _played(self) -> SimulatedProtocol | None:

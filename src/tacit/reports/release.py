@@ -47,7 +47,8 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
             ),
         ]
     counted = f"{promise['steps']} step{'s' * (promise['steps'] > 1)} of"
-    spreads = " and ".join(f"{spread:.4g}" for spread in promise["stddev_of_a_count"])
+    noisier, whose = _noise_by(promise)
+    spreads = " and ".join(f"{noisier * spread:.4g}" for spread in promise["stddev_of_a_count"])
     return [
         *blocks,
         Paragraph(
@@ -58,10 +59,18 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
         ),
         Paragraph(
             "Covered: every number of this part, and whatever was chosen by them. Not covered: how many clients were "
-            f"asked{MODELS_APART if about_models else ' and the settings'}. The aggregator is trusted to add the noise "
-            f"to the sum.{_aggregation(promise)}"
+            f"asked{MODELS_APART if about_models else ' and the settings'}. {whose}{_aggregation(promise)}"
         ),
     ]
+
+
+def _noise_by(promise: Mapping[str, Any]) -> tuple[float, str]:
+    """(deviation of the noise in a count, in what is accounted; who is trusted with it)."""
+    if "decryptors" not in promise:
+        return 1.0, "The aggregator is trusted to add the noise to the sum."
+    many, honest = promise["decryptors"], promise["honest_decryptors"]
+    who = "one of them is" if honest == 1 else f"{honest} of them are"
+    return math.sqrt(many / honest), f"{many} decryptors add the noise, and at least {who} trusted to."
 
 
 def _released(promise: Mapping[str, Any]) -> str:

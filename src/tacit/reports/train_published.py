@@ -275,7 +275,7 @@ def _origin(summary: RunSummary) -> tuple[tuple[str, str], ...]:
         ("vocabulary from", training.vocabulary["description"]),
         ("model parameters", f"{training.parameters:,}"),
         *chosen,
-        *_sums(training.secure),
+        *_sums(training.secure, simulated=training.deployment is None),
         ("keys from", training.key_source),
         ("vocabulary digest", data.vocabulary_sha256),
         ("versions", ", ".join(f"{name} {version}" for name, version in versions.items())),
@@ -293,7 +293,7 @@ def _whose_text(training: TrainingMetadata) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
+def _sums(secure: SecureSumUsed | None, *, simulated: bool) -> tuple[tuple[str, str], ...]:
     """How updates were encoded for sums that nobody can open; the statement says the rest."""
     if secure is None:
         return ()
@@ -310,9 +310,15 @@ def _sums(secure: SecureSumUsed | None) -> tuple[tuple[str, str], ...]:
     )
     if not secure.decryptors:
         return (("sums of updates", said),)
+    honest, played = secure.honest_decryptors, ", simulated" if simulated else ""
+    each = (
+        "each adds the noise that is accounted"
+        if honest == 1
+        else f"any {honest:,} of them together add the noise that is accounted"
+    )
     noise = (
-        f"{secure.decryptors:,} decryptors, simulated; each adds the noise that is accounted, and the model has that "
-        f"of all, {secure.decryptors**0.5:.3g} times the standard deviation"
+        f"{secure.decryptors:,} decryptors{played}; {each}, and the model has that of all, "
+        f"{(secure.decryptors / honest) ** 0.5:.3g} times the standard deviation"
     )
     return (("sums of updates", said), ("noise added by", noise))
 

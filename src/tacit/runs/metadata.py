@@ -74,7 +74,8 @@ class SecureSumUsed:
     protocol: str | None = None  # that some clients of each round play; None: none
     protocol_clients: int = 0  # how many
     protocol_dropout: float = 0.0  # with which chance each of them vanished
-    decryptors: int = 0  # parties that each added the noise that is accounted, in the server's place; 0: it added it
+    decryptors: int = 0  # parties that each added noise, in the server's place; 0: it added it
+    honest_decryptors: int = 1  # of them, whose noise together is what is accounted; 1: each added all of it
 
     @classmethod
     def from_encoding(cls, encoding: Any, secure: Any) -> "SecureSumUsed":
@@ -95,6 +96,7 @@ class SecureSumUsed:
             protocol_clients=0 if played is None else played.devices,
             protocol_dropout=secure.dropout,
             decryptors=secure.decryptors,
+            honest_decryptors=secure.honest_decryptors,
         )
 
 
@@ -109,6 +111,8 @@ class DeploymentUsed:
     most: int | None = None  # each takes part in so many rounds at most; None: as many as the rest allows
     decryptors: int = 0  # parties that open a round's sum together, and no report; 0: the server sees each report
     corrupt_decryptors: int = 0  # so many of them may work with the server and learn nothing else
+    contributors: int = 0  # of them, who each add noise to every sum; 0: the server adds it
+    honest_decryptors: int = 1  # of those, whose noise together is what is accounted
 
     @classmethod
     def from_section(
@@ -123,6 +127,8 @@ class DeploymentUsed:
             most=most,
             decryptors=len(section.decryptors),
             corrupt_decryptors=section.corrupt_decryptors if section.decryptors else 0,
+            contributors=section.contributors,
+            honest_decryptors=section.honest_decryptors,
         )
 
 

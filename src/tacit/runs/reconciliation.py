@@ -70,6 +70,11 @@ def _of_step(run: Run, step: StepEntry, participants: int) -> str | None:
             return complaint
         if isinstance(run.metadata, TrainingMetadata) and (complaint := _of_secure_sum(each, run.metadata.secure)):
             return complaint
+        if isinstance(run.metadata, AskingMetadata):
+            used = run.metadata.deployment
+            many, honest = (0, 1) if used is None else (used.contributors, used.honest_decryptors)
+            if complaint := _of_noise(each, many, honest):
+                return complaint
     of_devices = isinstance(run.metadata, AskingMetadata) or (
         isinstance(run.metadata, DiscoveryMetadata) and _deployed(run)
     )
@@ -92,9 +97,9 @@ def _of_sum(release: Mapping[str, Any], participants: int, *, own_log: bool) -> 
 
 def _of_secure_sum(release: Mapping[str, Any], secure: SecureSumUsed | None) -> str | None:
     """What a run says of its sums of integers must be so of each, since its statement says it of all."""
-    decryptors = 0 if secure is None else secure.decryptors
-    if _whole(release, "decryptors") != decryptors and ("decryptors" in release or decryptors):
-        return f"released a sum without the noise of just {decryptors:,} decryptors"
+    many, honest = (0, 1) if secure is None else (secure.decryptors, secure.honest_decryptors)
+    if complaint := _of_noise(release, many, honest):
+        return complaint
     if secure is None:
         return None
     if _whole(release, "reports") < secure.threshold:
@@ -102,6 +107,15 @@ def _of_secure_sum(release: Mapping[str, Any], secure: SecureSumUsed | None) -> 
     inflated = release.get("clip_inflation")
     if release.get("what") == "model update" and not (isinstance(inflated, float) and inflated >= secure.inflation):
         return f"counts no encoding, which lengthens updates by a factor of {secure.inflation:.6g}"
+    return None
+
+
+def _of_noise(release: Mapping[str, Any], decryptors: int, honest: int) -> str | None:
+    """Of a sum with the noise of so many decryptors, of whom so many are relied on."""
+    if _whole(release, "decryptors") != decryptors and ("decryptors" in release or decryptors):
+        return f"released a sum without the noise of just {decryptors:,} decryptors"
+    if _whole(release, "honest_decryptors") != honest and ("honest_decryptors" in release or honest > 1):
+        return f"released a sum that does not rely on {honest:,} honest decryptors"
     return None
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError, ProtocolError, RunError
 from tacit.files import check_folder, held, sweep_drafts, write_whole
 from tacit.parsing import parsed_json
-from tacit.privacy.encoding import Encoding
+from tacit.privacy.encoding import WORD, Encoding
 from tacit.secure_aggregation.decoding import SessionOutcome, basis
 from tacit.secure_aggregation.encoding import SEED_BYTES
 from tacit.secure_aggregation.wire import ROUND_BYTES
@@ -44,7 +44,13 @@ class Stream(Protocol):
         ...
 
 
-def residues(noise: NDArray[np.int64], encoding: Encoding) -> NDArray[np.uint32]:
+class Unrotated:
+    """In place of an Encoding: whole numbers that stand for themselves, in words of 32 bits."""
+
+    bits, modulus = WORD, 1 << WORD
+
+
+def residues(noise: NDArray[np.int64], encoding: Encoding | Unrotated) -> NDArray[np.uint32]:
     """Integers (dimension,) as words modulo 2^bits, to be added to encoded updates; they carry no shift."""
     return (noise & (encoding.modulus - 1)).astype(np.uint32)
 
@@ -71,7 +77,7 @@ class NoiseDecryptor:
     that was lost can be sent again. What was given is on disk before it is given, whenever the process is killed.
     """
 
-    def __init__(self, folder: Path, stream: Stream, encoding: Encoding) -> None:
+    def __init__(self, folder: Path, stream: Stream, encoding: Encoding | Unrotated) -> None:
         """Goes on with what is in `folder`, or begins there, in one for its owner alone (0700).
 
         Raises: InputError where it is a file, or may be read by others.
@@ -98,11 +104,7 @@ class NoiseDecryptor:
         Raises: ProtocolError for any round but the next and the last one, and for the last one under another name or
         with other signs; RunError where another process holds the folder, or a file of it is damaged or gone.
         """
-        if len(name) != ROUND_BYTES:
-            raise ProtocolError(f"a round's name has {len(name)} bytes and must have {ROUND_BYTES}.")
-        about = name + signs
-        if len(signs) != SEED_BYTES:
-            raise InputError(f"signs has {len(signs)} bytes, and a seed here has {SEED_BYTES}; give so many.")
+        about = _about(name, signs)
         try:
             with held(self._folder):
                 self._name(round, about)
@@ -110,8 +112,12 @@ class NoiseDecryptor:
         except BlockingIOError as error:
             raise RunError(f"another process draws noise in '{self._folder}'; wait for it, or end it.") from error
 
-    def _name(self, round: int, about: bytes) -> None:
-        """Makes `about` the only name of the round, on disk, and sees to it that the state before the round is."""
+    def check(self, round: int, *, name: bytes, signs: bytes) -> None:
+        """That `noise` would be given, of which nothing is drawn. Raises: ProtocolError, RunError as that does."""
+        self._check(round, _about(name, signs))
+
+    def _check(self, round: int, about: bytes) -> tuple[int, bytes]:
+        """How many rounds have names, and the last one's, where the round may be called so."""
         given, last = self._last()
         if round == given - 1 and about != last:
             raise ProtocolError(
@@ -122,7 +128,13 @@ class NoiseDecryptor:
             raise ProtocolError(
                 f"the noise of round {round} is asked for and that of round {given} is next: rounds are asked for one "
                 "after the other, each of all decryptors, or what one adds the next cannot take back."
+                + (f" If it was given before, its state is gone: {LOST}" if given == 0 else "")
             )
+        return given, last
+
+    def _name(self, round: int, about: bytes) -> None:
+        """Makes `about` the only name of the round, on disk, and sees to it that the state before the round is."""
+        given, last = self._check(round, about)
         if round == given:
             if given == 0 and not self._state(0).exists():
                 self._keep(0, self._stream.begin())
@@ -132,7 +144,7 @@ class NoiseDecryptor:
 
     def _draw(self, round: int, about: bytes) -> NDArray[np.int64]:
         """The integers of a round that has this name; the state after it is on disk."""
-        turn, back = basis(self._encoding, about[ROUND_BYTES:])
+        turn, back = _basis(self._encoding, about[ROUND_BYTES:])
         integers, after = self._stream.draw(self._carried(round), about, turn, back)
         self._keep(round + 1, after)
         return integers
@@ -170,3 +182,16 @@ class NoiseDecryptor:
 
     def _state(self, round: int) -> Path:
         return self._folder / f"before-{round:06d}.npz"
+
+
+def _basis(encoding: Encoding | Unrotated, signs: bytes) -> tuple[SessionOutcome, SessionOutcome]:
+    return (np.array, np.array) if isinstance(encoding, Unrotated) else basis(encoding, signs)
+
+
+def _about(name: bytes, signs: bytes) -> bytes:
+    """Raises: ProtocolError, InputError for another length than they have."""
+    if len(name) != ROUND_BYTES:
+        raise ProtocolError(f"a round's name has {len(name)} bytes and must have {ROUND_BYTES}.")
+    if len(signs) != SEED_BYTES:
+        raise InputError(f"signs has {len(signs)} bytes, and a seed here has {SEED_BYTES}; give so many.")
+    return name + signs

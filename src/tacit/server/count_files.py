@@ -43,6 +43,9 @@ class _Histograms(ServedAnalytics):
 
     release: ReleaseCost
 
+    def __post_init__(self) -> None:
+        self.devices.check_noise(local=self.release.local_epsilon is not None)
+
     def _common(self, kind: str) -> dict[str, Any]:
         return {"kind": kind, **self.devices.to_plain(), "release": self.release.to_plain()}
 

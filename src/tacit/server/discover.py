@@ -37,6 +37,7 @@ class ServedWords(ServedAnalytics):
     delta: float | None
 
     def __post_init__(self) -> None:
+        self.devices.check_noise(local=True)
         settings, reports = self.settings, self.settings.reports
         reports.check_effort(settings.prefixes * settings.alphabet.size + 1)
         reports.check_no_sum_wraps(max(*settings.users_of_layers, settings.counting_users))

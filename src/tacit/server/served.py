@@ -114,5 +114,6 @@ def aggregation_of(
         keepers=tuple(each.identity for each in decryptors),
         boxes=tuple(each.box for each in decryptors),
         corrupt=section.corrupt_decryptors if decryptors else 0,
-        contributors=(),
+        contributors=tuple(each.identity for each in decryptors) if section.contributors else (),
+        honest=section.honest_decryptors,
     )

@@ -98,10 +98,13 @@ def check_cohort(goal: int, population: int, rounds: int, planned: Participation
         )
 
 
-def check_decryptors(decryptors: int, planned: Guarantee, *, beside: int) -> None:
+def check_decryptors(decryptors: int, honest: int, planned: Guarantee, *, beside: int) -> None:
     """InputError for decryptors of noise that there is not, or that was added to what nobody encoded; beside: how many
     sequences were released beside the model updates.
     """
+    check_count("honest_decryptors", honest, minimum=1)
+    if honest > max(1, decryptors):
+        raise InputError(f"honest_decryptors={honest} of {decryptors} decryptors; {ASK}.")
     if decryptors == 0:
         return
     check_count("decryptors", decryptors, minimum=2)

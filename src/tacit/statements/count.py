@@ -25,7 +25,7 @@ from tacit.statements.local_releases import LocalReports
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import EXACT_FIGURES, budget_of, published_path, summed_how
 from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
-from tacit.statements.train import FLOATING_POINT, sealed
+from tacit.statements.train import FLOATING_POINT, sealed, trusted_decryptors, whose_noise
 from tacit.statements.train_facts import ADJACENCIES, UNITS
 
 FACTS = EvaluationFacts
@@ -100,6 +100,8 @@ def figures(facts: EvaluationFacts) -> Record:
         found["histograms"] = [histograms_in(step) for step in steps]
     if not local:
         found["stddev_of_a_count"] = list(map(stddev_of_a_count, sums))
+        if sums[0].decryptors:
+            found |= {"decryptors": sums[0].decryptors, "honest_decryptors": sums[0].honest_decryptors}
     return found
 
 
@@ -212,10 +214,20 @@ def setting(facts: EvaluationFacts) -> str:
     kind = (
         "Local: every device randomises its one report before it leaves, and needs to trust nobody."
         if isinstance(facts.guarantee, LocalGuarantee)
-        else "A central guarantee: the aggregator is trusted to add up the devices' reports and to add the noise as "
-        "described."
+        else _central([each for each in facts.releases if isinstance(each, NoisedSum)])
     )
     return f"{kind} Aggregation of devices' reports: {facts.aggregation}."
+
+
+def _central(sums: list[NoisedSum]) -> str:
+    """Who is trusted with the noise: of a run the same in every step."""
+    if not sums[0].decryptors:
+        return (
+            "A central guarantee: the aggregator is trusted to add up the devices' reports and to add the noise as "
+            "described."
+        )
+    many, honest = sums[0].decryptors, sums[0].honest_decryptors
+    return trusted_decryptors(many, honest, noise="each cell", simulated=False, has="What is released")
 
 
 def accesses(facts: EvaluationFacts) -> str:
@@ -297,10 +309,16 @@ def assumptions(facts: EvaluationFacts) -> str:
         [
             limits,
             f"- {_added(facts, sums)}",
-            f"- Gaussian noise of standard deviation {spreads} in every cell, with keys from {facts.key_source}; "
-            f"{FLOATING_POINT}",
+            f"- Gaussian noise of standard deviation {spreads} in every cell{_whose(sums[0])}, with keys from "
+            f"{facts.key_source}; {FLOATING_POINT}",
         ]
     )
+
+
+def _whose(noised: NoisedSum) -> str:
+    if not noised.decryptors:
+        return ""
+    return f", {whose_noise(noised.honest_decryptors)} of {noised.decryptors:,} decryptors"
 
 
 def _added(facts: EvaluationFacts, sums: list[NoisedSum]) -> str:
@@ -362,7 +380,7 @@ def histograms_in(step: list[NoisedSum | LocalReports]) -> int:
 
 
 def stddev_of_a_count(noised: NoisedSum) -> float:
-    """The standard deviation of the noise in every cell."""
+    """The standard deviation of the noise in every cell, as it is accounted."""
     return noised.clip_norm * noised.noise_multiplier
 
 

@@ -139,7 +139,13 @@ def _seen_by_the_server(used: DeploymentUsed, *, noised: bool = True) -> str:
 def _one_message(used: DeploymentUsed, *, noised: bool = True) -> str:
     """Who opens sums, and who could open more."""
     count, corrupt = used.decryptors, used.corrupt_decryptors
-    then = ", before it adds noise" if noised else ""
+    then = (
+        f", in which the noise of all {count:,} is, each drawn by its decryptor and seen by nobody else"
+        if used.contributors
+        else ", before it adds noise"
+        if noised
+        else ""
+    )
     quorum = (count + corrupt) // 2 + 1  # OneMessageRound.quorum
     return (
         f"A report reaches the server encrypted under a key of the device's own, which only {quorum:,} or more of "

@@ -28,6 +28,7 @@ COUNT_SUM = "sum of counts"  # of whole numbers, each client's within the clip n
 GAUSSIAN_SUM = "gaussian sum: "  # and any name: a sum that its releaser declares to be as a NoisedSum says
 MAY_LACK = (
     "decryptors",
+    "honest_decryptors",
 )  # of ledgers before there were any: what is promised does not depend on it. No other gap is filled
 EVERY_ROUND = (MODEL_UPDATE, CLIP_ESTIMATE, TRAINING_LOSS)
 CENTRAL_DELTA = 1e-10  # where nobody says at which delta local reports are to be accounted centrally
@@ -43,7 +44,8 @@ class NoisedSum:
     client's summand has norm at most `clip_norm`, or `clip_inflation` times that where summands were encoded; the
     noise is `C^{-1} Z`, seeds of standard deviation `noise_multiplier * clip_norm`,
     one row of C^{-1} for each release of the sequence in turn. `decryptors`
-    parties each added such noise before anybody saw the sum; 0: whoever summed added it, once.
+    parties each added noise before anybody saw the sum, any `honest_decryptors` of them together such noise, each an
+    equal share of its variance; 0: whoever summed added it, once.
     """
 
     kind: ClassVar[str] = "noised sum"
@@ -57,6 +59,7 @@ class NoisedSum:
     dropped: int
     clip_inflation: float = 1.0
     decryptors: int = 0
+    honest_decryptors: int = 1
 
 
 Release = NoisedSum | LocalReports
@@ -217,7 +220,7 @@ def _account(
                 f"{release.clip_inflation}, and a bound is above 0, times 1 or more; look at who wrote the ledger."
             )
     for release in releases[1:]:
-        for name in ("strategy_record", "noise_multiplier", "decryptors"):
+        for name in ("strategy_record", "noise_multiplier", "decryptors", "honest_decryptors"):
             if getattr(release, name) != getattr(first, name):
                 raise _changed(name, release, first)
     guarantee = Guarantee(

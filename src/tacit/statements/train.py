@@ -225,6 +225,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         seal=run.seals[accounts.released] if happened else None,
         budget=budget_of(run),
         decryptors=0 if training.secure is None else training.secure.decryptors,
+        honest_decryptors=1 if training.secure is None else training.secure.honest_decryptors,
     )
 
 
@@ -352,7 +353,9 @@ def _looked_at(run: Run) -> tuple[str, ...]:
 def setting(facts: TrainingFacts) -> str:
     """Item 1."""
     if facts.decryptors:
-        kind = trusted_decryptors(facts.decryptors)
+        kind = trusted_decryptors(
+            facts.decryptors, facts.honest_decryptors, noise="the mechanism", simulated=facts.separation is None
+        )
     elif facts.planned.private:
         kind = "A central guarantee: the server is trusted to run the mechanism as described."
     else:
@@ -360,15 +363,25 @@ def setting(facts: TrainingFacts) -> str:
     return f"{kind} Aggregation of clients' updates: {facts.aggregation}."
 
 
-def trusted_decryptors(decryptors: int) -> str:
-    """Whom a guarantee trusts whose noise so many decryptors add."""
+def trusted_decryptors(decryptors: int, honest: int, *, noise: str, simulated: bool, has: str = "The model") -> str:
+    """Whom a guarantee trusts whose noise so many decryptors add, of whom so many are honest. has: the noise of all."""
+    added = (
+        f"each add the whole noise of {noise} to every sum before anybody opens it, and one decryptor's noise is what "
+        "is accounted. It holds against the server and all decryptors but one, if one decryptor is honest and no sum "
+        "is opened without it"
+        if honest == 1
+        else f"each add 1/{honest} of the variance of the noise of {noise} to every sum before anybody opens it, and "
+        f"the noise of {honest:,} of them is what is accounted. It holds against the server and all other decryptors, "
+        f"if at least {honest:,} of {decryptors:,} decryptors are honest and no sum is opened without them"
+    )
+    who = (
+        "whoever simulates a run is all of them, and could know everything"
+        if simulated
+        else "that the decryptors belong to different people, and how many are honest, this software cannot know"
+    )
     return (
-        f"A central guarantee that needs no trusted server: {decryptors:,} decryptors each add the whole noise of the "
-        "mechanism to every sum before anybody opens it, and one decryptor's noise is what is accounted. It holds "
-        "against "
-        "the server and all decryptors but one, if one decryptor is honest and no sum is opened without it; whoever "
-        "simulates a run is all of them, and could know everything. The model has the noise of all, "
-        f"{decryptors**0.5:.3g} times the standard deviation that is accounted."
+        f"A central guarantee that needs no trusted server: {decryptors:,} decryptors {added}; {who}. {has} has "
+        f"the noise of all, {(decryptors / honest) ** 0.5:.3g} times the standard deviation that is accounted."
     )
 
 
@@ -439,7 +452,7 @@ def assumptions(facts: TrainingFacts) -> str:
         else ""
     )
     norm = "the clip norm in force" if facts.clip_norms else f"{guarantee.clip_norm:.6g}"
-    each = f", of each of {facts.decryptors:,} decryptors" if facts.decryptors else ""
+    each = f", {whose_noise(facts.honest_decryptors)} of {facts.decryptors:,} decryptors" if facts.decryptors else ""
     noise = (
         f"Gaussian seeds of standard deviation {guarantee.noise_multiplier:.6g} x {norm}{each}, with "
         f"keys from {facts.key_source}; {FLOATING_POINT}"
@@ -623,3 +636,8 @@ def _limits(participation: Participation) -> str:
         f"(MaxP), two of them at least {participation.min_separation:,} rounds apart (MinS = "
         f"{participation.rounds_between:,} rounds in between)"
     )
+
+
+def whose_noise(honest: int) -> str:
+    """Of how many decryptors the noise is that is accounted; "of N decryptors" follows."""
+    return "of each" if honest == 1 else f"of any {honest:,} together"

@@ -54,7 +54,14 @@ ADJACENCIES = {
 }
 VOCABULARIES = ("public", "word list", "discovered", "private")
 # What stands in the record of some runs only: of adaptive clipping, a simulation, decryptors, real devices.
-_ABSENT = {"clip_norms": (), "simulated": None, "simulation": "", "decryptors": 0, "separation": None}
+_ABSENT = {
+    "clip_norms": (),
+    "simulated": None,
+    "simulation": "",
+    "decryptors": 0,
+    "honest_decryptors": 1,
+    "separation": None,
+}
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
 
 
@@ -95,10 +102,11 @@ class TrainingFacts:
     `released` names what leaves the server; `looked_at` each other use of clients' text, which has no
     guarantee; `public_data` what was used besides. `key_source` is "operating system" or "fixed seed N".
     `verify_command` re-derives the figures from the run itself. Of a planned run, `simulated` is what a simulation,
-    described in words by `simulation`, saw its devices do. `decryptors` parties each added the noise that is accounted
-    to the sums of updates, in the server's place; 0: the server did. `separation` is what devices without identities
-    kept, each by itself: `participations` are counted then, `realised` is the most that a device which kept it can have
-    done, and `population` is the operator's guess. InputError where the facts contradict each other.
+    described in words by `simulation`, saw its devices do. `decryptors` parties each added noise to the sums of
+    updates, in the server's place, any `honest_decryptors` of them together what is accounted; 0: the server did.
+    `separation` is what devices without identities kept, each by itself: `participations` are counted then, `realised`
+    is the most that a device which kept it can have done, and `population` is the operator's guess. InputError where
+    the facts contradict each other.
     """
 
     format: ClassVar[str] = "tacit statement 1"
@@ -128,6 +136,7 @@ class TrainingFacts:
     simulated: Participation | None = None
     simulation: str = ""
     decryptors: int = 0
+    honest_decryptors: int = 1
     separation: DeviceSeparation | None = None
 
     def __post_init__(self) -> None:
@@ -156,7 +165,7 @@ class TrainingFacts:
         if self.budget and self.realised_in_all:
             self.budget.check_covers(zcdp=self.realised_in_all.zcdp)
         _check_sides(self.also_released, self.realised)
-        check_decryptors(self.decryptors, self.planned, beside=len(self.also_released))
+        check_decryptors(self.decryptors, self.honest_decryptors, self.planned, beside=len(self.also_released))
         self._check_simulation()
 
     def _check_participations(self) -> None:

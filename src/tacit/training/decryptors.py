@@ -8,7 +8,6 @@ has the same noise.
 """
 
 import hashlib
-from functools import lru_cache
 
 import numpy as np
 from jax import Array
@@ -19,13 +18,11 @@ from tacit.mechanisms.all_rounds import (
     Basis,
     all_rounds_replayed,
     carrying_stream,
-    largest_deviation,
     noise_of_all_rounds,
 )
 from tacit.mechanisms.keys import KEY_BYTES
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
-from tacit.privacy.encoding_choice import encoding_with_noise
 from tacit.privacy.strategy import Strategy
 from tacit.secure_aggregation.decoding import basis
 from tacit.secure_aggregation.noise import residues
@@ -35,44 +32,28 @@ from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
 States = tuple[NoiseState, ...]  # of each decryptor
 
 
-def with_noise_of(decryptors: int, encoding: Encoding, updates: Guarantee) -> Encoding:
-    """The same for sums that hold the noise of so many decryptors, too, in every round of these updates.
-
-    Raises: InputError where words are too short for both.
-    """
-    if updates.strategy is None:
-        return encoding
-    rounds = updates.participation.rounds
-    deviation = updates.seed_stddev * _largest_deviation(updates.strategy, rounds)
-    return encoding_with_noise(encoding, deviation, decryptors=decryptors, rounds=rounds)
-
-
-@lru_cache(maxsize=64)
-def _largest_deviation(strategy: Strategy, rounds: int) -> float:
-    return largest_deviation(carrying_stream(strategy), rounds)
-
-
 def first_states(decryptors: int, strategy: Strategy, dimension: int) -> States:
     """What each of so many carries before round 0, for sums of `dimension` integers."""
     return tuple(carrying_stream(strategy).init(dimension) for _ in range(decryptors))
 
 
 def noise_words(
-    states: States, updates: Guarantee, how: RoundEncoding, *, model: Array, key: bytes
+    states: States, one: Guarantee, how: RoundEncoding, *, model: Array, key: bytes
 ) -> tuple[tuple[Residues, ...], States]:
     """The words (dimension,) modulo 2^bits that each decryptor adds in its next round, and what it carries after it.
 
-    updates, how: with the clip norm in force; scale times clip norm stays, so the deviation in integers does, too.
-    model: what is broadcast. key: the run's. Equal arguments, equal bits; the old states are spent.
+    one: the noise of each of them, `privacy.shared_noise.of_one`. one, how: with the clip norm in force; scale times
+    clip norm stays, so the deviation in integers does, too. model: what is broadcast. key: the run's. Equal
+    arguments, equal bits; the old states are spent.
     """
-    assert updates.strategy is not None  # a recipe without noise has no decryptors
-    stream, turned = carrying_stream(updates.strategy), Basis(*basis(how.encoding, how.signs))
+    assert one.strategy is not None  # a recipe without noise has no decryptors
+    stream, turned = carrying_stream(one.strategy), Basis(*basis(how.encoding, how.signs))
     name = _round_name(int(states[0].round), how, model)
     drawn = [
         noise_of_all_rounds(
             stream,
             state,
-            stddev=how.encoding.scale * updates.seed_stddev,
+            stddev=how.encoding.scale * one.seed_stddev,
             key=seed_for(key, f"noise of keeper {decryptor}")[:KEY_BYTES],
             bound_to=name + how.signs,
             basis=turned,

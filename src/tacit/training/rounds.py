@@ -20,15 +20,17 @@ from tacit.compute.profile import phase
 from tacit.federation.collector import Answered, Collector
 from tacit.federation.report_shape import LOSS, SHORT
 from tacit.mechanisms import NoiseState, stream_for
+from tacit.mechanisms.all_rounds import with_noise_of
 from tacit.privacy import Guarantee
 from tacit.privacy.encoding import Encoding
 from tacit.privacy.separation import DeviceSeparation
+from tacit.privacy.shared_noise import of_one
 from tacit.statements import NoisedSum
 from tacit.statements.ledger import CLIP_ESTIMATE, TRAINING_LOSS, ledger_record
 from tacit.training.adaptive_clipping import AdaptiveClipping, ClipState, clip_of_round, first_clip, follow
 from tacit.training.client import ClientTraining
 from tacit.training.collect import TrainQuestion
-from tacit.training.decryptors import first_states, noise_words, state_replayed, with_noise_of
+from tacit.training.decryptors import first_states, noise_words, state_replayed
 from tacit.training.private_loss import PrivateLoss, first_noise, release
 from tacit.training.randomness import seed_for
 from tacit.training.secure_updates import Residues, RoundEncoding, SecureUpdates, round_signs
@@ -80,12 +82,24 @@ class RoundPlan:
         if self.secure is None:
             return None
         encoding = self.secure.encoding(parameters, self.updates, self.report_goal)
-        return with_noise_of(self.decryptors, encoding, self.updates) if self.decryptors else encoding
+        if not self.decryptors:
+            return encoding
+        return with_noise_of(self.decryptors, encoding, self.updates, honest=self.honest_decryptors)
 
     @property
     def decryptors(self) -> int:
-        """How many parties each add the noise that is accounted, in the server's place; 0: the server adds it."""
+        """How many parties each add noise to every sum, in the server's place; 0: the server adds it."""
         return 0 if self.secure is None else self.secure.decryptors
+
+    @property
+    def honest_decryptors(self) -> int:
+        """How many of them together add the noise that is accounted; 1: each adds all of it."""
+        return 1 if self.secure is None else self.secure.honest_decryptors
+
+    @property
+    def simulated_decryptors(self) -> int:
+        """How many decryptors are played here: those of real devices are elsewhere, and have their noise themselves."""
+        return self.decryptors if self.separation is None else 0
 
     @property
     def beside(self) -> dict[str, Guarantee]:
@@ -149,11 +163,11 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
     """
     model = jnp.asarray(start)
     encoding, strategy = plan.encoding(len(model)), plan.guarantee.strategy
-    kept = first_states(plan.decryptors, strategy, encoding.dimension) if strategy and encoding else ()
+    kept = first_states(plan.simulated_decryptors, strategy, encoding.dimension) if strategy and encoding else ()
     return TrainingState(
         model=model,
         optimizer=plan.transformation().init(model),
-        noise=None if strategy is None or kept else stream_for(strategy).init(len(model)),
+        noise=None if strategy is None or plan.decryptors else stream_for(strategy).init(len(model)),
         clock=collector.init(),
         clip=None if plan.clipping is None or plan.counts is None else first_clip(plan.clipping, plan.counts),
         loss=None if plan.losses is None else first_noise(plan.losses),
@@ -162,7 +176,7 @@ def initial_state(start: ArrayLike, plan: RoundPlan, collector: Collector) -> Tr
 
 
 def noise_replayed(plan: RoundPlan, parameters: int, key: bytes) -> Replay | None:
-    """How rounds of the model updates' noise are played again from their keys; None: there is no noise.
+    """How rounds of the model updates' noise are played again from their keys; None: no noise is drawn here.
 
     key: the run's, from which the bases of rounds follow, in which decryptors draw.
     """
@@ -171,6 +185,8 @@ def noise_replayed(plan: RoundPlan, parameters: int, key: bytes) -> Replay | Non
         return None
     if not plan.decryptors or encoding is None:
         return stream_for(strategy).replayed
+    if not plan.simulated_decryptors:
+        return None
     return lambda state, keys: state_replayed(strategy, encoding, state, keys, key=key)
 
 
@@ -185,7 +201,7 @@ def run_round(
     updates, clip = _active_clip(plan, state.clip, round)
     secure = _round_encoding(plan, state, updates, clip, key, round)
     with phase("noise"):
-        words, kept = _noise_of_decryptors(state, updates, secure, key)
+        words, kept = _noise_of_decryptors(state, of_one(updates, plan.honest_decryptors), secure, key)
     question = TrainQuestion(
         round=round,
         model=state.model,
@@ -208,7 +224,7 @@ def run_round(
         model, optimizer = server_step(plan.transformation(), state.model, state.optimizer, total / plan.report_goal)
         jax.block_until_ready(model)  # type: ignore[no-untyped-call]
     outcome = replace(
-        _outcome(round, received, updates, plan.decryptors, clip, time.perf_counter() - began),
+        _outcome(round, received, updates, plan, clip, time.perf_counter() - began),
         also=(*counted, *summed),
         private_loss=private_loss,
     )
@@ -242,12 +258,12 @@ def _round_encoding(
 
 
 def _noise_of_decryptors(
-    state: TrainingState, updates: Guarantee, secure: RoundEncoding | None, key: bytes
+    state: TrainingState, one: Guarantee, secure: RoundEncoding | None, key: bytes
 ) -> tuple[tuple[Residues, ...], tuple[NoiseState, ...]]:
     """(what each decryptor adds to the round's sum, before anybody decodes it; what it carries then)."""
     if secure is None or not state.decryptors:
         return (), ()
-    return noise_words(state.decryptors, updates, secure, model=state.model, key=key)
+    return noise_words(state.decryptors, one, secure, model=state.model, key=key)
 
 
 def _follow(
@@ -305,7 +321,7 @@ def _outcome(
     round: int,
     received: Answered,
     updates: Guarantee,
-    decryptors: int,
+    plan: RoundPlan,
     clip: ClipState | None,
     seconds: float,
 ) -> RoundOutcome:
@@ -318,7 +334,8 @@ def _outcome(
         reports=received.reports,
         dropped=received.dropped,
         clip_inflation=updates.clip_inflation,
-        decryptors=decryptors,
+        decryptors=plan.decryptors,
+        honest_decryptors=plan.honest_decryptors,
     )
     seen = received.diagnostics
     return RoundOutcome(

@@ -43,6 +43,7 @@ class SecureUpdates:
     played: SimulatedProtocol | None = None  # the protocol, and how many clients of a round play it; None: none does
     dropout: float = 0.0  # the chance that one of them vanishes before the protocol ends
     decryptors: int = 0  # parties that each add noise to every sum, in the server's place; 0: the server adds it
+    honest_decryptors: int = 1  # of them, who together add the noise that is accounted; 1: each adds all of it
 
     def min_reports(self, report_goal: int) -> int:
         """The threshold. Raises: InputError where no cohort of the report goal reaches it, or gives who is to play."""

@@ -109,7 +109,9 @@ def a_plan(vocabulary: str, *, text: str | None = None, privacy: dict[str, Any] 
         "code": "ab" * 32,
         "privacy": privacy_of(text, **(privacy or {})),
         "separation": Separation(rounds=5, timer_seconds=None, clock="start"),
-        "aggregation": AggregationSettings(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=()),
+        "aggregation": AggregationSettings(
+            kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1
+        ),
         "vocabulary": vocabulary,
         "attestation": UNATTESTED,
         "enrolment": "none",
@@ -334,7 +336,7 @@ SEED = bytes(range(32))
 
 SECURE = {"aggregation": {"kind": "secure"}}
 
-ENCODED = AggregationSettings(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=())
+ENCODED = AggregationSettings(kind="encoded", threshold=3, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
 
 
 def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
@@ -345,5 +347,6 @@ def sealed_plan(words: str, settings: OneMessageRound, **changed: Any) -> Plan:
         "boxes": tuple(each.hex() for each in settings.boxes),
         "corrupt": settings.corrupt,
         "contributors": (),
+        "honest": 1,
     }
     return a_plan(words, text=recipe_text(**SECURE), aggregation=AggregationSettings(**said | changed))

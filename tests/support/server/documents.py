@@ -33,7 +33,9 @@ def a_plan(**changed: Any) -> Plan:
         rounds=20,
         max_participations=4,
     )
-    aggregation = AggregationSettings(kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=())
+    aggregation = AggregationSettings(
+        kind="plain", threshold=2, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1
+    )
     fields = {
         "version": 2,
         "kind": "train",

@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.support.server.documents import a_plan
 
 import tacit
+from tacit.contributor.contributor import NoiseContributor
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import AggregationSettings, Plan
 from tacit.server.rounds.one_message_rounds import DecryptorAway
@@ -22,6 +23,7 @@ class Here:
     away: bool = False
     dies_at: Callable[[int], bool] = lambda message: False  # before the message numbered so of what is asked at once
     seen: list[bytes] = field(default_factory=list)
+    operator: str | None = None  # whose runs it adds noise for: the public key
     desk: DecryptorDesk = field(init=False)
 
     def __post_init__(self) -> None:
@@ -30,6 +32,8 @@ class Here:
     def restart(self) -> None:
         """As another process would begin: with what is on disk."""
         self.desk = tacit.decryptor(self.folder, least_reports=self.least)
+        if self.operator is not None:
+            self.desk.contributor = NoiseContributor(self.folder, self.operator)
 
     def ask(self, messages: Iterable[bytes]) -> list[bytes]:
         """See DecryptorTransport."""
@@ -58,5 +62,6 @@ def sealed_plan(decryptors: Sequence[Here], *, threshold: int, corrupt: int = 1,
         boxes=tuple(each.desk.box for each in decryptors),
         corrupt=corrupt,
         contributors=(),
+        honest=1,
     )
     return a_plan(aggregation=said, **changed)

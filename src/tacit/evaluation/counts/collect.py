@@ -17,7 +17,9 @@ from tacit.aggregation import Counted
 from tacit.errors import InputError
 from tacit.evaluation.counts.histograms import Histogram, HistogramCells, HistogramQuery
 from tacit.evaluation.counts.release import (
+    THE_AGGREGATOR,
     AddNoise,
+    NoiseBy,
     from_file,
     guarantee_for,
     release,
@@ -108,11 +110,18 @@ class CountQuestion(CellsQuestion):
         return self.layout.opened(answered.values, answered.reports)
 
     def released(
-        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int
+        self,
+        answered: Answered,
+        cost: ReleaseCost,
+        *,
+        add_noise: AddNoise,
+        first_user: int,
+        noise: NoiseBy = THE_AGGREGATOR,
     ) -> tuple[Mapping[str, Histogram], tuple[Release, ...]]:
         """The histograms as they may leave the aggregator, and their rows of the ledger.
 
-        first_user: how many were asked in earlier steps. Raises: as `release` and `release_locally`.
+        first_user: how many were asked in earlier steps. noise: who adds it to sums of counts. Raises: as `release` and
+        `release_locally`.
         """
         opened, local = self.opened(answered), self.local_epsilon
         if local is not None:
@@ -132,6 +141,7 @@ class CountQuestion(CellsQuestion):
             reports=answered.reports,
             dropped=answered.dropped,
             add_noise=add_noise,
+            noise=noise,
         )
         return histograms, (row,)
 

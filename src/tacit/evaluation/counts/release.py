@@ -10,6 +10,7 @@ Released counts are rounded to whole numbers, which costs a variance of 1/12.
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,27 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.floating]
 AddNoise = Callable[[IntArray, float], FloatArray]  # counts (cells,) and a standard deviation -> the counts with noise
 ROUNDING = 1 / 12  # variance of rounding to a whole number, for noise much wider than one
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseBy:
+    """Who adds the noise of a release: so many decryptors to the sum before it is opened, of whom `honest` together add
+    what is accounted; or with none of them the aggregator.
+    """
+
+    decryptors: int = 0
+    honest: int = 1
+
+    def noised(self, counts: IntArray, stddev: float, add_noise: AddNoise) -> NDArray[np.float64]:
+        """The counts with noise, whole numbers. stddev: what is accounted."""
+        return np.rint(counts if self.decryptors else add_noise(counts, stddev)).astype(np.float64)
+
+    def deviation(self, stddev: float) -> float:
+        """Of the noise in a cell, rounding aside. stddev: what is accounted."""
+        return stddev * math.sqrt(max(1, self.decryptors) / self.honest)
+
+
+THE_AGGREGATOR = NoiseBy()
 
 
 def exactly(queries: Sequence[HistogramQuery]) -> dict[str, Histogram]:
@@ -70,13 +92,14 @@ def release(
     reports: int,
     dropped: int = 0,
     add_noise: AddNoise,
+    noise: NoiseBy = THE_AGGREGATOR,
 ) -> tuple[dict[str, Histogram], NoisedSum]:
     """The histograms with Gaussian noise of `guarantee.seed_stddev` in every cell, and what the ledger must hold.
 
     counts: (cells of all histograms,), one after another, of `reports` devices, each of which is in one cell of each
     (`summed`). dropped: devices that took part besides and are in no count. add_noise: adds normal noise that nobody
-    knows to all counts of the step at once. Raises: InputError where the guarantee was made for another number of
-    histograms.
+    knows to all counts of the step at once, unless others did: noise says who. Raises: InputError where the guarantee
+    was made for another number of histograms.
     """
     norm = math.sqrt(len(histograms))
     if guarantee.clip_norm != norm or not guarantee.private:
@@ -84,10 +107,10 @@ def release(
             f"{len(histograms)} histograms need a guarantee with clip norm {norm:g} and noise, and this one has "
             f"{guarantee.clip_norm:g}; make it with guarantee_for({len(histograms)}, ...)."
         )
-    spread = guarantee.seed_stddev
-    noised = np.rint(add_noise(counts, spread))
+    noised = noise.noised(counts, guarantee.seed_stddev, add_noise)
+    variance = noise.deviation(guarantee.seed_stddev) ** 2 + max(1, noise.decryptors) * ROUNDING
     released = {
-        name: Histogram.from_cells(cells, own, spread**2 + ROUNDING, reports)
+        name: Histogram.from_cells(cells, own, variance, reports)
         for (name, cells), own in zip(histograms.items(), _apart(histograms, noised), strict=True)
     }
     return released, NoisedSum(
@@ -98,6 +121,8 @@ def release(
         noise_multiplier=guarantee.noise_multiplier,
         reports=reports,
         dropped=dropped,
+        decryptors=noise.decryptors,
+        honest_decryptors=noise.honest,
     )
 
 

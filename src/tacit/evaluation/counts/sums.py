@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.evaluation.counts.collect import CellsQuestion
 from tacit.evaluation.counts.device_part import SumsQuestion
-from tacit.evaluation.counts.release import AddNoise, guarantee_within
+from tacit.evaluation.counts.release import THE_AGGREGATOR, AddNoise, NoiseBy, guarantee_within
 from tacit.evaluation.counts.statistics import HasSentences, TypedText
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered
@@ -91,18 +91,24 @@ class SumQuestion(CellsQuestion):
         return self.computation.sums
 
     def released(
-        self, answered: Answered, cost: ReleaseCost, *, add_noise: AddNoise, first_user: int = 0
+        self,
+        answered: Answered,
+        cost: ReleaseCost,
+        *,
+        add_noise: AddNoise,
+        first_user: int = 0,
+        noise: NoiseBy = THE_AGGREGATOR,
     ) -> tuple[ReleasedSums, tuple[Release, ...]]:
         """The sums with Gaussian noise of `Guarantee.seed_stddev` in every cell, and their row of the ledger.
 
-        add_noise: adds normal noise that nobody knows to all cells at once.
+        add_noise: adds normal noise that nobody knows to all cells at once, unless others did: noise says who.
         """
         guarantee = guarantee_within(self.layout.clip_norm, zcdp=cost.rho)
-        noised = np.rint(add_noise(answered.values, guarantee.seed_stddev)).astype(np.int64)
+        noised = noise.noised(answered.values, guarantee.seed_stddev, add_noise).astype(np.int64)
         found = ReleasedSums(
             sums=dict(zip(map(str, self.computation.statistics), self.layout.apart(noised), strict=True)),
             vocabulary=self.vocabulary,
-            stddev=guarantee.seed_stddev,
+            stddev=noise.deviation(guarantee.seed_stddev),
             reports=answered.reports,
         )
         row = NoisedSum(
@@ -113,6 +119,8 @@ class SumQuestion(CellsQuestion):
             noise_multiplier=guarantee.noise_multiplier,
             reports=answered.reports,
             dropped=answered.dropped,
+            decryptors=noise.decryptors,
+            honest_decryptors=noise.honest,
         )
         return found, (row,)
 

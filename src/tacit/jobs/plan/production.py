@@ -14,6 +14,7 @@ from tacit.files import PathLike, as_path, check_folder, write_whole
 from tacit.jobs.plan import production_files as files
 from tacit.jobs.plan.job import DrawnResult, chosen
 from tacit.jobs.plan.simulate import write_simulation
+from tacit.mechanisms.all_rounds import with_noise_of
 from tacit.networks.model_files import read_files
 from tacit.planning import AccountedPlan, Scenario
 from tacit.planning.production import Production, production_plan
@@ -33,7 +34,6 @@ from tacit.reports.figure import Figure
 from tacit.reports.page import to_json
 from tacit.reports.plan import goals_figure, step_blocks
 from tacit.statements.statement import Statement
-from tacit.training.decryptors import with_noise_of
 
 AUTO = ("tree-variance-reduced", "blt")  # those of the papers' production runs
 SHOWN = (*AUTO, "lambda-cgd", "banded-toeplitz")  # beside the chosen one, with their memory
@@ -162,15 +162,16 @@ def plan_production(
         read_files(base.model.init)
     if settings.secure_sums and base.aggregation is None:
         base = base.model_copy(update={"aggregation": AggregationSection(kind="secure")})
-    encoding, noises = _encoding(base), max(1, (base.aggregation and base.aggregation.decryptors) or 0)
+    encoding, secure = _encoding(base), base.secure_updates()
     scenario, noise_from = _with_noise(scenario, settings.noise_from, tuned)
-    if base.aggregation is not None:
-        scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises)
+    if base.aggregation is not None and secure is not None:
+        noises, honest = max(1, secure.decryptors), secure.honest_decryptors
+        scenario = replace(scenario, clip_inflation=base.aggregation.inflation, noises=noises, honest=honest)
     simulator = _simulator(scenario, goal, settings, progress)
     check_folder("out", folder)  # before the work
     production = _planned(scenario, goal, settings, simulator)
     if encoding is not None:
-        encoding = _for_report_goal(encoding, base, production, noises)
+        encoding = _for_report_goal(encoding, base, production, scenario)
     notes = ProductionNotes(
         model=base.model.init,
         recipe=settings.recipe,
@@ -246,12 +247,13 @@ def _encoding(base: Recipe) -> Encoding | None:
     )
 
 
-def _for_report_goal(encoding: Encoding, base: Recipe, production: Production, noises: int) -> Encoding:
+def _for_report_goal(encoding: Encoding, base: Recipe, production: Production, scenario: Scenario) -> Encoding:
     """The same for sums of the planned number of reports, and for the noise of decryptors where they add it."""
     encoding = replace(encoding, report_goal=production.plan.report_goal).checked()
-    if noises == 1:
+    if scenario.noises == 1:
         return encoding
-    return with_noise_of(noises, encoding, replace(production.plan.guarantee, clip_norm=base.privacy.clip_norm))
+    updates = replace(production.plan.guarantee, clip_norm=base.privacy.clip_norm)
+    return with_noise_of(scenario.noises, encoding, updates, honest=scenario.honest)
 
 
 def _simulator(scenario: Scenario, goal: Goal, settings: ProductionSettings, progress: Progress) -> DeviceSimulator:

@@ -193,6 +193,7 @@ def statement_of_plan(
             else f"secure aggregation, scale {encoding.scale:.6g} before rounding, {encoding.dimension:,} coordinates"
         ),
         decryptors=0 if recipe.aggregation is None else recipe.aggregation.decryptors or 0,
+        honest_decryptors=1 if recipe.aggregation is None else recipe.aggregation.honest_decryptors,
     )
     simulation = (
         f"{production.scenario.clients.devices:,} simulated devices, timer of {seen.timer_hours:g} hours, "

@@ -1,6 +1,5 @@
 """What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
 
-import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +91,7 @@ class NoiseForecastResult(DrawnResult):
             f"{found.working_population(self.clients):,} clients in place of {self.clients:,}, with "
             f"{times:.2g} times the report goal",
         ]
-        if times <= math.sqrt(found.noises):
+        if times <= found.noisier:
             ways.append(
                 f"a server that adds the noise in place of {found.noises} decryptors, and is trusted with the sums"
             )
@@ -117,7 +116,10 @@ class NoiseForecastResult(DrawnResult):
         )
         best = affordable(Clients(devices=self.clients), training, mechanism_named("blt"), delta=self.delta)
         then = replace(
-            best.at_epsilon(epsilon(found.guarantee.zcdp, self.delta)), public=self.public, noises=found.noises
+            best.at_epsilon(epsilon(found.guarantee.zcdp, self.delta)),
+            public=self.public,
+            noises=found.noises,
+            honest=found.honest,
         )
         if best.report_goal <= found.report_goal or then.ratio > WORTH * found.ratio:
             return []
@@ -257,6 +259,7 @@ def forecast_for_record(
         parameters=parameter_count(network),
         public=public,
         noises=max(1, plan.decryptors),
+        honest=plan.honest_decryptors,
     )
     if not unknown and not known.known:
         unknown = (

@@ -51,7 +51,7 @@ def check_client_cost(recipe: Recipe, vocabulary: int, parameters: int) -> None:
 
 def check_decryptors(plan: RoundPlan, hooks: Hooks) -> None:
     """Refuse noise that would be added to sums which somebody else makes, and has seen."""
-    if plan.decryptors and hooks.collector is not None:
+    if plan.simulated_decryptors and hooks.collector is not None:
         raise InputError(
             f"aggregation.decryptors={plan.decryptors} are simulated and add noise to the sums of a simulation, and "
             "collector= brings sums that are opened already; drop aggregation.decryptors (the server adds the noise "

@@ -95,6 +95,20 @@ class Finding(ProtocolMessage):
     signature: Signature
 
 
+@dataclass(frozen=True)
+class NoiseRequest(ProtocolMessage):
+    """Server to decryptor: your noise for the round, as a OneMessageReport; or with `give` 0 nothing, or a Refusal.
+
+    plan, task: signed by the operator, as devices have them; matrix: the file that the plan names, else empty.
+    """
+
+    kind: ClassVar[int] = 42
+    give: Index
+    plan: Bytes
+    task: Bytes
+    matrix: Bytes
+
+
 def signed_finding(round: bytes, client: bytes, wrong: bytes) -> bytes:
     """What a decryptor signs, with the purpose "finding"."""
     return round + client + wrong

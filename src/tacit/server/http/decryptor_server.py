@@ -21,6 +21,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from tacit.contributor.contributor import NoiseContributor
 from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.address import HOST, Address
@@ -46,6 +47,7 @@ class DecryptorFront:
         self._told = refused
         self._desk, self._operator = desk, operator
         self._identity, self._working = bytes.fromhex(desk.identity), 0
+        desk.contributor = NoiseContributor(desk.folder, operator.public_bytes_raw().hex())
 
     def application(self) -> Starlette:
         """For an ASGI server. Whoever serves it has the decryptor to himself (`DecryptorDesk.alone`)."""

@@ -8,18 +8,21 @@ once begins with the opening of the round, so that decryptors may serve several 
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from tempfile import TemporaryFile
 from typing import Protocol
 
 from tacit.errors import ProtocolError, RoundAborted, StoreError
-from tacit.secure_aggregation.one_message.decryptor_messages import Opening, Refusal, Vote
-from tacit.secure_aggregation.one_message.messages import OneMessageRound
+from tacit.protocol.messages import Plan, RoundTask, Signed, SignedPlan, TrainingPrivacy
+from tacit.protocol.one_message_shape import settings_of
+from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Opening, Refusal, Vote
+from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
+from tacit.secure_aggregation.wire import opened
 from tacit.server.store import round_states
-from tacit.server.store.blobs import BlobStore, one_message_name
+from tacit.server.store.blobs import BlobStore, model_name, one_message_name
 from tacit.server.store.round_states import Lease
 from tacit.server.store.store import Store
 from tacit.server.sums.one_message_reports import StoredReports, stored_reports
@@ -57,6 +60,34 @@ class DecryptorTransport(Protocol):
         ...
 
 
+class NoiseRequests:
+    """What contributors of a run are asked for their noise with."""
+
+    def __init__(self, blobs: BlobStore, signed: SignedPlan) -> None:
+        """blobs: with the file of the plan's matrix."""
+        self._plan, self._signed_plan = signed.read(Plan), signed.to_json().encode()
+        privacy = self._plan.privacy
+        self._matrix = privacy.matrix if isinstance(privacy, TrainingPrivacy) else None
+        self._blobs = blobs
+
+    def request(self, signed: Signed, *, give: bool) -> bytes:
+        """The message for the attempt of this task. give: it is to be given now, and for no other attempt at the round.
+
+        Raises: StoreError where the matrix cannot be read.
+        """
+        sealed, file = signed.read(RoundTask).sealed, self._matrix
+        assert sealed is not None  # the caller's to know
+        matrix = b"" if file is None else self._blobs.get(model_name(file.sha256), digest=file.sha256)
+        task = signed.to_json().encode()
+        return NoiseRequest(settings_of(sealed).name, int(give), self._signed_plan, task, bytes(matrix)).to_bytes()
+
+    def among(self, decryptors: Sequence[DecryptorTransport]) -> dict[bytes, DecryptorTransport]:
+        """By identity, those of the plan's decryptors that add noise."""
+        said = self._plan.aggregation
+        known = dict(zip(said.keepers, decryptors, strict=True))
+        return {bytes.fromhex(key): known[key] for key in said.contributors}
+
+
 class OneMessageOpening:
     """One attempt's sealed reports, from the first that is added to their sum."""
 
@@ -69,14 +100,23 @@ class OneMessageOpening:
         task: str,
         settings: OneMessageRound,
         private: bytes,
+        noise: NoiseRequests | None = None,
+        signed_task: Signed | None = None,
+        noised: bool = False,
     ) -> None:
-        """decryptors: in the order of the settings; private: the server's key of the attempt."""
+        """decryptors: in the order of the settings; private: the server's key of the attempt. noise, signed_task: where
+        decryptors add noise, how they are asked for it; noised: whether they may have been asked already.
+        """
         self._store, self._blobs, self._task, self._decryptors = store, blobs, task, decryptors
         self._settings, self._server = settings, OneMessageServer(settings, private)
         self._added: dict[str, bytes] = {}  # clients by assignment
+        self._noise_of: set[bytes] = set()  # contributors whose report is in the sum
         self._deposits = [_ReportStore() for _ in decryptors]
         self._refusals: dict[int, str] = {}
         self._away_since: dict[int, float] = {}
+        self._noise, self._signed_task = noise, signed_task
+        # whether any contributor may have given its noise: for this attempt, and for no other
+        self.noised = noised and bool(settings.contributors)
         self.since: float | None = None  # when the sum was asked for first
 
     @property
@@ -168,6 +208,7 @@ class OneMessageOpening:
         Raises: RoundAborted where there will be none; NotYet where too few decryptors answer now.
         """
         server = self._server
+        self._add_noise()
         for index in set(range(len(self._decryptors))) - server.checked:
             log.warning("%s has not checked all reports: one that does not fit would void the sum", self._name(index))
         head = [server.opening().to_bytes(), server.propose().to_bytes()]
@@ -175,6 +216,47 @@ class OneMessageOpening:
         head.append(server.agreement().to_bytes())
         self._ask_decryptors(lambda index: _one_after_other(head, self._deposits[index]), lambda: server.summed)
         return server.opened()
+
+    def _add_noise(self) -> None:
+        """The reports of all contributors, once all say that they would give them; they give the same ones again.
+
+        Raises: NotYet; RoundAborted where one refuses.
+        """
+        if self._noise is None or self._signed_task is None or not self._settings.contributors:
+            return
+        every = self._noise.among(self._decryptors)
+        those = {identity: each for identity, each in every.items() if identity not in self._noise_of}
+        if not those:
+            return
+        try:
+            asked, wanted = (self._noise.request(self._signed_task, give=give) for give in (False, True))
+        except StoreError as error:
+            raise NotYet(str(error)) from error
+        answers_of_contributors(those, asked, self._settings)
+        self.noised = True
+        for identity, answers in answers_of_contributors(those, wanted, self._settings).items():
+            try:
+                report = OneMessageReport.from_bytes(b"".join(answers[:1]), round=self._settings.name)
+                if report.client != identity:
+                    raise ProtocolError("its report is another's.")
+                deposits = self._server.receive(answers[0])
+            except ProtocolError as error:
+                raise RoundAborted(f"{those[identity].name} gave no noise: {error}") from None
+            for messages, deposit in zip(self._deposits, deposits, strict=True):
+                messages.add(identity, deposit.to_bytes())
+            self._noise_of.add(identity)
+        self._check_noise()
+
+    def _check_noise(self) -> None:
+        """Have decryptors check the contributors' reports, of which none can be left out.
+
+        Raises: RoundAborted where one does not fit; it then names whose.
+        """
+        opening, left = [self._server.opening().to_bytes()], set(range(len(self._decryptors))) - self._refusals.keys()
+        self._ask_those(sorted(left), lambda index: _one_after_other(opening, self._deposits[index].of(self._noise_of)))
+        wrong = {client: why for client, why in self._server.wrong.items() if client in self._noise_of}
+        for client, why in wrong.items():
+            raise RoundAborted(f"the noise of the contributor {client.hex()[:16]} cannot be opened: {why}")
 
     def _ask_decryptors(
         self, messages: Callable[[int], Iterable[bytes]], answered: Callable[[], Collection[int]]
@@ -243,6 +325,27 @@ def check_decryptors(decryptors: Sequence[DecryptorTransport], settings: OneMess
         raise SeriesSigned(f"{', '.join(signed)} signed a set of another attempt at the round.")
     if left - len(signed) - len(away) < settings.quorum:
         raise NotYet(f"too few decryptors answer, and {settings.quorum} are needed ({'; '.join(away)}).")
+
+
+def answers_of_contributors(
+    contributors: Mapping[bytes, DecryptorTransport], request: bytes, settings: OneMessageRound
+) -> dict[bytes, Sequence[bytes]]:
+    """By identity, what each answers. Raises: RoundAborted where one refuses; NotYet where one does not answer."""
+    with ThreadPoolExecutor(max(1, len(contributors))) as threads:
+        found = list(threads.map(lambda each: _answers(each, [request]), contributors.values()))
+    away, refusals, given = [], [], dict[bytes, Sequence[bytes]]()
+    for (identity, contributor), answers in zip(contributors.items(), found, strict=True):
+        if isinstance(answers, DecryptorAway):
+            away.append(f"{contributor.name}: {answers}")
+        elif answers and opened(answers[0])[0] == Refusal.kind:
+            refusals.append(f"{contributor.name}: {_reason(answers[0], settings)}")
+        else:
+            given[identity] = answers
+    if refusals:
+        raise RoundAborted(f"no sum is opened without the noise of each contributor, and {' '.join(refusals)}")
+    if away:
+        raise NotYet(f"no sum is opened without the noise of each contributor ({'; '.join(away)}).")
+    return given
 
 
 def _answers(decryptor: DecryptorTransport, messages: Iterable[bytes]) -> Sequence[bytes] | DecryptorAway:

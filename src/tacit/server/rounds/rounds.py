@@ -14,11 +14,14 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tacit.aggregation import Counted
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
 from tacit.federation.collector import Answered, Question
 from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import sha256
+from tacit.protocol.contributed_noise import noise_margin, noise_of_one
 from tacit.protocol.fields import QuestionDocument
 from tacit.protocol.messages import Content, Plan, RoundTask, Signed, SignedPlan
 from tacit.protocol.one_message_shape import settings_of
@@ -28,9 +31,11 @@ from tacit.protocol.signing import digest
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.server.rounds.one_message_rounds import (
     DecryptorTransport,
+    NoiseRequests,
     NotYet,
     OneMessageOpening,
     SeriesSigned,
+    answers_of_contributors,
     check_decryptors,
 )
 from tacit.server.store import assignments, round_states
@@ -43,6 +48,7 @@ from tacit.server.sums.round_blobs import remove_blobs, sweep
 from tacit.server.sums.round_sums import NoSum, summed
 
 log = logging.getLogger("tacit.server")
+WORDS = 1 << 32  # of which a sum of whole numbers is a residue
 OWN_TO_AN_ATTEMPT = {"attempt", "task", "sealed", "opens", "deadline"}
 
 
@@ -65,7 +71,7 @@ class ServedRun(NamedTuple):
     """What a collector needs to know of its run before it can ask anybody."""
 
     plan: Plan
-    digest: str  # of the plan's text
+    signed_plan: SignedPlan
     lease: Lease
 
 
@@ -134,15 +140,36 @@ class ServedRounds:
         InputError, TrainingError for what no real device can be asked.
         """
         document, content = self._document(question)
+        task = self._task(question.round, content, document)
         wanted = Wanted(
-            task=self._task(question.round, content, document),
+            task=task,
             content=content,
             goal=question.goal,
             min_reports=max(question.goal, question.min_reports),  # a round that does not reach its goal is given up
-            check=lambda values, total: question.check(_answered(question, values, total, total.reports)),
+            check=lambda values, total: self._check(question, task, values, total),
         )
         values, total, participants = self.sum_of(wanted)
-        return _answered(question, values, total, participants), state
+        return _answered(question, self._unwrapped(task, values), total, participants), state
+
+    def _check(self, question: Question, task: RoundTask, values: Any, total: Total) -> None:
+        """That a sum can be used. Raises: InputError, TrainingError."""
+        room = self._noise_in_counts(task)
+        if not room:
+            question.check(_answered(question, values, total, total.reports))
+            return
+        most = (task.asks.shape().largest or 0) * total.reports + room
+        if (found := int(self._unwrapped(task, values).max())) > most:
+            raise InputError(f"a cell of the sum holds {found:,}, and reports and noise give {most:,} at most.")
+
+    def _unwrapped(self, task: RoundTask, values: Any) -> Any:
+        """Counts with decryptors' noise in them, which may be below 0, as whole numbers (cells,); else the values."""
+        room = self._noise_in_counts(task)
+        return (values.astype(np.int64) + room) % WORDS - room if room else values
+
+    def _noise_in_counts(self, task: RoundTask) -> int:
+        """The largest magnitude of all decryptors' noise in a cell of a sum of counts; 0 where there is none."""
+        plan = self._now_serving.plan
+        return 0 if noise_of_one(plan, task) is None else len(plan.aggregation.contributors) * noise_margin(plan, task)
 
     def serve(self, signed: SignedPlan, lease: Lease) -> None:
         """Work for the run of this plan, which is in the store, under this lease. Raises: RunError."""
@@ -153,7 +180,7 @@ class ServedRounds:
                 f"{len(self._decryptors)} "
                 "are known here; give the collector those of the plan."
             )
-        self._served = ServedRun(plan, digest(signed.document), lease)
+        self._served = ServedRun(plan, signed, lease)
         sweep(self._store, self._blobs, round_states.attempts(self._store, plan.run))  # whoever was killed left some
 
     def sum_of(self, wanted: Wanted) -> Summed:
@@ -206,7 +233,7 @@ class ServedRounds:
         served, name = self._now_serving, sha256(content)
         return RoundTask(
             run=served.plan.run,
-            plan=served.digest,
+            plan=digest(served.signed_plan.document),
             round=round,
             attempt=0,
             task="0" * 32,
@@ -259,17 +286,11 @@ class ServedRounds:
         while 0 < (rest := self._rests_until - self._store.now()) <= self._times.pause:  # or the clock was set back
             self._wait(rest)
         before = self._attempts(task.round)
-        sealed = self._sealed(name := secrets.token_hex(16), wanted, series=max(map(_series, before), default=0))
-        now = self._store.now()
-        closes = now + self._times.selecting
-        own = {
-            "attempt": 1 + max((each.attempt for each in before), default=-1),
-            "task": name,
-            "sealed": None if sealed is None else sealed.to_bytes().hex(),
-            "opens": now,
-            "deadline": closes + self._times.reporting,
-        }
-        opened = task.model_copy(update=own)
+        attempt = 1 + max((each.attempt for each in before), default=-1)
+        named = task.model_copy(update={"attempt": attempt, "task": secrets.token_hex(16)})
+        sealed = self._sealed(named, wanted, series=max(map(_series, before), default=0))
+        opened = self._timed(named, sealed)
+        closes = opened.deadline - self._times.reporting
         self._blobs.put(model_name(task.content.sha256), wanted.content)
         new = NewRound(
             task=opened.task,
@@ -285,6 +306,16 @@ class ServedRounds:
         )
         log.info("round %d of '%s' opens, attempt %d", new.round, self._lease.run, new.attempt)
         return round_states.open_round(self._store, self._lease, new)
+
+    def _timed(self, task: RoundTask, sealed: OneMessageRound | None) -> RoundTask:
+        """An attempt that opens now."""
+        now = self._store.now()
+        own = {
+            "sealed": None if sealed is None else sealed.to_bytes().hex(),
+            "opens": now,
+            "deadline": now + self._times.selecting + self._times.reporting,
+        }
+        return task.model_copy(update=own)
 
     # -- how it goes on ----------------------------------------------------------------------------------------------
 
@@ -360,23 +391,28 @@ class ServedRounds:
 
     # -- sealed ------------------------------------------------------------------------------------------------------
 
-    def _sealed(self, name: str, wanted: Wanted, *, series: int) -> OneMessageRound | None:
-        """The settings of an attempt that a quorum of decryptors takes; None where reports are not sealed.
+    def _sealed(self, task: RoundTask, wanted: Wanted, *, series: int) -> OneMessageRound | None:
+        """The settings of an attempt that a quorum of decryptors takes, and each that adds noise.
+
+        None where reports are not sealed.
 
         series: of the attempts before, which goes on as long as decryptors may yet open one of its sums: devices take
         part in each of its attempts for the price of one. Where too many decryptors have signed a set, the next series
         begins, for devices that were in none before. Waits for decryptors as long as for devices. Raises: TrainingError
         where too many refuse, or too few answer.
         """
-        plan, task = self._now_serving.plan, wanted.task
+        plan = self._now_serving.plan
         if plan.aggregation.kind != "sealed":
             return None
-        private, sizes = self._key.round_key(name), {"least": wanted.min_reports, "most": wanted.goal}
-        seed, patience, since, last = secrets.token_bytes(32), self._times.selecting, self._store.now(), series
+        private, sizes = self._key.round_key(task.task), {"least": wanted.min_reports, "most": wanted.goal}
+        patience, since, last = self._times.selecting, self._store.now(), series
         while True:
-            settings = new_round(plan, task, series=last, private=private, seed=seed, **sizes)
+            settings = new_round(plan, task, series=last, private=private, **sizes)
             try:
                 check_decryptors(self._decryptors, settings)
+                if settings.contributors:
+                    noise, signed = self._noise(), self._key.signed(self._timed(task, settings))
+                    answers_of_contributors(noise.among(self._decryptors), noise.request(signed, give=False), settings)
                 return settings
             except SeriesSigned as error:
                 log.warning("round %d of '%s' begins anew with other devices: %s", task.round, plan.run, error)
@@ -399,22 +435,34 @@ class ServedRounds:
     @contextmanager
     def _opening(self, attempt: Attempt) -> Iterator[OneMessageOpening | None]:
         """How its sum is opened; None where reports are not sealed, or it has its sum."""
-        sealed = _task_of(attempt).sealed
+        signed = Signed.from_json(attempt.signed_task)
+        sealed = signed.read(RoundTask).sealed
         if sealed is None or attempt.state not in round_states.UNBOUND:
             yield None
             return
         private, settings = self._key.round_key(attempt.task), settings_of(sealed)
         opening = OneMessageOpening(
-            self._store, self._blobs, self._decryptors, task=attempt.task, settings=settings, private=private
+            self._store,
+            self._blobs,
+            self._decryptors,
+            task=attempt.task,
+            settings=settings,
+            private=private,
+            noise=self._noise(),
+            signed_task=signed,
+            noised=attempt.state == round_states.SUMMING,
         )
         with closing(opening):
             yield opening
+
+    def _noise(self) -> NoiseRequests:
+        return NoiseRequests(self._blobs, self._now_serving.signed_plan)
 
     # -- its sum -----------------------------------------------------------------------------------------------------
 
     def _bind(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """Add the partial sums up, or have decryptors open the sum, and bind the total; or abandon the attempt where
-        there is none to be bound. Where there may be one later it waits a little.
+        there is none to be bound. Where there may be one later it waits a little; with noise in it, for however long.
         """
         try:
             if opening is not None:
@@ -426,11 +474,12 @@ class ServedRounds:
             assert opening is not None  # nobody else says it
             now = self._store.now()
             opening.since = now if opening.since is None else opening.since
-            if not opening.since <= now < opening.since + self._times.opening:
+            late = not opening.since <= now < opening.since + self._times.opening
+            if late and not opening.noised:
                 self._abandon(found, f"its sum could not be opened: {error}")
                 return
             log.warning("round %d of '%s': %s", found.round, found.run, error)
-            self._wait(self._times.poll)
+            self._wait(max(self._times.pause, self._times.poll) if late else self._times.poll)
 
     def _bind_now(self, found: Attempt, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """Raises: NotYet."""
@@ -450,6 +499,11 @@ class ServedRounds:
             wanted.check(values, total)
         except (NoSum, InputError, RoundAborted, TrainingError) as error:
             self._abandon(found, f"its sum cannot be used: {error}")
+            if opening is not None and opening.noised:
+                raise TrainingError(
+                    f"round {found.round}: its sum cannot be used, and decryptors gave their noise for it, which they "
+                    f"give for no other attempt: {error} The run ends with the round before; begin another for more."
+                ) from error
             return
         self._blobs.put(total_name(found.task, total.digest), sum_body(values))
         round_states.bind(self._store, self._lease, found.task, total)

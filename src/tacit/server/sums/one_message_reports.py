@@ -11,8 +11,9 @@ from typing import NamedTuple
 from sqlalchemy import select
 
 from tacit.errors import InputError
+from tacit.protocol.contributed_noise import noise_margin
 from tacit.protocol.messages import Plan, RoundTask
-from tacit.protocol.one_message_shape import settings_of
+from tacit.protocol.one_message_shape import seed_of, settings_of
 from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import check_report, smallest_parameters
 from tacit.secure_aggregation.secrets import public_key
@@ -30,19 +31,18 @@ class StoredReports(NamedTuple):
     body_digest: str
 
 
-def new_round(
-    plan: Plan, task: RoundTask, *, series: int, private: bytes, seed: bytes, least: int, most: int
-) -> OneMessageRound:
+def new_round(plan: Plan, task: RoundTask, *, series: int, private: bytes, least: int, most: int) -> OneMessageRound:
     """The settings of an attempt: sums of `least` to `most` reports, by the decryptors of the plan.
 
-    series: of its attempts, of which decryptors open one; private: the server's key of this attempt; seed: 32 random
-    bytes. Raises: InputError for what no sum holds.
+    task: of this attempt; series: of the round's attempts, of which decryptors open one. private: the server's key of
+    it. Raises: InputError for what no sum holds.
     """
     said, shape = plan.aggregation, task.asks.shape()
     if shape.largest is None:
         raise InputError("a round of real numbers has no integers to be sealed.")
+    many, margin = len(said.contributors), noise_margin(plan, task)
     return OneMessageRound(
-        parameters=smallest_parameters(shape.length, shape.largest, most),
+        parameters=smallest_parameters(shape.length, shape.largest, most, contributors=many, margin=margin),
         dimension=shape.length,
         largest=shape.largest,
         report_goal=least,
@@ -51,10 +51,12 @@ def new_round(
         decryptors=tuple(map(bytes.fromhex, said.keepers)),
         boxes=tuple(map(bytes.fromhex, said.boxes)),
         server=public_key(private),
-        seed=seed,
+        seed=seed_of(task),
         plan=bytes.fromhex(task.plan),
         round_index=task.round,
         series=series,
+        contributors=tuple(map(bytes.fromhex, said.contributors)),
+        margin=margin,
     )
 
 
