@@ -138,3 +138,15 @@ def test_files_without_an_end_are_not_waited_for(tmp_path: Path) -> None:
         read_bounded(tmp_path, 1000)
     with pytest.raises(FileNotFoundError):
         read_bounded(tmp_path / "none", 1000)
+
+
+@given(st.integers(1, 700), st.integers(1, 700), st.booleans())
+def test_digits_count_in_numbers_and_not_in_strings(digits: int, in_string: int, strict: bool) -> None:
+    """A run of digits anywhere has each number looked at; a text without one has none."""
+    read, number = strict_json if strict else parsed_json, "7" * digits
+    text = f'{{"a": "{"0" * in_string}", "b": [{number}, {number[:300]}.5]}}'
+    if digits > MOST_DIGITS:
+        with pytest.raises(ValueError, match=f"a number of {digits} digits"):
+            read(text)
+    else:
+        assert read(text)["b"][0] == int(number)

@@ -155,15 +155,15 @@ class Server:
         body = model_body(np.zeros(parameters, np.float32))
         name, now = hashlib.sha256(body).hexdigest(), time.time()
         self.blobs.put(model_name(name), body)
-        task = self.key.signed(a_task(self.plan, name, len(body), parameters, round, now))
+        task = a_task(self.plan, name, len(body), parameters, round, now)
         return round_states.open_round(
             self.store,
             self.lease,
             round_states.NewRound(
-                task=task.task.task,
+                task=task.task,
                 round=round,
                 attempt=0,
-                signed_task=task.model_dump_json(),
+                signed_task=self.key.signed(task).to_json(),
                 model_digest=name,
                 goal=most,
                 least=2,
@@ -199,7 +199,7 @@ def serving(
         store, blobs, key = Store.open(url), BlobStore.open(blobs_url), OperatorKey.in_file(folder / "key")
         running = [stack.enter_context(a_decryptor(folder / f"decryptor-{i}", key.public)) for i in range(decryptors)]
         plan = a_plan(running, encoded=encoded)
-        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan.to_json()).model_dump_json()}
+        said = {"population": plan.population, "kind": "train", "plan": key.plan(plan.to_json()).to_json()}
         round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan.to_json()))
         log = TransparencyLog.beside(store, key, folder / "key")
         log.append(plan_entry(digest(plan.to_json())))  # as devices look for it
@@ -579,7 +579,7 @@ def one_round(
     collector = ServedRounds(
         server.store, server.blobs, server.key, document=document, times=times, decryptors=decryptors
     )
-    collector.serve(server.plan, server.lease)
+    collector.serve(server.key.plan(server.plan.to_json()), server.lease)
     task = TrainQuestion(
         round=0,
         model=jnp.zeros(parameters, jnp.float32),
@@ -660,7 +660,7 @@ def prepared_swarm(server: Server, devices: int, at_once: int, opened: Any) -> "
     swarm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     told = {"url": server.url, "key": server.key.public, "devices": devices, "at_once": at_once}
     assert swarm.stdin is not None
-    swarm.stdin.write(json.dumps({**told, "plan": server.plan.model_dump_json(), "task": opened.signed_task}) + "\n")
+    swarm.stdin.write(json.dumps({**told, "plan": server.plan.to_json(), "task": opened.signed_task}) + "\n")
     swarm.stdin.flush()
     return swarm
 

@@ -70,12 +70,12 @@ def strict_json(text: str | bytes) -> Any:
     return _json(text, _STRICT)
 
 
-def _json(text: str | bytes, decoder: json.JSONDecoder) -> Any:
+def _json(text: str | bytes, decoders: "_Decoders") -> Any:
     _check_bytes(text, MOST_JSON)
     said = text if isinstance(text, str) else text.decode()
     too_deep = ValueError(f"its objects are nested too deep, beyond {MOST_DEPTH}; write them side by side")
     try:
-        found = decoder.decode(said)
+        found = (decoders.any_digits if _LONG.search(said) is None else decoders.counting).decode(said)
     except RecursionError:
         raise too_deep from None
     # Each is a bound on what is meant, so that most texts need no look at their values.
@@ -128,5 +128,15 @@ def _check_bytes(text: str | bytes, most: int) -> None:
         raise ValueError(f"it has {len(text):,} bytes, more than the {most:,} that are read; give less")
 
 
-_PLAIN = json.JSONDecoder(parse_int=_whole)  # made once: a check-in costs less than a decoder
-_STRICT = json.JSONDecoder(parse_int=_whole, object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
+class _Decoders:
+    """Made once, for a check-in costs less than a decoder: one that looks at the digits of every number, and one that
+    need not.
+    """
+
+    def __init__(self, **hooks: Any) -> None:
+        self.any_digits, self.counting = json.JSONDecoder(**hooks), json.JSONDecoder(parse_int=_whole, **hooks)
+
+
+_LONG = re.compile(rf"(?<![0-9])[0-9]{{{MOST_DIGITS + 1}}}")  # of a number, or in a string: most texts have none
+_PLAIN = _Decoders()
+_STRICT = _Decoders(object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)
