@@ -2,13 +2,11 @@
 
     STATE/device.db            the record, which is read and never written here
     STATE/paused               while this file is there, the device takes part in nothing
-    STATE/models, matrices     files of operators, which may be forgotten
 
 What was spent is never forgotten: a device that forgot it would spend it again.
 """
 
 import math
-import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,11 +20,11 @@ from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
 from tacit.device.record import opened, read_only
-from tacit.device.session import MATRICES, MODELS
 from tacit.device.weekly_budget import WEEK, spent_since
 from tacit.errors import DeviceError, InputError, of_type
 from tacit.federation.kinds import FEDERATED
 from tacit.files import PathLike, as_path, write_whole
+from tacit.protocol.log_proofs import leaf_of, root_of
 from tacit.protocol.messages import Plan
 
 
@@ -55,7 +53,8 @@ class DeviceStatus:
     operators: tuple[str, ...]  # public keys that were pinned, the present one last
     runs: tuple[RunOnDevice, ...]
     plans: int  # that are kept, of these runs and of others
-    files_bytes: int  # of models and matrices
+    log_size: int  # entries that are kept of the operator's log
+    log_root: str  # of their tree, in hexadecimal digits: who saw the same log has the same
     since: float | None  # from when on the record is the whole truth; None: always
     spent_zcdp: float
     budget_zcdp: float
@@ -79,7 +78,8 @@ class DeviceStatus:
             "operators": list(self.operators),
             "runs": [{**vars(each), "rounds": list(each.rounds)} for each in self.runs],
             "plans": self.plans,
-            "files_bytes": self.files_bytes,
+            "log_size": self.log_size,
+            "log_root": self.log_root,
             "since": self.since,
             "spent_zcdp": self.spent_zcdp,
             "budget_zcdp": self.budget_zcdp,
@@ -110,7 +110,9 @@ class DeviceStatus:
         )
         if self.since is not None:
             lines.append(f"The record may lack what was before {_day(self.since)}: it was new, or a copy, then.")
-        lines.append(f"kept: {self.plans} plans, {self.files_bytes / 1e6:.3g} MB of models and matrices")
+        lines.append(
+            f"kept: {self.plans} plans, {self.log_size} entries of the operator's log, of root {self.log_root}"
+        )
         return "\n".join(lines)
 
 
@@ -124,8 +126,8 @@ SEEN = {
 def device_status(state: PathLike, *, pause: bool | None = None, forget: bool = False) -> DeviceStatus:
     """What a device did, by the record in its folder; it may run meanwhile.
 
-    pause: take part in nothing from now on (True), or again (False). forget: remove models, matrices, and the plans of
-    runs in which it never took part; no device may run in that folder then. What was spent stays. Raises: InputError
+    pause: take part in nothing from now on (True), or again (False). forget: remove the plans of runs in which it
+    never took part; no device may run in that folder then. What was spent stays. Raises: InputError
     where there is no device; DeviceError where its record cannot be read, or it runs and is to forget.
     """
     of_type("pause", pause, bool, NoneType)
@@ -145,7 +147,8 @@ def device_status(state: PathLike, *, pause: bool | None = None, forget: bool = 
             operators=record.operators,
             runs=_runs(parts, plans),
             plans=len(plans),
-            files_bytes=sum(each.stat().st_size for each in _files(place)),
+            log_size=len(record.log),
+            log_root=root_of(map(leaf_of, record.log)).hex(),
             since=record.since,
             spent_zcdp=record.spent(),
             budget_zcdp=policy.budget_zcdp,
@@ -170,19 +173,12 @@ def _pause(place: Path, pause: bool) -> None:
 def _forget(place: Path) -> str:
     """Remove what may be forgotten; what that was, in a sentence."""
     with opened(place, now=time.time()) as record:
-        plans, files = record.forget_plans(), _files(place)
-        megabytes = sum(each.stat().st_size for each in files) / 1e6
-        for name in (MODELS, MATRICES):
-            shutil.rmtree(place / name, ignore_errors=True)
+        plans = record.forget_plans()
     return (
-        f"Forgotten: {len(files)} models and matrices ({megabytes:.3g} MB), and {plans} plans of runs in which the "
-        "device never took part. What it took part in and what that cost stays: a device that forgot it would spend "
-        "it again. What left the device is with others and cannot be called back."
+        f"Forgotten: {plans} plans of runs in which the device never took part. What it took part in and what that "
+        "cost stays: a device that forgot it would spend it again. What left the device is with others and cannot be "
+        "called back."
     )
-
-
-def _files(place: Path) -> list[Path]:
-    return [each for name in (MODELS, MATRICES) if (place / name).is_dir() for each in (place / name).iterdir()]
 
 
 def _runs(parts: list[dict[str, Any]], plans: Mapping[tuple[str, str], Plan]) -> tuple[RunOnDevice, ...]:

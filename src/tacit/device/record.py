@@ -12,7 +12,7 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
 from tacit.parsing import parsed_json
-from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
+from tacit.protocol.messages import Plan, RoundTask, SignedPlan
 
 FILE = "device.db"
 FORMAT = "tacit device 2"
@@ -32,7 +32,7 @@ GENERATION = 0x80087601  # FS_IOC_GETVERSION of linux/fs.h
 _SCHEMA = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE plans (digest TEXT PRIMARY KEY, population TEXT NOT NULL, run TEXT NOT NULL, signed TEXT NOT NULL,
-    highest INTEGER NOT NULL DEFAULT -1, UNIQUE (population, run));
+    UNIQUE (population, run));
 CREATE TABLE sights (plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL, round INTEGER NOT NULL,
     opens REAL NOT NULL, PRIMARY KEY (plan, epoch));
 CREATE TABLE participations (id INTEGER PRIMARY KEY, plan TEXT NOT NULL REFERENCES plans, epoch INTEGER NOT NULL,
@@ -83,18 +83,18 @@ class DeviceRecord:
         """All keys that were ever pinned, the present one last; none before the first."""
         return (*self._operators_before, *([] if self.operator is None else [self.operator]))
 
-    def key_rotation(self, key: str, head: TreeHead) -> None:
-        """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
+    def key_rotation(self, key: str, entries: Sequence[str]) -> None:
+        """Believe this key in place of the pinned one, which signed that; entries: of the log that shows it.
 
         Raises: TaskRefused for one that was believed before: there is no way back.
         """
         before = [*self._operators_before, self.operator]
         if key in before:
             raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is one that it had before.")
+        self.keep_log(entries)
         with self._writing():
             self._note("operators before", json.dumps(before))
             self._note("operator", key)
-            self._note("log head", head.model_dump_json())
 
     @property
     def since(self) -> float | None:
@@ -103,15 +103,15 @@ class DeviceRecord:
         return found
 
     @property
-    def log_head(self) -> TreeHead | None:
-        """The head of the operator's log that it saw last; None before the first."""
-        found = self._about("log head")
-        return None if found is None else TreeHead.model_validate_json(found)
+    def log(self) -> tuple[str, ...]:
+        """The entries of the operator's log, the longest that it saw; none before the first."""
+        return tuple((self._about("log") or "").splitlines())
 
-    def keep_log_head(self, head: TreeHead) -> None:
-        """Remember the head; whether it follows from the last one is the caller's to know."""
-        with self._writing():
-            self._note("log head", head.model_dump_json())
+    def keep_log(self, entries: Sequence[str]) -> None:
+        """Remember the longer of this log and the kept one; that one begins with the other is the caller's to know."""
+        if len(entries) > len(self.log):
+            with self._writing():
+                self._note("log", "\n".join(entries))
 
     @property
     def tokens(self) -> dict[str, Any]:
@@ -125,23 +125,22 @@ class DeviceRecord:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
-    def plan(self, digest: str) -> SignedPlan | None:
-        """The signed plan with this digest; None where it does not know it."""
-        row = self._row("SELECT signed FROM plans WHERE digest = ?", digest)
-        return None if row is None else SignedPlan.model_validate_json(row[0])
-
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
         """Remember a plan, and forget the oldest of more than MOST_PLANS in whose runs it never took part: whoever asks
-        may make one after another. Raises: TaskRefused where the run had another: a run has one plan for ever.
+        may make one after another. Raises: TaskRefused where it took part in the run by another: a run has one plan for
+        ever. What it was only shown goes for the new one: a refusal would tell who saw it.
         """
         plan = signed.plan
         row = self._row("SELECT digest FROM plans WHERE population = ? AND run = ?", plan.population, plan.run)
-        if row is not None and row[0] != digest:
+        other = "" if row is None or row[0] == digest else row[0]
+        if other and self.rounds(other):
             raise TaskRefused(
-                f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {row[0][:16]}...: a run has one plan "
-                "for ever, so its operator has to give another run another name."
+                f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {other[:16]}... when this device took "
+                "part: a run has one plan for ever, so its operator has to give another run another name."
             )
         with self._writing():
+            for table, column in (("sights", "plan"), ("plans", "digest")):
+                self._database.execute(f"DELETE FROM {table} WHERE {column} = ?", (other,))
             self._database.execute(
                 "INSERT OR IGNORE INTO plans (digest, population, run, signed) VALUES (?, ?, ?, ?)",
                 (digest, plan.population, plan.run, signed.model_dump_json()),
@@ -167,14 +166,10 @@ class DeviceRecord:
     def observe(self, task: RoundTask) -> Seen:
         """What it knows of itself with respect to a task of a plan that it keeps; the task has been seen then."""
         epoch = self._epoch
-        (highest,) = self._row("SELECT highest FROM plans WHERE digest = ?", task.plan) or (-1,)
         with self._writing():
             self._database.execute(
                 "INSERT OR IGNORE INTO sights (plan, epoch, round, opens) VALUES (?, ?, ?, ?)",
                 (task.plan, epoch, task.round, task.opens),
-            )
-            self._database.execute(
-                "UPDATE plans SET highest = max(highest, ?) WHERE digest = ?", (task.round, task.plan)
             )
         first = self._row("SELECT round, opens FROM sights WHERE plan = ? AND epoch = ?", task.plan, epoch)
         rows = self._rows(
@@ -186,7 +181,6 @@ class DeviceRecord:
             parts=[PastParticipation(*row[1:]) for row in rows],
             known=sum(row[0] == epoch for row in rows),
             last=None if last is None else PastParticipation(*last),
-            highest=highest,
             first_round=first[0],
             first_opens=first[1],
             since=self.since,

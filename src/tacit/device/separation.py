@@ -31,7 +31,6 @@ class Seen:
     parts: Sequence[PastParticipation]  # in this run, in the order of rounds
     known: int  # of them, the last so many were recorded since the record is the whole truth
     last: PastParticipation | None  # in anything
-    highest: int  # round of this run that it was ever asked for; -1: none
     first_round: int  # of this run that it was asked for since the record is the whole truth
     first_opens: float  # of that task, by the operator's clock
     since: float | None  # from when on the record is the whole truth, by the device's clock; None: ever since
@@ -70,11 +69,6 @@ def refuse_early(
         raise TaskRefused(
             f"{what}: the device's clock was set back: it took part {seen.last.at - now:.0f} s later than now; set the "
             "clock right."
-        )
-    if task.round < seen.highest:
-        raise TaskRefused(
-            f"{what} was asked for after round {seen.highest}: rounds do not go backwards, so the task is an old one; "
-            "wait for the next."
         )
     if seen.parts and task.round - seen.parts[-1].round < apart.rounds:
         raise TaskRefused(

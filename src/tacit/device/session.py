@@ -7,6 +7,9 @@ server thousands. Record, policy and task handlers are what it is made with: no 
 It trusts nobody. Who operates the server is a key that its owner pinned; what a plan promises is computed anew; how
 often it takes part, and at what cost, stands in a record of its own. Private randomness is the operating system's.
 
+What it asks for follows from the task and its record of participations. It asks for plan, log, matrix and model each
+time, whatever it has seen: a request that is left out, or a refusal of what others take, would tell its history.
+
 Text decides what a report says, and nothing else. Plan, policy, record and clock decide whether the device takes part;
 what the round begins with is fetched and checked; the participation and its price go to disk; only then is text read.
 From then on one message leaves, of a length that the task fixes.
@@ -57,9 +60,6 @@ from tacit.protocol.signing import digest, is_signed
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
 
-MODELS, MATRICES = "models", "matrices"  # in the state folder: the last one of each
-KNOWN = 4  # plans whose cost is in memory
-
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
@@ -102,7 +102,6 @@ class Session:
         self.record, self._policy, self._handlers = record, policy, handlers
         self._population, self._probes, self.machine = population, probes, machine
         self._code, self._own, self._servers = code, own, servers
-        self._accepted: dict[str, AcceptedPlan] = {}
         self._told = 0.0  # seconds in which the server asked for it last
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
@@ -118,6 +117,9 @@ class Session:
             return self._turned("unanswered", str(error))
         except TaskRefused as refusal:
             return self._turned("refused", (yield from self._said(refusal)))
+        if answer is None:
+            says = "it asked for the tokens of this epoch; it shows the first at another time, on another connection."
+            return self._turned("idle", says, wait=(0.0, self._policy.show_after_s))
         if isinstance(answer, ComeBack):
             return self._idle(answer)
         return (yield from self.assigned(answer))
@@ -164,35 +166,30 @@ class Session:
     def _accepted_plan(self, assignment: Assignment) -> Steps[AcceptedPlan]:
         """The plan of the task, both signed by the pinned operator, which the policy accepts.
 
-        Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
+        Raises: TaskRefused; ServerError where it is not to be had.
         """
         signed_task = assignment.signed_task
         task, operator = signed_task.task, self.record.operator
         if operator is None or not is_signed(signed_task, operator):
             raise NotTheOperator(f"a task for run {task.run!r} is not signed by the operator whose key is pinned.")
-        signed = self.record.plan(task.plan) or (yield from requests.plan(task.plan))
+        signed = yield from requests.plan(task.plan)
         if not is_signed(signed, operator):
             raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
         name = digest(signed.plan)
         if name != task.plan:
             raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came for it.")
+        self.record.keep_log((yield from logged(plan_entry(name), operator=operator, kept=self.record.log)))
         if signed.plan.population != self._population:
             raise TaskRefused(
                 f"run {task.run!r} is for the population {signed.plan.population!r}, and this device is of "
                 f"{self._population!r}."
             )
-        if name not in self._accepted:
-            self._attested(signed, name)
-            cost = yield from self._cost(signed.plan)
-            self._policy.check_plan(signed.plan, cost)
-            if len(self._accepted) >= KNOWN:  # matrices may be large
-                self._accepted.clear()
-            self._accepted[name] = AcceptedPlan(signed.plan, cost)
-        if self.record.plan(name) is None:  # one that it knows was seen in the log
-            seen = yield from logged(plan_entry(name), operator=operator, seen=self.record.log_head)
-            self.record.keep_log_head(seen)
+        self._attested(signed, name)
         self.record.keep_plan(name, signed)
-        return self._accepted[name]
+        self._refuse_early(signed.plan, task, self.machine.clock())  # before a matrix of megabytes is fetched
+        cost = yield from self._cost(signed.plan)
+        self._policy.check_plan(signed.plan, cost)
+        return AcceptedPlan(signed.plan, cost)
 
     def _cost(self, plan: Plan) -> Steps[Cost]:
         """By the plan's own numbers, those in a file as well. Raises: TaskRefused; ServerError."""
@@ -227,8 +224,8 @@ class Session:
         if not isinstance(error, NotTheOperator) or pinned is None:
             return says
         try:
-            key, head = yield from followed(pinned, seen=self.record.log_head)
-            self.record.key_rotation(key, head)
+            key, entries = yield from followed(pinned, kept=self.record.log)
+            self.record.key_rotation(key, entries)
         except ServerError:
             return says
         except TaskRefused as refusal:
@@ -241,7 +238,7 @@ class Session:
     def _matrix(self, said: MatrixFile) -> Steps[bytes]:
         """The file of a strategy matrix. Raises: TaskRefused; ServerError."""
         self._policy.check_matrix(said)
-        file = NamedFile(what="matrix", folder=MATRICES, sha256=said.sha256, size=said.bytes)
+        file = NamedFile(what="matrix", sha256=said.sha256, size=said.bytes)
         return (yield from requests.named_file(said.path, file))
 
     def _allowed(self, accepted: AcceptedPlan, task: RoundTask) -> tuple[float, float]:
@@ -253,9 +250,7 @@ class Session:
         handler = self._handler(plan)
         handler.check(plan)
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
-        apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
-        longest = policy.longest_round_hours * 3600
-        refuse_early(plan, task, self.record.observe(task), apart, now=now, longest_round=longest)
+        self._refuse_early(plan, task, now)
         zcdp = cost.spent([*self.record.rounds(task.plan), task.round])
         what = f"round {task.round} of run {task.run!r}"
         if not zcdp <= cost.zcdp * (1 + ROUNDING):
@@ -273,12 +268,19 @@ class Session:
         check_week(parts, run, zcdp, allowed=week, now=now, what=what)
         return zcdp, now
 
+    def _refuse_early(self, plan: Plan, task: RoundTask, now: float) -> None:
+        """Raises: TaskRefused where the device took part too lately. now: of its clock, Unix seconds."""
+        policy = self._policy
+        apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
+        longest = policy.longest_round_hours * 3600
+        refuse_early(plan, task, self.record.observe(task), apart, now=now, longest_round=longest)
+
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:
         """The task with what it begins with, all that can be refused checked. Raises: TaskRefused, ServerError."""
         if task.sealed is not None:
             sealed_round(plan, task)
         said = task.content
-        file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
+        file = NamedFile(what="model", sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)
         return self._handler(plan).prepare(plan, task, content)
 

@@ -1,4 +1,8 @@
-"""A device's single-use tokens: requested with its code, kept in its record, each shown once."""
+"""A device's single-use tokens: requested with its code, kept in its record, each shown once.
+
+They are asked for in a turn of its own, in which none is shown: otherwise connection and time would join the first one
+to the code.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +14,7 @@ from tacit.protocol.log_check import logged
 from tacit.protocol.messages import Assignment, CheckIn, ComeBack, SignedTokenKey, TokenKey, TokenRequest
 from tacit.protocol.requests import Conversation, blind_signatures, check_in, token_key
 from tacit.protocol.signing import is_signed
-from tacit.protocol.token_format import bound_to, message_of, public_key, token_key_entry, token_of
+from tacit.protocol.token_format import bound_to, epoch_entries, message_of, public_key, token_key_entry, token_of
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
 
@@ -22,8 +26,9 @@ def checked_in(
     *,
     draw: Callable[[int], bytes],
     attestation: Attestation = NOTHING,
-) -> Conversation[ComeBack | Assignment]:
-    """The answer to a check-in; a token is shown where it is asked for, and never twice.
+) -> Conversation[ComeBack | Assignment | None]:
+    """The answer to a check-in; a token is shown where it is asked for, and never twice. None where it had none of
+    this epoch, and has some now, for another turn.
 
     code: the enrolment code, None of a device without one. attestation: of this device, shown with the code alone: in a
     check-in it would tell devices apart. Raises: ServerError; TaskRefused for a key of tokens that is
@@ -41,6 +46,8 @@ def checked_in(
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
         left = yield from _batch(key.key, record, kept, code, draw, attestation)
+        record.keep_tokens({**kept, "left": left})
+        return None
     if not left:
         raise ServerError(f"all {key.key.batch} tokens of this epoch were shown; there are new ones when it ends.")
     token = left.pop()
@@ -49,20 +56,25 @@ def checked_in(
 
 
 def _checked(signed: SignedTokenKey, record: DeviceRecord) -> Conversation[dict[str, Any]]:
-    """What is kept of the epoch of this key, which is the operator's, in the log, and the epoch's only one."""
+    """What is kept of the epoch of this key, which is the operator's, in the log, and there the epoch's only one."""
     operator = record.operator
     if operator is None or not is_signed(signed, operator):
         raise NotTheOperator("the key of tokens is not signed by the operator whose key is pinned.")
+    shown = yield from logged(token_key_entry(signed.key), operator=operator, kept=record.log)
+    record.keep_log(shown)
+    begins = epoch_entries(signed.key.epoch)
+    if sum(each.startswith(begins) for each in shown) > 1:
+        raise TaskRefused(
+            f"the operator's log has several keys of tokens for epoch {signed.key.epoch}: one of its own would tell "
+            "this device from others. It shows no token."
+        )
     said, kept = signed.key.model_dump(mode="json"), record.tokens
     if kept.get("key") == said:
         return kept
     if kept and kept["key"]["epoch"] >= signed.key.epoch:
         raise TaskRefused(
-            f"epoch {signed.key.epoch} has another key of tokens than it had, or is over: a key of its own would tell "
-            "this device from others. It shows no token."
+            f"epoch {signed.key.epoch} is over, or has another key of tokens than it had. This device shows no token."
         )
-    head = yield from logged(token_key_entry(signed.key), operator=operator, seen=record.log_head)
-    record.keep_log_head(head)
     record.keep_tokens({"key": said})
     return {"key": said}
 

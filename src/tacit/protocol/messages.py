@@ -11,6 +11,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from tacit.federation.kinds import FEDERATED, loaded
 from tacit.protocol.fields import (
+    MOST_ENTRIES,
     MOST_MATRIX,
     MOST_PARAMETERS,
     MOST_PROOF,
@@ -19,6 +20,7 @@ from tacit.protocol.fields import (
     Digest,
     Document,
     Duration,
+    Entry,
     Evidence,
     Identifier,
     KindName,
@@ -240,7 +242,7 @@ class ComeBack(Document):
 
 
 class Assignment(Document):
-    """A place in a round, for this device alone. The plan is fetched by the digest in the task, by whoever lacks it."""
+    """A place in a round, for this device alone. The plan is fetched by the digest in the task."""
 
     answer: Literal["assignment"] = "assignment"
     assignment: Identifier
@@ -268,19 +270,18 @@ class SignedHead(Document):
     signature: Signature  # by the operator, purpose "head"
 
 
+class ShownLog(Document):
+    """All of the log, the same for whoever asks; the head's root says that it is these entries, in this order."""
+
+    head: SignedHead
+    entries: Annotated[tuple[Entry, ...], Field(max_length=MOST_ENTRIES)]
+
+
 class InclusionProof(Document):
-    """That an entry is in the log (RFC 9162, section 2.1.3)."""
+    """That an entry is in the log (RFC 9162, section 2.1.3); a run's folder keeps it."""
 
     index: Count
     head: SignedHead
-    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
-
-
-class ConsistencyProof(Document):
-    """That the log of `second` entries begins with what it was at `first` (RFC 9162, section 2.1.4)."""
-
-    first: Several
-    second: Several
     path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
 
 

@@ -19,8 +19,13 @@ EPOCH_BYTES = 4
 
 
 def token_key_entry(key: TokenKey) -> str:
-    """Its line in the transparency log."""
-    return f"token-key {digest(key)}"
+    """Its line in the transparency log, where an epoch has one."""
+    return f"{epoch_entries(key.epoch)}{digest(key)}"
+
+
+def epoch_entries(epoch: int) -> str:
+    """How lines of the log begin that are for a key of tokens of this epoch."""
+    return f"token-key {epoch} "
 
 
 def message_of(epoch: int) -> bytes:

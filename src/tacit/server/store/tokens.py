@@ -22,7 +22,7 @@ from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.blind_rsa import PREFIX_BYTES
 from tacit.protocol.messages import BlindSignatures, SignedTokenKey, TokenKey, TokenRequest
 from tacit.protocol.operator_key import OperatorKey
-from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
+from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, epoch_entries, message_of, token_key_entry
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store.blind_signer import Signer
 from tacit.server.store.schema import batches, enrolments, tokens
@@ -115,32 +115,24 @@ class Issuer:
             return self._current
 
     def _of(self, epoch: int) -> tuple[Signer, SignedTokenKey]:
-        """The key of an epoch, and the end of those before it; of a later one that there is, where the clock was set
-        back: an epoch has one key for ever.
+        """The key of an epoch, and the end of those before it; of a later one where the clock was set back, or the
+        epoch's key was lost: an epoch has one key for ever, and devices refuse two.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             epoch = max([epoch, *(int(each.stem) for each in self._folder.glob("*.pem") if each.stem.isdigit())])
-            path = self._folder / f"{epoch}.pem"
-            if not path.exists():
-                _write_secret(path, Signer.new().to_pem())
-            signer = Signer.from_pem(path.read_bytes())
+            signer, key = self._made(epoch)
+            entries = self._log.entries()
+            while {each for each in entries if each.startswith(epoch_entries(epoch))} - {token_key_entry(key)}:
+                epoch += 1
+                signer, key = self._made(epoch)
+            self._log.append(token_key_entry(key))
         except OSError as error:
             raise StoreError(f"the keys of tokens in '{self._folder}' cannot be used ({error.strerror}).") from None
         finally:
             os.close(folder)
-        seconds = self._epochs.seconds
-        key = TokenKey(
-            epoch=epoch,
-            opens=epoch * seconds,
-            ends=(epoch + 1) * seconds,
-            batch=self._epochs.batch,
-            modulus=f"{signer.public.n:x}",
-            exponent=signer.public.e,
-        )
-        self._log.append(token_key_entry(key))
         with self._store.writing() as connection:
             for table in (tokens, batches):
                 connection.execute(delete(table).where(table.c.epoch < epoch))
@@ -148,6 +140,21 @@ class Issuer:
             if old.stem.isdigit() and int(old.stem) < epoch:
                 old.unlink(missing_ok=True)
         return signer, self._operator.token_key(key)
+
+    def _made(self, epoch: int) -> tuple[Signer, TokenKey]:
+        """The epoch's, of the file that has it, or drawn and written now. Raises: OSError."""
+        path, seconds = self._folder / f"{epoch}.pem", self._epochs.seconds
+        if not path.exists():
+            _write_secret(path, Signer.new().to_pem())
+        signer = Signer.from_pem(path.read_bytes())
+        return signer, TokenKey(
+            epoch=epoch,
+            opens=epoch * seconds,
+            ends=(epoch + 1) * seconds,
+            batch=self._epochs.batch,
+            modulus=f"{signer.public.n:x}",
+            exponent=signer.public.e,
+        )
 
 
 def _may_ask(connection: Connection, code: str, epoch: int, body: bytes) -> bool:
