@@ -41,9 +41,10 @@ from tacit.device.record import opened
 from tacit.device.session import Machine
 from tacit.device.train import ByJax
 from tacit.errors import DeviceError, InputError
-from tacit.protocol.messages import RoundTask
+from tacit.protocol.log_proofs import plan_entry
+from tacit.protocol.messages import RoundTask, ShownLog
 from tacit.protocol.served_bodies import read_report
-from tacit.protocol.signing import digest
+from tacit.protocol.signing import digest, is_signed
 from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain
 from tacit.training import ClientTraining, TrainQuestion
@@ -437,3 +438,6 @@ def test_a_log_that_was_written_anew_is_refused(operator: Operator, cache: Cache
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "refused" and "do not begin alike" in turn.says
     assert len(operator.received) == 1
+    with opened(tmp_path, now=NOON) as record:  # what convicts the operator
+        kept = ShownLog.model_validate_json(record._about("log"))
+        assert record.log == kept.entries == (plan_entry(digest(first)),) and is_signed(kept.head, operator.key.public)

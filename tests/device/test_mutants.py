@@ -89,7 +89,7 @@ MUTANTS = {
     ),
     "that an epoch has one key of tokens": Mutant(
         "device/tokens.py",
-        "if sum(each.startswith(begins) for each in shown) > 1:",
+        "if sum(each.startswith(begins) for each in shown.entries) > 1:",
         "if False:",
         "server/test_tokens.py",
         "one_device_alone",

@@ -200,7 +200,9 @@ def seen_by(shown: ShownLog, number: int, kept: Sequence[str] = ()) -> tuple[str
         return Answer(200, {}, shown.model_dump_json().encode())
 
     try:
-        return driven(logged(entry(number), operator=KEY.public, kept=kept), answered)
+        found = driven(logged(entry(number), operator=KEY.public, kept=kept), answered)
+        assert found == shown
+        return found.entries
     finally:
         assert [(each.method, each.path, each.body) for each in asked] == [("GET", "/v1/log", b"")]
 

@@ -12,7 +12,7 @@ import json
 import math
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from tacit.device.separation import PastParticipation, Seen
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held, transaction
 from tacit.parsing import parsed_json
-from tacit.protocol.messages import Plan, RoundTask, SignedPlan
+from tacit.protocol.messages import Plan, RoundTask, ShownLog, SignedPlan
 
 FILE = "device.db"
 FORMAT = "tacit device 2"
@@ -83,15 +83,15 @@ class DeviceRecord:
         """All keys that were ever pinned, the present one last; none before the first."""
         return (*self._operators_before, *([] if self.operator is None else [self.operator]))
 
-    def key_rotation(self, key: str, entries: Sequence[str]) -> None:
-        """Believe this key in place of the pinned one, which signed that; entries: of the log that shows it.
+    def key_rotation(self, key: str, shown: ShownLog) -> None:
+        """Believe this key in place of the pinned one, which signed that; shown: the log that has it.
 
         Raises: TaskRefused for one that was believed before: there is no way back.
         """
         before = [*self._operators_before, self.operator]
         if key in before:
             raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is one that it had before.")
-        self.keep_log(entries)
+        self.keep_log(shown)
         with self._writing():
             self._note("operators before", json.dumps(before))
             self._note("operator", key)
@@ -105,13 +105,16 @@ class DeviceRecord:
     @property
     def log(self) -> tuple[str, ...]:
         """The entries of the operator's log, the longest that it saw; none before the first."""
-        return tuple((self._about("log") or "").splitlines())
+        found = self._about("log")
+        return () if found is None else ShownLog.model_validate_json(found).entries
 
-    def keep_log(self, entries: Sequence[str]) -> None:
-        """Remember the longer of this log and the kept one; that one begins with the other is the caller's to know."""
-        if len(entries) > len(self.log):
+    def keep_log(self, shown: ShownLog) -> None:
+        """Remember the longer of this log and the kept one, with its signed head: who signed another that begins
+        otherwise is convicted by both. That one begins with the other is the caller's to know.
+        """
+        if len(shown.entries) > len(self.log):
             with self._writing():
-                self._note("log", "\n".join(entries))
+                self._note("log", shown.model_dump_json())
 
     @property
     def tokens(self) -> dict[str, Any]:

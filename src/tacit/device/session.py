@@ -224,8 +224,8 @@ class Session:
         if not isinstance(error, NotTheOperator) or pinned is None:
             return says
         try:
-            key, entries = yield from followed(pinned, kept=self.record.log)
-            self.record.key_rotation(key, entries)
+            key, shown = yield from followed(pinned, kept=self.record.log)
+            self.record.key_rotation(key, shown)
         except ServerError:
             return says
         except TaskRefused as refusal:

@@ -63,7 +63,7 @@ def _checked(signed: SignedTokenKey, record: DeviceRecord) -> Conversation[dict[
     shown = yield from logged(token_key_entry(signed.key), operator=operator, kept=record.log)
     record.keep_log(shown)
     begins = epoch_entries(signed.key.epoch)
-    if sum(each.startswith(begins) for each in shown) > 1:
+    if sum(each.startswith(begins) for each in shown.entries) > 1:
         raise TaskRefused(
             f"the operator's log has several keys of tokens for epoch {signed.key.epoch}: one of its own would tell "
             "this device from others. It shows no token."

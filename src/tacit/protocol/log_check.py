@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from tacit.errors import ServerError, TaskRefused
 from tacit.protocol.log_proofs import key_rotation_entry, leaf_of, root_of
+from tacit.protocol.messages import ShownLog
 from tacit.protocol.requests import Conversation, key_rotation, whole_log
 from tacit.protocol.signing import digest, is_signature, is_signed
 
 
-def logged(entry: str, *, operator: str, kept: Sequence[str]) -> Conversation[tuple[str, ...]]:
+def logged(entry: str, *, operator: str, kept: Sequence[str]) -> Conversation[ShownLog]:
     """The log that is shown, which has the entry, and begins with what was `kept` of it, or is the beginning of that.
 
     operator: the pinned key. Raises: TaskRefused where it is not so; ServerError where no answer came.
@@ -35,10 +36,10 @@ def logged(entry: str, *, operator: str, kept: Sequence[str]) -> Conversation[tu
             f"the operator's log of {len(entries)} entries and the {len(kept)} that were kept of it do not begin "
             "alike: it was written anew, or this is another one. This device believes it no more."
         )
-    return entries
+    return shown
 
 
-def followed(pinned: str, *, kept: Sequence[str]) -> Conversation[tuple[str, tuple[str, ...]]]:
+def followed(pinned: str, *, kept: Sequence[str]) -> Conversation[tuple[str, ShownLog]]:
     """(the key that the pinned one handed over to, the log that shows it).
 
     Raises: TaskRefused where it did not, or the log does not show it; ServerError.
