@@ -119,7 +119,7 @@ def test_coordinators_that_enter_at_once_sign_one_head_for_each_size(server: Pos
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(enter, range(4)))
     entries = LogView(stores[0]).entries()
-    assert len(set(entries)) == 20 == len(key.signed)
+    assert len(set(entries)) == 20 == len(key.heads)
     assert entries == (tmp_path / "operator.log").read_text().splitlines()
     for store in stores:
         store.close()
