@@ -3,13 +3,13 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.device.operator import HOUR, NOON, Operator, a_plan, once, recipe_text
+from tests.support.device.matrix_plans import APART, GOOD, NOISE, ROUNDS, plan_with
+from tests.support.device.operator import HOUR, NOON, Operator, once
 from tests.support.privacy.every_pattern import participations
 from tests.support.privacy.random_matrices import random_banded, random_dense
 
@@ -24,26 +24,6 @@ from tacit.protocol.bodies import sha256
 from tacit.protocol.matrix_files import LARGEST, check_affordable, matrix_in
 from tacit.protocol.messages import MatrixFile, Plan, Separation
 from tacit.protocol.served_bodies import matrix_body, matrix_file
-
-ROUNDS, APART, NOISE = 40, 5, 6.0
-COMES = Participation.worst_case(ROUNDS, APART)
-
-
-def said_by(matrix: Matrix, limits: Participation = COMES, noise: float = NOISE) -> dict[str, Any]:
-    """What a plan claims of a run with this matrix."""
-    promised = Guarantee(participation=limits, strategy=matrix, clip_norm=0.2, noise_multiplier=noise)
-    return {"guarantee": promised, "mechanism": matrix.kind, "matrix": matrix_file(matrix)[0], "rounds": limits.rounds}
-
-
-def plan_with(words: str, given: Matrix, limits: Participation = COMES, noise: float = NOISE, **claims: Any) -> Plan:
-    rounds = {"rounds": limits.rounds, "report_goal": 6, "min_separation": limits.min_separation}
-    text = recipe_text(rounds=rounds).replace("blt-b400", given.kind)
-    return a_plan(
-        words,
-        text=text,
-        privacy=said_by(given, limits, noise) | claims,
-        separation=Separation(rounds=limits.min_separation, timer_seconds=None, clock="start"),
-    )
 
 
 def cost_with(plan: Plan, matrix: Matrix) -> TrainCost:
@@ -108,8 +88,6 @@ def test_by_a_timer_alone_a_device_pays_for_its_own_rounds(words: str) -> None:
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
-GOOD = random_banded(ROUNDS, 2 * APART, 7, 0.0)
-
 
 def changed(matrix: Matrix, at: tuple[int, int], value: float) -> tuple[MatrixFile, bytes]:
     """A file with another number in it, that says who it is."""
@@ -160,13 +138,13 @@ def test_a_plan_with_a_matrix(name: str, operator: Operator, words: str, cache: 
 
 
 def test_a_matrix_that_is_not_the_plans(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
-    """One number was changed on its way: its SHA-256 is another, and it is not kept."""
+    """One number was changed on its way: its SHA-256 is another."""
     plan = plan_with(words, GOOD)
     operator.files[matrix_file(GOOD)[0].sha256] = changed(GOOD, (20, 1), 0.5)[1]
     operator.assign(plan, operator.task(plan, 0))
     turn = once(operator, cache.path, tmp_path)
     assert turn.what == "unanswered" and "the matrix that came is not" in turn.says
-    assert not operator.received and not list(tmp_path.glob("operators/*/matrices/*"))
+    assert not operator.received
 
 
 def other_mechanism(words: str, name: str) -> Plan:
@@ -230,7 +208,9 @@ def test_a_file_is_the_matrix() -> None:
         assert matrix_in(said, body) == matrix and said.bytes == len(body)
 
 
-def test_a_device_takes_part_and_keeps_the_matrix(operator: Operator, words: str, cache: Cache, tmp_path: Path) -> None:
+def test_a_device_takes_part_and_fetches_the_matrix_each_time(
+    operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
     plan = plan_with(words, GOOD)
     said, body = matrix_file(GOOD)
     operator.files[said.sha256] = body
@@ -240,7 +220,7 @@ def test_a_device_takes_part_and_keeps_the_matrix(operator: Operator, words: str
         turn = once(operator, cache.path, tmp_path, now=NOON + 2 * round * HOUR)
         assert turn.what == "reported", turn.says
         spent.append(turn.spent)
-    assert sum(each.url.path.endswith(said.sha256) for each in operator.asked) == 1, "kept for the next time"
+    assert sum(each.url.path.endswith(said.sha256) for each in operator.asked) == 3
     columns = GOOD.dense(ROUNDS)[:, [2, 7, 31]]
     exact = [float(np.square(columns[:, :many].sum(axis=1)).sum()) / (2 * NOISE**2) for many in (1, 2, 3)]
     assert spent == pytest.approx(exact)  # its numbers are not negative: all push the same way

@@ -37,16 +37,19 @@ MUTANTS = {
         "device/session.py", "if name != task.plan:", "if False:", REFUSALS, "task_of_another_plan"
     ),
     "that the log has the plan": Mutant(
+        "protocol/log_check.py", "if entry not in entries:", "if False:", "server/test_transparency.py", "device"
+    ),
+    "that the log is the one that was signed": Mutant(
         "protocol/log_check.py",
-        "if not is_included(",
-        "if False and not is_included(",
+        "if (head.size, head.root) !=",
+        "if False and (head.size, head.root) !=",
         "server/test_transparency.py",
         "device",
     ),
     "that the log only grew": Mutant(
         "protocol/log_check.py",
-        "if not is_consistent(",
-        "if False and not is_consistent(",
+        "if any(one != other",
+        "if False and any(one != other",
         "server/test_transparency.py",
         "device",
     ),
@@ -85,6 +88,20 @@ MUTANTS = {
         REFUSALS,
         "too_soon",
     ),
+    "that an epoch has one key of tokens": Mutant(
+        "device/tokens.py",
+        "if sum(each.startswith(epoch_entries(key.epoch)) for each in shown.entries) > 1:",
+        "if False:",
+        "server/test_tokens.py",
+        "one_device_alone",
+    ),
+    "that code and token are shown in two turns": Mutant(
+        "device/tokens.py",
+        'record.keep_tokens({**kept, "left": left})\n        return None',
+        'record.keep_tokens({**kept, "left": left})',
+        "device/test_linkability.py",
+        "which_code",
+    ),
     "that both keys signed a hand-over": Mutant(
         "protocol/log_check.py",
         'if not is_signature("hand-over", signed.document, signature, key):',
@@ -117,8 +134,8 @@ MUTANTS = {
     # -- matrices ------------------------------------------------------------------------------------------------------
     "the SHA-256 of a matrix": Mutant(
         "device/transport.py",
-        "    content = part.read_bytes()\n    if hashlib.sha256(content).hexdigest() != file.sha256:",
-        "    content = part.read_bytes()\n    if False:",
+        "if hashlib.sha256(content).hexdigest() != file.sha256:",
+        "if False:",
         MATRICES,
         "not_the_plans",
     ),

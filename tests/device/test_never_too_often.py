@@ -107,7 +107,7 @@ def plans(words: str) -> list[Plan]:
 
 runs, hours = st.integers(0, 2), st.sampled_from([0.0, 1.0, 9.0, 12.0, 19.0, 30.0])
 asks = st.tuples(runs, st.integers(0, 3), hours).map(lambda each: Ask(*each))
-dying_asks = st.tuples(asks, st.integers(0, 60)).map(lambda each: each[0]._replace(dies=each[1]))
+dying_asks = st.tuples(asks, st.integers(0, 80)).map(lambda each: each[0]._replace(dies=each[1]))
 lies = st.sampled_from([-9.0, -1.0, 0.0, 0.1, 9.0, 20.0])
 lying_asks = st.tuples(asks, lies).map(lambda each: each[0]._replace(lie=each[1]))
 clocks = st.builds(Set, st.sampled_from([-2000.0, -12.0, -1.0, 0.0, 0.0, 0.0, 0.1, 9.0, 9.0, 2000.0]))

@@ -20,7 +20,9 @@ from tacit.device.record import FILE, opened
 from tacit.device.session import Machine
 from tacit.device.weekly_budget import WEEK, check_week, spent_since
 from tacit.errors import DeviceError, InputError, TaskRefused
+from tacit.protocol.log_proofs import leaf_of
 from tacit.protocol.signing import digest
+from tacit.server.log.merkle_tree import MerkleTree
 
 DAY = 24 * HOUR
 
@@ -48,8 +50,11 @@ def test_it_shows_what_left_to_whom_and_what_is_left(
     assert (run.population, run.run, run.kind, run.rounds, run.received) == (POPULATION, "run-1", "train", (0, 5), 2)
     assert run.zcdp == shown.spent_zcdp == shown.week_zcdp == spent > 0 and run.first == NOON
     assert shown.operators == (operator.key.public,) and shown.left_zcdp == 4.0 - spent
-    assert (shown.plans, shown.budget_zcdp_week, shown.paused) == (1, None, False) and shown.files_bytes > 0
+    assert (shown.plans, shown.budget_zcdp_week, shown.paused) == (1, None, False)
+    root = MerkleTree(map(leaf_of, operator.log)).root().hex()
+    assert shown.logs == (owner.KeptLog(operator=operator.key.public, size=1, root=root),)
     said = str(shown)
+    assert f"kept: 1 entries of the log of {operator.key.public}, of root {root}" in said
     for part in ("2 times a clipped update of a model", "which the operator could read", "of 4 in all", "run-1 of key"):
         assert part in said, said
     printed = CliRunner().invoke(app, ["device", "--state", str(tmp_path), "--show"])
@@ -95,11 +100,11 @@ def test_what_was_spent_is_never_forgotten(operator: Operator, words: str, cache
             tacit.device_status(tmp_path, forget=True)
     before = tacit.device_status(tmp_path)
     after = tacit.device_status(tmp_path, forget=True)
-    assert (before.plans, after.plans, after.files_bytes) == (4, 1, 0) and "3 plans" in after.forgotten
+    assert (before.plans, after.plans) == (4, 1) and "3 plans" in after.forgotten
     assert after.runs == before.runs and after.spent_zcdp == before.spent_zcdp > 0 and after.since is None
-    assert "would spend it again" in after.forgotten and not list(tmp_path.glob("operators/*/models/*"))
+    assert "would spend it again" in after.forgotten
     (again,) = took_part(operator, cache, tmp_path, words, 0)
-    assert "took part in it already" in again or "is not after round 0" in again or "apart" in again, again
+    assert "took part in it already" in again or "apart" in again, again
     assert took_part(operator, cache, tmp_path, words, 5) == ["reported"]
 
 

@@ -31,7 +31,7 @@ IDLE = b'{"answer":"come_back","after_s":1.0,"before_s":2.0}'
 MODEL = bytes(range(256)) * 40
 SHA256 = hashlib.sha256(MODEL).hexdigest()
 PATH = f"/v1/models/{SHA256}"
-FILE = NamedFile(what="model", folder="models", sha256=SHA256, size=len(MODEL))
+FILE = NamedFile(what="model", sha256=SHA256, size=len(MODEL))
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -81,9 +81,9 @@ def asked(answer: Callable[[httpx.Request], httpx.Response]) -> Any:
         return checked_in(connection)
 
 
-def fetched(answer: Callable[[httpx.Request], httpx.Response], folder: Path) -> bytes:
+def fetched(answer: Callable[[httpx.Request], httpx.Response], *, seconds: float = 60.0) -> bytes:
     with connected(Server.from_url(SERVER), through=Wire(answer)) as connection:
-        return file_of(Ask(method="GET", path=PATH, file=FILE), FILE, connection, folder)
+        return file_of(Ask(method="GET", path=PATH, seconds=seconds, file=FILE), FILE, connection)
 
 
 # -- where it may go ---------------------------------------------------------------------------------------------------
@@ -315,31 +315,58 @@ def test_a_problem_is_told_in_its_own_words() -> None:
 # -- a model -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_download_goes_on_where_it_was(tmp_path: Path) -> None:
+class Cut(httpx.SyncByteStream):
+    """Some bytes of the model, and then the network is gone."""
+
+    def __init__(self, first: int, end: int) -> None:
+        self._first, self._end = first, end
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield MODEL[self._first : self._end]
+        raise httpx.ReadError("cut off")
+
+
+def test_a_download_goes_on_where_it_was() -> None:
     asked_for = []
 
-    class Cut(httpx.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
-            yield MODEL[:4000]
-            raise httpx.ReadError("cut off")
-
     def answer(request: httpx.Request) -> httpx.Response:
+        said = request.headers.get("Range")
+        asked_for.append(said)
+        if said is None:
+            return httpx.Response(200, stream=Cut(0, 4000))
+        first = int(said.removeprefix("bytes=").removesuffix("-"))
+        rest = {"Content-Range": f"bytes {first}-{len(MODEL) - 1}/{len(MODEL)}"}
+        return httpx.Response(206, stream=Cut(first, first + 3000), headers=rest)
+
+    assert fetched(answer) == MODEL
+    assert asked_for == [None, "bytes=4000-", "bytes=7000-", "bytes=10000-"]
+    assert fetched(answer) == MODEL and asked_for[4:] == asked_for[:4], "nothing stays for another time"
+
+
+def test_a_server_that_sends_all_of_it_again() -> None:
+    answers = iter([httpx.Response(200, stream=Cut(0, 4000)), httpx.Response(200, content=MODEL)])
+    assert fetched(lambda _: next(answers)) == MODEL
+
+
+def test_a_download_that_gains_nothing_or_takes_too_long_is_left() -> None:
+    asked_for = []
+
+    def nothing(request: httpx.Request) -> httpx.Response:
         asked_for.append(request.headers.get("Range"))
-        if len(asked_for) == 1:
-            return httpx.Response(200, stream=Cut())
-        rest = {"Content-Range": f"bytes 4000-{len(MODEL) - 1}/{len(MODEL)}"}
-        return httpx.Response(206, content=MODEL[4000:], headers=rest)
+        return httpx.Response(200, stream=Cut(0, 4000 if len(asked_for) == 1 else 0))
 
     with pytest.raises(ServerError, match="cut off"):
-        fetched(answer, tmp_path)
-    assert fetched(answer, tmp_path) == MODEL and asked_for == [None, "bytes=4000-"]
-    assert fetched(answer, tmp_path) == MODEL and len(asked_for) == 2  # kept
-    assert [each.name for each in tmp_path.iterdir()] == [SHA256]
+        fetched(nothing)
+    assert asked_for == [None, "bytes=4000-"]
 
+    def a_byte(request: httpx.Request) -> httpx.Response:
+        time.sleep(0.01)
+        first = int((request.headers.get("Range") or "bytes=0-").removeprefix("bytes=").removesuffix("-"))
+        rest = {"Content-Range": f"bytes {first}-{len(MODEL) - 1}/{len(MODEL)}"}
+        return httpx.Response(206 if first else 200, stream=Cut(first, first + 1), headers=rest if first else {})
 
-def test_a_server_that_sends_all_of_it_again(tmp_path: Path) -> None:
-    (tmp_path / f"{SHA256}.part").write_bytes(MODEL[:4000])
-    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
+    with pytest.raises(ServerError, match=r"cut off|took longer"):
+        fetched(a_byte, seconds=0.3)
 
 
 WRONG_MODELS: dict[str, tuple[str, Callable[[httpx.Request], httpx.Response]]] = {
@@ -351,21 +378,14 @@ WRONG_MODELS: dict[str, tuple[str, Callable[[httpx.Request], httpx.Response]]] =
 
 
 @pytest.mark.parametrize("name", WRONG_MODELS)
-def test_a_model_that_is_not_the_one_is_not_kept(name: str, tmp_path: Path) -> None:
+def test_a_model_that_is_not_the_one_is_not_taken(name: str) -> None:
     why, answer = WRONG_MODELS[name]
     with pytest.raises(ServerError, match=why):
-        fetched(answer, tmp_path)
-    assert not (tmp_path / SHA256).exists()
-    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
+        fetched(answer)
 
 
-def test_a_kept_model_that_was_damaged_is_fetched_again(tmp_path: Path) -> None:
-    (tmp_path / SHA256).write_bytes(bytes(len(MODEL)))
-    assert fetched(lambda _: httpx.Response(200, content=MODEL), tmp_path) == MODEL
-
-
-def test_another_part_than_was_asked_for(tmp_path: Path) -> None:
-    (tmp_path / f"{SHA256}.part").write_bytes(MODEL[:4000])
+def test_another_part_than_was_asked_for() -> None:
     rest = {"Content-Range": f"bytes 0-{len(MODEL) - 1}/{len(MODEL)}"}
+    answers = iter([httpx.Response(200, stream=Cut(0, 4000)), httpx.Response(206, content=MODEL, headers=rest)])
     with pytest.raises(ServerError, match="another part of the model"):
-        fetched(lambda _: httpx.Response(206, content=MODEL, headers=rest), tmp_path)
+        fetched(lambda _: next(answers))

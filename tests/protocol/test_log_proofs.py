@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.protocol.log_proofs import is_consistent, is_included, leaf_hash
+from tacit.protocol.log_proofs import is_included, leaf_hash, root_of
 from tacit.server.log.merkle_tree import MerkleTree
 
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "merkle.json").read_text())
@@ -38,15 +38,6 @@ def path(m: int, entries: list[bytes]) -> list[bytes]:
     return [*path(m - k, entries[k:]), mth(entries[:k])]
 
 
-def subproof(m: int, entries: list[bytes], complete: bool) -> list[bytes]:
-    if m == len(entries):
-        return [] if complete else [mth(entries)]
-    k = split(len(entries))
-    if m <= k:
-        return [*subproof(m, entries[:k], complete), mth(entries[k:])]
-    return [*subproof(m - k, entries[k:], False), mth(entries[:k])]
-
-
 def split(size: int) -> int:
     k = 1
     while 2 * k < size:
@@ -70,6 +61,7 @@ def test_the_roots_of_certificate_transparency() -> None:
     assert tree.root(0).hex() == GOLDEN["empty"]
     assert [tree.root(size).hex() for size in range(1, 9)] == GOLDEN["roots"]
     assert [tree_of(ENTRIES[:size]).root().hex() for size in range(1, 9)] == GOLDEN["roots"]
+    assert [root_of(map(leaf_hash, ENTRIES[:size])).hex() for size in range(9)] == [GOLDEN["empty"], *GOLDEN["roots"]]
 
 
 @pytest.mark.parametrize(("index", "size", "proof"), GOLDEN["inclusion"])
@@ -77,14 +69,6 @@ def test_its_proofs_of_inclusion(index: int, size: int, proof: list[str]) -> Non
     found = tree_of(ENTRIES).inclusion(index, size)
     assert [each.hex() for each in found] == proof
     assert is_included(leaf_hash(ENTRIES[index]), index, size, found, bytes.fromhex(GOLDEN["roots"][size - 1]))
-
-
-@pytest.mark.parametrize(("first", "second", "proof"), GOLDEN["consistency"])
-def test_its_proofs_of_consistency(first: int, second: int, proof: list[str]) -> None:
-    found = tree_of(ENTRIES).consistency(first, second)
-    assert [each.hex() for each in found] == proof
-    roots = [bytes.fromhex(GOLDEN["roots"][size - 1]) for size in (first, second)]
-    assert is_consistent(first, second, found, *roots)
 
 
 # -- against the twin, and against who lies ----------------------------------------------------------------------------
@@ -95,7 +79,7 @@ def test_inclusion(size: int, data: st.DataObject) -> None:
     entries = entries_of(size)
     tree, index = tree_of(entries_of(size + data.draw(st.integers(0, 5)))), data.draw(st.integers(0, size - 1))
     found, root, leaf = tree.inclusion(index, size), tree.root(size), leaf_hash(entries[index])
-    assert root == mth(entries) and found == path(index, entries)
+    assert root == mth(entries) == root_of(map(leaf_hash, entries)) and found == path(index, entries)
     assert is_included(leaf, index, size, found, root)
     assert not is_included(leaf_hash(b"another"), index, size, found, root)
     other = data.draw(st.integers(-1, size + 1).filter(lambda each: each != index))
@@ -107,32 +91,11 @@ def test_inclusion(size: int, data: st.DataObject) -> None:
         assert not is_included(leaf, index, size, [*found[:at], bytes(32), *found[at + 1 :]], root)
 
 
-@given(SIZES, st.data())
-def test_consistency(second: int, data: st.DataObject) -> None:
-    entries, first = entries_of(second), data.draw(st.integers(1, second))
-    tree = tree_of(entries)
-    found, roots = tree.consistency(first, second), (tree.root(first), tree.root(second))
-    assert found == subproof(first, entries, True)
-    assert is_consistent(first, second, found, *roots)
-    assert not is_consistent(first, second, [*found, bytes(32)], *roots)
-    assert not is_consistent(first, second, found, bytes(32), roots[1])
-    assert not is_consistent(first, second, found, roots[0], bytes(32))
-    changed = data.draw(st.integers(0, first - 1))  # history written anew: nothing that it can say proves it
-    forged = tree_of([*entries[:changed], b"another", *entries[changed + 1 :]])
-    assert not is_consistent(first, second, forged.consistency(first, second), roots[0], forged.root(second))
-    assert not is_consistent(first, second, found, roots[0], forged.root(second))
-    if found:
-        at = data.draw(st.integers(0, len(found) - 1))
-        assert not is_consistent(first, second, found[:at] + found[at + 1 :], *roots)
-        assert not is_consistent(first, second, [*found[:at], bytes(32), *found[at + 1 :]], *roots)
-
-
 @given(st.lists(st.binary(min_size=32, max_size=32), max_size=8), st.integers(-2, 70), st.integers(-2, 70))
 def test_made_up_proofs_prove_nothing(made_up: list[bytes], one: int, other: int) -> None:
     tree = tree_of(entries_of(70))
     if (one, other) != (0, 1):
         assert not is_included(bytes(32), one, other, made_up, tree.root(max(other, 0)))
-    assert not is_consistent(one, other, made_up, bytes(32), tree.root(max(other, 0)))
 
 
 def test_what_a_tree_has_not_is_not_proved() -> None:
@@ -140,8 +103,5 @@ def test_what_a_tree_has_not_is_not_proved() -> None:
     for index, size in ((-1, 8), (8, 8), (3, 3), (0, 9), (0, 0)):
         with pytest.raises(InputError, match="8 entries"):
             tree.inclusion(index, size)
-    for first, second in ((0, 8), (-1, 8), (5, 4), (1, 9)):
-        with pytest.raises(InputError, match="8 entries"):
-            tree.consistency(first, second)
     with pytest.raises(InputError, match="8 entries"):
         tree.root(9)

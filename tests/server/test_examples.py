@@ -157,10 +157,8 @@ def test_devices_take_part_through_nginx(tmp_path: Path) -> None:
                 if isinstance(answer, ComeBack):
                     continue
                 content = answer.signed_task.read(RoundTask).content
-                file = NamedFile(what="model", folder="models", sha256=content.sha256, size=content.bytes)
-                state = tmp_path / f"device-{came}"
-                state.mkdir()
-                held(requests.named_file(content.path, file), connection, state, time.sleep)
+                file = NamedFile(what="model", sha256=content.sha256, size=content.bytes)
+                held(requests.named_file(content.path, file), connection, time.sleep)
                 body = report_body(
                     ReportBody(np.full(PARAMETERS, 0.1, np.float32), True, None, None), answer.assignment
                 )

@@ -1,6 +1,7 @@
 """Tokens: who is enrolled takes part, a token once, and what the server keeps says nothing of who came."""
 
 import asyncio
+import itertools
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import Answer, Ask, token_key
 from tacit.protocol.token_format import token_key_entry
 from tacit.server.http.services import Limits
-from tacit.server.log.transparency import LogView
+from tacit.server.log.transparency import LogView, TransparencyLog
 from tacit.server.store.assignments import assign
 from tacit.server.store.blind_signer import Signer
 from tacit.server.store.tokens import Epochs, Issuer, enrol
@@ -34,8 +35,13 @@ def worker(tmp_path: Path) -> Served:
     return found
 
 
-def came(connection: Any, record: DeviceRecord, code: str | None = CODE) -> Any:
+def asked(connection: Any, record: DeviceRecord, code: str | None = CODE) -> Any:
     return driven(checked_in(SAID, record, code, draw=os.urandom), connection.answered)
+
+
+def came(connection: Any, record: DeviceRecord, code: str | None = CODE) -> Any:
+    """The answer to a turn, or to the one after it, where it only got its tokens in the first."""
+    return asked(connection, record, code) or asked(connection, record, code)
 
 
 def shown(seen: list[httpx.Request]) -> list[str]:
@@ -50,7 +56,8 @@ def status(worker: Served, token: str | None) -> int:
 
 def test_an_enrolled_device_takes_part_and_shows_each_token_once(worker: Served, tmp_path: Path) -> None:
     with talking(worker) as (connection, seen), a_record(tmp_path) as record:
-        given = [came(connection, record) for _ in range(3)]
+        assert asked(connection, record) is None and not shown(seen), "the code and a token are shown in one turn"
+        given = [asked(connection, record) for _ in range(3)]
         assert all(isinstance(each, Assignment) for each in given)
         assert len(set(shown(seen))) == 3 and {len(each) for each in shown(seen)} == {2 * (4 + 32 + 256)}
         with pytest.raises(ServerError, match="all 3 tokens"):
@@ -128,7 +135,7 @@ def test_an_epoch_ends_with_its_key_and_its_tokens(worker: Served, tmp_path: Pat
         assert isinstance(came(connection, record), Assignment) and shown(seen)[-1].startswith("00000001")
     assert sorted(each.name for each in (tmp_path / "operator.tokens").iterdir()) == ["1.json", "1.pem"]
     assert (tmp_path / "operator.tokens" / "1.pem").stat().st_mode & 0o077 == 0
-    assert LogView(worker.store).text().count("token-key ") == 2
+    assert [each.split()[:2] for each in LogView(worker.store).entries()] == [["token-key", "0"], ["token-key", "1"]]
     with worker.store.reading() as connection:
         assert connection.exec_driver_sql("SELECT DISTINCT epoch FROM tokens").scalars().all() == [1]
 
@@ -168,7 +175,7 @@ def test_after_the_clock_was_set_back_an_epoch_still_has_one_key(worker: Served,
     store.clock.now = 1_000.0  # type: ignore[attr-defined]
     anew = Issuer(store, KEY, tmp_path / "operator.key", Epochs(1e4, 3))
     assert first.key() == anew.key() == later
-    assert len([line for line in LogView(store).text().splitlines() if line.startswith("token-key")]) == 2
+    assert [each.split()[1] for each in LogView(store).entries()] == ["0", "2"]
     with talking(worker) as (connection, _), a_record(tmp_path) as record:
         assert came(connection, record).answer == "assignment"
 
@@ -185,10 +192,37 @@ def test_a_key_for_one_device_alone_is_refused(worker: Served, tmp_path: Path) -
             with pytest.raises(TaskRefused, match=why):
                 came(Another(connection, key), record)
         came(connection, record)
-        with pytest.raises(TaskRefused, match="another key of tokens"):
+        with pytest.raises(TaskRefused, match="log does not have 'token-key"):
             came(Another(connection, KEY.signed(tagged)), record)
-    assert token_key_entry(shown_key.document) in LogView(worker.store).text()
+        TransparencyLog(worker.store, KEY, tmp_path / "operator.log").append(token_key_entry(0, tagged.to_json()))
+        with a_record(tmp_path / "new") as fresh:  # as one that saw the first
+            for each, key in itertools.product((record, fresh), (shown_key, KEY.signed(tagged))):
+                with pytest.raises(TaskRefused, match="several keys of tokens for epoch 0"):
+                    came(Another(connection, key), each)
+    assert token_key_entry(0, shown_key.document) in LogView(worker.store).entries()
     assert len(shown(seen)) == 1
+
+
+@pytest.mark.parametrize("lost", ["*", "*.pem"])
+@pytest.mark.parametrize("store_too", [False, True])
+def test_after_the_key_of_an_epoch_was_lost_the_next_one_begins(
+    store_too: bool, lost: str, worker: Served, tmp_path: Path
+) -> None:
+    """Another key for the same epoch is one that devices refuse. The log's file has what an older store lacks."""
+    with talking(worker) as (connection, _), a_record(tmp_path) as record:
+        came(connection, record)
+        for each in (tmp_path / "operator.tokens").glob(lost):
+            each.unlink()
+        if store_too:
+            with worker.store.writing() as store:
+                store.exec_driver_sql("DELETE FROM log")
+        issuer = Issuer(worker.store, KEY, tmp_path / "operator.key", Epochs(1e4, 3))
+        anew = issuer.key().read(TokenKey)
+        assert (anew.epoch, int(anew.modulus, 16)) == (1, issuer._now().signer.public.n)
+        object.__setattr__(worker.services, "issuer", issuer)
+        assert asked(connection, record) is None and asked(connection, record).answer == "assignment"
+    assert [each.split()[1] for each in LogView(worker.store).entries()] == ["0", "1"]
+    assert sorted(each.name for each in (tmp_path / "operator.tokens").iterdir()) == ["1.json", "1.pem"]
 
 
 @pytest.mark.parametrize("codes", [[], ["short"], [CODE, CODE], ["a code with many spaces in it"]], ids=str)

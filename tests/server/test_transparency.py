@@ -1,28 +1,30 @@
 """The log: an entry once, one head for each size whatever is lost or restored; and what a device makes of it."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.server.signs_once import SignsOnce, entry
+from tests.support.device.operator import shown_log
 from tests.support.server.served import KEY, served
 from tests.support.server.stores import quick_folder, sqlite_store
 
 from tacit.errors import InputError, ServerError, StoreError, TaskRefused
 from tacit.protocol.bounded_http import driven
+from tacit.protocol.fields import MOST_ENTRIES, MOST_PROOF
 from tacit.protocol.log_check import logged
 from tacit.protocol.log_proofs import is_included, leaf_of
-from tacit.protocol.messages import ConsistencyProof, InclusionProof, TreeHead
+from tacit.protocol.messages import ShownLog, TreeHead
 from tacit.protocol.operator_key import OperatorKey
-from tacit.protocol.requests import Answer, Ask
+from tacit.protocol.requests import MOST_LOG, Answer, Ask
 from tacit.protocol.signing import is_signed
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.pinned_key import check_key
-from tacit.server.log.transparency import LogView, TransparencyLog
+from tacit.server.log.transparency import ENTRY, LogView, TransparencyLog
 
 
 def a_log(folder: Path, key: OperatorKey = KEY) -> TransparencyLog:
@@ -38,8 +40,26 @@ def test_an_entry_is_in_it_once_and_proved(tmp_path: Path) -> None:
         assert is_included(leaf_of(entry(number)), proof.index, proof.head.read(TreeHead).size, path, root)
     assert (tmp_path / "operator.log").read_text() == "".join(f"{entry(each)}\n" for each in (1, 2, 3))
     view = LogView(sqlite_store(tmp_path))
-    assert view.text() == (tmp_path / "operator.log").read_text()
-    assert view.proof(leaf_of(entry(4)).hex()) is None and view.consistency(1, 4) is None
+    assert view.entries() == (tmp_path / "operator.log").read_text().splitlines()
+    assert view.proof(leaf_of(entry(4)).hex()) is None
+
+
+def test_a_log_that_devices_could_not_read_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tacit.server.log.transparency.MOST_ENTRIES", 3)
+    log = a_log(tmp_path)
+    for number in range(3):
+        log.append(entry(number))
+    with pytest.raises(InputError, match=r"has 3 entries, and devices read no longer one; begin another with another"):
+        log.append(entry(3))
+    assert log.append(entry(1)).head.read(TreeHead).size == 3 == len(LogView(log._store).entries())
+    assert (tmp_path / "operator.log").read_text().count("\n") == 3
+
+
+def test_the_largest_log_that_may_be_written_may_be_read() -> None:
+    longest = f"{'a' * 31} {'9' * 10} {'f' * 64}"
+    content = shown_log(KEY, [longest] * MOST_ENTRIES).to_json()
+    assert len(content) <= MOST_LOG and 2**MOST_PROOF >= MOST_ENTRIES
+    assert ENTRY.fullmatch(longest) and len(ShownLog.from_json(content).entries) == MOST_ENTRIES
 
 
 def test_a_head_is_signed_for_nothing_but_itself() -> None:
@@ -127,7 +147,7 @@ def test_a_store_and_a_file_that_differ_are_not_joined(tmp_path: Path) -> None:
     (tmp_path / "operator.log").write_text("my shopping list\n")
     with pytest.raises(InputError, match="no log"):
         a_log(tmp_path).append(entry(3))
-    assert LogView(sqlite_store(tmp_path)).text() == entry(1) + "\n"
+    assert LogView(sqlite_store(tmp_path)).entries() == [entry(1)]
 
 
 def test_a_file_that_is_lost_is_written_again(tmp_path: Path) -> None:
@@ -152,92 +172,87 @@ def test_what_a_worker_answers(tmp_path: Path) -> None:
         answer = worker.asks(lambda client: client.get(path))
         return answer.status_code, answer.text
 
-    assert get("/v1/log/head")[0] == 404 and get("/v1/log/entries") == (200, "")
-    log = TransparencyLog(worker.store, KEY, tmp_path / "operator.log")
+    assert get("/v1/log")[0] == 404
+    log, sizes = TransparencyLog(worker.store, KEY, tmp_path / "operator.log"), []
     for number in range(3):
         log.append(entry(number))
-    proof = InclusionProof.model_validate_json(get(f"/v1/log/proof/{leaf_of(entry(1)).hex()}")[1])
-    assert (proof.index, proof.head.read(TreeHead).size) == (1, 3)
-    assert get("/v1/log/head")[1] == proof.head.model_dump_json()
-    joined = ConsistencyProof.model_validate_json(get("/v1/log/consistency?first=1&second=3")[1])
-    assert (joined.first, joined.second) == (1, 3)
-    assert get("/v1/log/entries")[1].splitlines() == [entry(number) for number in range(3)]
-    wrong = {"first=0&second=3": 400, "first=3&second=1": 404, "first=1&second=4": 404, "first=1": 400, "": 400}
-    wrong |= {"first=1e3&second=3": 400, "first=-1&second=3": 400, f"first=1&second={'9' * 400}": 400}
-    assert {query: get(f"/v1/log/consistency?{query}")[0] for query in wrong} == wrong
-    assert get("/v1/log/proof/" + "0" * 64)[0] == 404 and get("/v1/log/proof/abc")[0] == 404
+        shown = ShownLog.from_json(get("/v1/log")[1])
+        sizes.append(shown.head.read(TreeHead).size)
+        assert shown == shown_log(KEY, [entry(each) for each in range(number + 1)])
+        assert is_signed(TreeHead, shown.head, KEY.public)
+    assert sizes == [1, 2, 3] and get("/v1/log")[1] == get("/v1/log")[1]
+    for gone in ("head", "entries", "consistency?first=1&second=3", "proof/" + "0" * 64):
+        assert get(f"/v1/log/{gone}")[0] == 404
 
 
 # -- what a device makes of it -----------------------------------------------------------------------------------------
 
 
-class Shown:
-    """A log as a device sees it."""
-
-    def __init__(self, *numbers: int, key: OperatorKey = KEY) -> None:
-        self.entries, self.key = [entry(each) for each in numbers], key
-        self.tree = MerkleTree(map(leaf_of, self.entries))
-
-    def log_proof(self, leaf: str) -> InclusionProof:
-        leaves = [leaf_of(each).hex() for each in self.entries]
-        if leaf not in leaves:
-            raise ServerError("the server answers 404: the log has no such leaf.", final=True)
-        head = self.key.signed(TreeHead(size=len(self.tree), root=self.tree.root().hex()))
-        path = self.tree.inclusion(leaves.index(leaf), len(self.tree))
-        return InclusionProof(index=leaves.index(leaf), head=head, path=tuple(each.hex() for each in path))
-
-    def log_consistency(self, first: int, second: int) -> ConsistencyProof:
-        path = self.tree.consistency(first, second)
-        return ConsistencyProof(first=first, second=second, path=tuple(each.hex() for each in path))
+def numbered(*numbers: int) -> tuple[str, ...]:
+    return tuple(map(entry, numbers))
 
 
-def seen_by(server: Shown, number: int, seen: TreeHead | None = None) -> TreeHead:
+def seen_by(shown: ShownLog, number: int, kept: Sequence[str] = ()) -> tuple[str, ...]:
+    """What a device that kept these entries makes of an entry in the log that it is shown."""
+    asked: list[Ask] = []
+
     def answered(ask: Ask) -> Answer:
-        path = urlsplit(ask.path)
-        if path.path == "/v1/log/consistency":
-            sizes = {name: int(said) for name, said in parse_qsl(path.query)}
-            return Answer(200, {}, server.log_consistency(**sizes).model_dump_json().encode())
-        return Answer(200, {}, server.log_proof(path.path.rpartition("/")[2]).model_dump_json().encode())
+        asked.append(ask)
+        return Answer(200, {}, shown.to_json().encode())
 
-    return driven(logged(entry(number), operator=KEY.public, seen=seen), answered)
-
-
-def test_a_device_follows_a_log_that_grows() -> None:
-    first = seen_by(Shown(1, 2, 3), 3)
-    second = seen_by(Shown(1, 2, 3, 4, 5, 6), 2, first)
-    assert (first.size, second.size) == (3, 6) and seen_by(Shown(1, 2, 3, 4, 5, 6), 6, second) == second
+    try:
+        found = driven(logged(entry(number), operator=KEY.public, kept=kept), answered)
+        assert found == shown
+        return found.entries
+    finally:
+        assert [(each.method, each.path, each.body) for each in asked] == [("GET", "/v1/log", b"")]
 
 
-def test_a_device_refuses_another_list_than_it_saw() -> None:
-    seen = seen_by(Shown(1, 2, 3), 3)
-    with pytest.raises(TaskRefused, match="does not have 'plan"):
-        seen_by(Shown(1, 2, 3), 4, seen)
-    with pytest.raises(TaskRefused, match="does not begin with the 3"):
-        seen_by(Shown(1, 9, 3, 4), 4, seen)
-    with pytest.raises(TaskRefused, match="had 3 when"):
-        seen_by(Shown(1, 2), 2, seen)
-    with pytest.raises(TaskRefused, match="had 3 when"):
-        seen_by(Shown(1, 2, 4), 4, seen)
+@given(st.integers(1, 12), st.integers(0, 12), st.data())
+def test_a_device_takes_any_length_of_the_same_list(shown: int, kept: int, data: st.DataObject) -> None:
+    """Whatever it kept: a refusal, or another request, would tell how long a list it saw before."""
+    number = data.draw(st.integers(0, shown - 1))
+    entries = numbered(*range(shown))
+    assert seen_by(shown_log(KEY, entries), number, numbered(*range(kept))) == entries
+
+
+@given(st.integers(1, 12), st.integers(1, 12), st.data())
+def test_a_device_refuses_another_list_than_it_saw(shown: int, kept: int, data: st.DataObject) -> None:
+    changed = data.draw(st.integers(0, min(shown, kept) - 1))
+    before = [*numbered(*range(kept))]
+    before[changed] = entry(99)
+    with pytest.raises(TaskRefused, match="do not begin alike: it was written anew"):
+        seen_by(shown_log(KEY, numbered(*range(shown))), shown - 1, before)
+
+
+def test_a_device_refuses_an_entry_that_is_not_shown() -> None:
+    """Not even where it saw it once: whoever is shown nothing else would refuse."""
+    for kept in ((), numbered(1, 2, 3, 4)):
+        with pytest.raises(TaskRefused, match="does not have 'plan"):
+            seen_by(shown_log(KEY, numbered(1, 2, 3)), 4, kept)
+
+
+def test_a_device_refuses_a_head_that_is_another() -> None:
+    mine = shown_log(KEY, numbered(1, 2, 3))
     with pytest.raises(TaskRefused, match="not signed"):
-        seen_by(Shown(1, 2, 3, 4, key=OperatorKey(b"x" * 32)), 4, seen)
+        seen_by(shown_log(OperatorKey(b"x" * 32), numbered(1, 2, 3)), 3)
+    for entries in (numbered(1, 2), numbered(1, 2, 3, 4), numbered(1, 3, 2), numbered(1, 2, 9)):
+        with pytest.raises(TaskRefused, match="is not the one whose head the operator signed"):
+            seen_by(mine.model_copy(update={"entries": entries}), 2)
 
 
-def test_a_device_refuses_a_proof_of_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    server = Shown(1, 2, 3)
-    proof = server.log_proof(leaf_of(entry(2)).hex())
-    monkeypatch.setattr(server, "log_proof", lambda leaf: proof)
-    with pytest.raises(TaskRefused, match="does not hold"):
-        seen_by(server, 3)
-
-
-def test_a_server_that_does_not_answer_now_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    def busy(leaf: str) -> InclusionProof:
+def test_a_server_that_does_not_answer_now_is_asked_again() -> None:
+    def busy(ask: Ask) -> Answer:
         raise ServerError("the server answers 503: busy.", final=False)
 
-    server = Shown(1)
-    monkeypatch.setattr(server, "log_proof", busy)
     with pytest.raises(ServerError, match="busy"):
-        seen_by(server, 1)
+        driven(logged(entry(1), operator=KEY.public, kept=()), busy)
+
+    def none(ask: Ask) -> Answer:
+        raise ServerError("the server answers 404: the log has no entries yet.", final=True)
+
+    with pytest.raises(TaskRefused, match="shows no log"):
+        driven(logged(entry(1), operator=KEY.public, kept=()), none)
 
 
 def test_a_lost_or_exchanged_key_is_refused_before_another_is_made(tmp_path: Path) -> None:

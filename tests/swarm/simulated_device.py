@@ -59,6 +59,7 @@ ANYTHING = Policy(
     largest_model_mb=math.inf,
     largest_report_mb=math.inf,
     send_after_s=0.0,
+    show_after_s=0.0,
     largest_memory_mb=math.inf,
     largest_operations=math.inf,
 )

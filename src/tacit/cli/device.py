@@ -43,7 +43,7 @@ def device(
         bool, typer.Option("--show", help="Do nothing but show what left this device, to whom, and what is left;")
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="and remove models and unused plans first, never what was spent;")
+        bool, typer.Option("--forget", help="and remove unused plans first, never what was spent;")
     ] = False,
     pause: Annotated[
         bool | None, typer.Option("--pause/--resume", help="and take part in nothing from now on, or again.")

@@ -2,7 +2,6 @@
 
     STATE/device.db            the record, which is read with its journal and never written here
     STATE/paused               while this file is there, the device takes part in nothing
-    STATE/operators/N          models and matrices of one operator, which may be forgotten
 
 What was spent is never forgotten: a device that forgot it would spend it again.
 """
@@ -19,12 +18,12 @@ from tacit.device.eligibility import PAUSED
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
-from tacit.device.record import OPERATORS, opened, read_only
-from tacit.device.session import MATRICES, MODELS
+from tacit.device.record import opened, read_only
 from tacit.device.weekly_budget import WEEK, spent_since
 from tacit.errors import DeviceError, InputError, of_type
 from tacit.federation.kinds import FEDERATED
 from tacit.files import PathLike, as_path, write_whole
+from tacit.protocol.log_proofs import leaf_of, root_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +44,15 @@ class RunOnDevice:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KeptLog:
+    """What is kept of an operator's log."""
+
+    operator: str  # its public key
+    size: int  # entries
+    root: str  # of their tree, in hexadecimal digits: who saw the same log has the same
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeviceStatus:
     """A device as its record has it, and what its owner allows."""
 
@@ -53,7 +61,7 @@ class DeviceStatus:
     operators: tuple[str, ...]  # public keys of all that are pinned, in the order in which they were first
     runs: tuple[RunOnDevice, ...]
     plans: int  # that are kept, of these runs and of others
-    files_bytes: int  # of models and matrices
+    logs: tuple[KeptLog, ...]  # of the operators that showed one
     since: float | None  # from when on the record is the whole truth; None: always
     lost_zcdp: float  # charged, within `spent_zcdp`, for what the record may lack
     spent_zcdp: float  # of all operators' runs
@@ -79,7 +87,7 @@ class DeviceStatus:
             "operators": list(self.operators),
             "runs": [{**vars(each), "rounds": list(each.rounds)} for each in self.runs],
             "plans": self.plans,
-            "files_bytes": self.files_bytes,
+            "logs": [dict(vars(each)) for each in self.logs],
             "since": self.since,
             "lost_zcdp": self.lost_zcdp,
             "spent_zcdp": self.spent_zcdp,
@@ -117,7 +125,8 @@ class DeviceStatus:
                 f"budget_zcdp in {POLICY_FILE}."
             )
         lines.append(PROMISE)
-        lines.append(f"kept: {self.plans} plans, {self.files_bytes / 1e6:.3g} MB of models and matrices")
+        lines.append(f"kept: {self.plans} plans")
+        lines += [f"kept: {each.size} entries of the log of {each.operator}, of root {each.root}" for each in self.logs]
         return "\n".join(lines)
 
 
@@ -138,9 +147,9 @@ def device_status(
     """What a device did, by the record in its folder and its journal; it may run meanwhile.
 
     journal: its folder, where the device runs with another than `run_device` chooses. pause: take part in nothing from
-    now on (True), or again (False). forget: remove models, matrices, and the plans of runs in which it never took part;
-    no device may run in that folder then. What was spent stays. Raises: InputError where there is no device;
-    DeviceError where its record cannot be read, or it runs and is to forget.
+    now on (True), or again (False). forget: remove the plans of runs in which it never took part; no device may run in
+    that folder then. What was spent stays. Raises: InputError where there is no device; DeviceError where its record
+    cannot be read, or it runs and is to forget.
     """
     of_type("pause", pause, bool, NoneType)
     of_type("forget", forget, bool)
@@ -158,7 +167,10 @@ def device_status(
             operators=record.operators,
             runs=_runs(record.participations()),
             plans=record.plans(),
-            files_bytes=sum(each.stat().st_size for each in _files(place)),
+            logs=tuple(
+                KeptLog(operator=key, size=len(entries), root=root_of(map(leaf_of, entries)).hex())
+                for key, entries in record.logs
+            ),
             since=record.since,
             lost_zcdp=math.fsum(each.zcdp for each in record.losses),
             spent_zcdp=record.spent(),
@@ -185,19 +197,12 @@ def _forget(place: Path, journal: Path | None, policy: Policy, now: float) -> st
     """Remove what may be forgotten; what that was, in a sentence."""
     with opened(place, journal, now=now, budget_zcdp=policy.budget_zcdp) as record:
         record.hold_all()
-        plans, files = record.forget_plans(), _files(place)
-        megabytes = sum(each.stat().st_size for each in files) / 1e6
-        for each in files:
-            each.unlink(missing_ok=True)
+        plans = record.forget_plans()
     return (
-        f"Forgotten: {len(files)} models and matrices ({megabytes:.3g} MB), and {plans} plans of runs in which the "
-        "device never took part. What it took part in and what that cost stays: a device that forgot it would spend "
-        "it again. What left the device is with others and cannot be called back."
+        f"Forgotten: {plans} plans of runs in which the device never took part. What it took part in and what that "
+        "cost stays: a device that forgot it would spend it again. What left the device is with others and cannot be "
+        "called back."
     )
-
-
-def _files(place: Path) -> list[Path]:
-    return [each for name in (MODELS, MATRICES) for each in (place / OPERATORS).glob(f"*/{name}/*")]
 
 
 def _runs(parts: list[dict[str, Any]]) -> tuple[RunOnDevice, ...]:

@@ -25,7 +25,7 @@ from tacit.records import from_plain
 
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
-NOUGHT = ("hours_apart", "clock_minutes", "smallest_noise_multiplier", "send_after_s")  # may be 0
+NOUGHT = ("hours_apart", "clock_minutes", "smallest_noise_multiplier", "send_after_s", "show_after_s")  # may be 0
 MEGABYTE = 10**6
 HELD_BACK = 4  # a report is held back for no more than this part of what is left of its round
 READING = 0.8  # of the time until a report leaves: text is read in it
@@ -58,6 +58,7 @@ class Policy:
     largest_model_mb: float = 100.0
     largest_report_mb: float = 100.0
     send_after_s: float = 10.0  # from the record of a participation to its report; 0: as soon as it is made
+    show_after_s: float = 600.0  # between asking for tokens and showing the first is a time drawn up to that
     largest_memory_mb: float = 1000.0  # of one step of training, by its sizes
     largest_operations: float = 2e14  # of a round's training, by its sizes: a core does 1e11 in a second
     split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is

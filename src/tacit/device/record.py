@@ -22,11 +22,11 @@ from tacit.device.state_file import Form, Standing, StateFile
 from tacit.errors import DeviceError, InputError, TaskRefused
 from tacit.files import check_folder, held
 from tacit.parsing import parsed_json
-from tacit.protocol.messages import Plan, RoundTask, SignedPlan, TreeHead
+from tacit.protocol.messages import Plan, RoundTask, ShownLog, SignedPlan
 
 FILE, JOURNAL = "device.db", "journal.db"
 BESIDE = ("policy.toml",)  # what an owner puts into a folder before the first start
-OPERATORS = "operators"  # in the state folder, for each the files that it had the device fetch
+OPERATORS = "operators"  # in the state folder, a folder for each: who has its lock speaks with that operator
 PLACE = Path("tacit", "devices")  # of journals, in the user's folder of data
 _PARTICIPATIONS = """
 CREATE TABLE participations (id INTEGER PRIMARY KEY, operator TEXT NOT NULL, population TEXT NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE losses (epoch INTEGER NOT NULL, at REAL NOT NULL, zcdp REAL NOT NUL
     PRIMARY KEY (epoch, at))"""
 _SCHEMA = f"""{_PARTICIPATIONS};
 CREATE TABLE plans (operator INTEGER NOT NULL, digest TEXT NOT NULL, population TEXT NOT NULL, run TEXT NOT NULL,
-    kind TEXT NOT NULL, summed TEXT NOT NULL, signed TEXT NOT NULL, highest INTEGER NOT NULL DEFAULT -1,
+    kind TEXT NOT NULL, summed TEXT NOT NULL, signed TEXT NOT NULL,
     PRIMARY KEY (operator, digest), UNIQUE (operator, population, run));
 CREATE TABLE sights (operator INTEGER NOT NULL, plan TEXT NOT NULL, epoch INTEGER NOT NULL, round INTEGER NOT NULL,
     opens REAL NOT NULL, PRIMARY KEY (operator, plan, epoch))"""
@@ -118,20 +118,15 @@ class DeviceRecord:
             self._chosen = max((row[0] for row in known), default=0) + 1 if found is None else found
             if found is None:
                 self._note("key", key)
-        self._hold(self.files)
-
-    @property
-    def files(self) -> Path:
-        """Where the files lie that this operator has the device fetch."""
-        return self.folder / OPERATORS / str(self._chosen)
+        self._hold(self.folder / OPERATORS / str(self._chosen))
 
     @property
     def _keys_before(self) -> list[str]:
         """Keys of this operator that were pinned and handed over, the oldest first."""
         return list(parsed_json(self._about("keys before") or "[]"))
 
-    def key_rotation(self, key: str, head: TreeHead) -> None:
-        """Believe this key in place of the pinned one, which signed that; head: of the log that shows it.
+    def key_rotation(self, key: str, shown: ShownLog) -> None:
+        """Believe this key in place of the pinned one, which signed that; shown: the log that has it.
 
         Raises: TaskRefused for one that was believed before: there is no way back.
         """
@@ -141,9 +136,9 @@ class DeviceRecord:
         if key in self.operators:
             raise TaskRefused(f"the operator handed its key over to {key[:16]}..., which is another operator's here.")
         with self._writing():
+            self.keep_log(shown)
             self._note("keys before", json.dumps(before))
             self._note("key", key)
-            self._note("log head", head.to_json())
 
     @property
     def since(self) -> float | None:
@@ -156,15 +151,27 @@ class DeviceRecord:
         return [Loss(*row) for row in self._rows("SELECT epoch, at, zcdp, why FROM losses ORDER BY epoch, at")]
 
     @property
-    def log_head(self) -> TreeHead | None:
-        """The head of the operator's log that it saw last; None before the first."""
-        found = self._about("log head")
-        return None if found is None else TreeHead.from_json(found)
+    def log(self) -> tuple[str, ...]:
+        """The entries of the operator's log, the longest that it saw; none before the first."""
+        found = self._about("log")
+        return () if found is None else ShownLog.from_json(found).entries
 
-    def keep_log_head(self, head: TreeHead) -> None:
-        """Remember the head; whether it follows from the last one is the caller's to know."""
-        with self._writing():
-            self._note("log head", head.to_json())
+    @property
+    def logs(self) -> list[tuple[str, tuple[str, ...]]]:
+        """(key, entries of the log) of each operator that showed one."""
+        rows = self._rows(
+            "SELECT whose.value, log.value FROM about AS log JOIN about AS whose USING (operator) "
+            "WHERE log.name = 'log' AND whose.name = 'key' ORDER BY operator"
+        )
+        return [(key, ShownLog.from_json(shown).entries) for key, shown in rows]
+
+    def keep_log(self, shown: ShownLog) -> None:
+        """Remember the longer of this log and the kept one, with its signed head: who signed another that begins
+        otherwise is convicted by both. That one begins with the other is the caller's to know.
+        """
+        if len(shown.entries) > len(self.log):
+            with self._writing():
+                self._note("log", shown.to_json())
 
     @property
     def tokens(self) -> dict[str, Any]:
@@ -178,15 +185,10 @@ class DeviceRecord:
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
-    def plan(self, digest: str) -> SignedPlan | None:
-        """The signed plan with this digest; None where it does not know it."""
-        row = self._row("SELECT signed FROM plans WHERE operator = ? AND digest = ?", self._chosen, digest)
-        return None if row is None else SignedPlan.from_json(row[0])
-
     def keep_plan(self, digest: str, signed: SignedPlan) -> None:
         """Remember a plan, as it was signed, and forget the oldest of more than MOST_PLANS in whose runs it never took
-        part: whoever asks may make one after another. Raises: TaskRefused where the run had another: a run has one plan
-        for ever.
+        part: whoever asks may make one after another. Raises: TaskRefused where it took part in the run by another: a
+        run has one plan for ever. What it was only shown goes for the new one: a refusal would tell who saw it.
         """
         plan = signed.read(Plan)
         named = self._rows(
@@ -195,13 +197,19 @@ class DeviceRecord:
             *(self._chosen, plan.population, plan.run),
             *(self.operator, plan.population, plan.run),
         )
-        other = next((found for (found,) in named if found != digest), None)
-        if other is not None:
-            raise TaskRefused(
-                f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {other[:16]}...: a run has one plan "
-                "for ever, so its operator has to give another run another name."
-            )
+        others = [found for (found,) in named if found != digest]
+        for other in others:
+            if self.rounds(other):
+                raise TaskRefused(
+                    f"run {plan.run!r} now has the plan {digest[:16]}..., and it had {other[:16]}... when this device "
+                    "took part: a run has one plan for ever, so its operator has to give another run another name."
+                )
         with self._writing():
+            for table, column in (("sights", "plan"), ("plans", "digest")):
+                self._file.database.executemany(
+                    f"DELETE FROM {table} WHERE operator = ? AND {column} = ?",
+                    [(self._chosen, other) for other in others],
+                )
             self._file.database.execute(
                 "INSERT OR IGNORE INTO plans (operator, digest, population, run, kind, summed, signed) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -246,17 +254,10 @@ class DeviceRecord:
         for, and none besides.
         """
         epoch, same = self._epoch, (task.plan, task.round, "" if attempt is None else attempt.series)
-        (highest,) = self._row(
-            "SELECT highest FROM plans WHERE operator = ? AND digest = ?", self._chosen, task.plan
-        ) or (-1,)
         with self._writing():
             self._file.database.execute(
                 "INSERT OR IGNORE INTO sights (operator, plan, epoch, round, opens) VALUES (?, ?, ?, ?, ?)",
                 (self._chosen, task.plan, epoch, task.round, task.opens),
-            )
-            self._file.database.execute(
-                "UPDATE plans SET highest = max(highest, ?) WHERE operator = ? AND digest = ?",
-                (task.round, self._chosen, task.plan),
             )
         first = self._row(
             "SELECT round, opens FROM sights WHERE operator = ? AND plan = ? AND epoch = ?",
@@ -276,7 +277,6 @@ class DeviceRecord:
             known=sum(row[0] == epoch for row in rows),
             last=None if last is None else PastParticipation(*last),
             latest=latest,
-            highest=highest,
             first_round=first[0],
             first_opens=first[1],
             since=self.since,

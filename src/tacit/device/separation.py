@@ -40,7 +40,6 @@ class Seen:
     known: int  # of them, the last so many were recorded since the record is the whole truth
     last: PastParticipation | None  # in anything
     latest: float | None  # when it took part last, other attempts at this round included, by the device's clock
-    highest: int  # round of this run that it was ever asked for; -1: none
     first_round: int  # of this run that it was asked for since the record is the whole truth
     first_opens: float  # of that task, by the operator's clock
     since: float | None  # from when on the record is the whole truth, by the device's clock; None: ever since
@@ -84,11 +83,6 @@ def refuse_early(
         raise TaskRefused(
             f"{what}: the device's clock was set back: it took part {seen.latest - now:.0f} s later than now; set the "
             "clock right."
-        )
-    if task.round < seen.highest:
-        raise TaskRefused(
-            f"{what} was asked for after round {seen.highest}: rounds do not go backwards, so the task is an old one; "
-            "wait for the next."
         )
     if seen.parts and task.round - seen.parts[-1].round < apart.rounds:
         raise TaskRefused(

@@ -7,6 +7,9 @@ server thousands. Record, policy and task handlers are what it is made with: no 
 It trusts nobody. Who operates the server is a key that its owner pinned; what a plan promises is computed anew; how
 often it takes part, and at what cost, stands in a record of its own. Private randomness is the operating system's.
 
+What it asks for follows from the task and its record of participations. It asks for plan, log, matrix and model each
+time, whatever it has seen: a request that is left out, or a refusal of what others take, would tell its history.
+
 Text decides what a report says, and nothing else. Plan, policy, record and clock decide whether the device takes part;
 what the round begins with is fetched and checked; the participation and its price go to disk; only then is text read.
 From then on one message leaves, of a length that the task fixes.
@@ -27,7 +30,7 @@ from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord
 from tacit.device.report_body import body_of, report_or_nothing, sealed_round
-from tacit.device.separation import SealedAttempt, SeparationRule, refuse_early
+from tacit.device.separation import SealedAttempt, Seen, SeparationRule, refuse_early
 from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
 from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
@@ -56,9 +59,6 @@ from tacit.protocol.signing import digest, is_signed
 
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
-
-MODELS, MATRICES = "models", "matrices"  # in the operator's folder: the last one of each
-KNOWN = 4  # plans whose cost is in memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,6 @@ class Session:
         self.record, self._policy, self._handlers = record, policy, handlers
         self._population, self._probes, self.machine = population, probes, machine
         self._code, self._own, self._servers = code, own, servers
-        self._accepted: dict[str, AcceptedPlan] = {}
         self._told = 0.0  # seconds in which the server asked for it last
         self._fruitless = 0  # turns since the last report, those not counted when there was nothing to do
 
@@ -118,6 +117,9 @@ class Session:
             return self._turned("unanswered", str(error))
         except TaskRefused as refusal:
             return self._turned("refused", (yield from self._said(refusal)))
+        if answer is None:
+            says = "it asked for the tokens of this epoch; it shows the first at another time, on another connection."
+            return self._turned("idle", says, wait=(0.0, self._policy.show_after_s))
         if isinstance(answer, ComeBack):
             return self._idle(answer)
         return (yield from self.assigned(answer))
@@ -173,34 +175,29 @@ class Session:
     def _accepted_plan(self, task: RoundTask) -> Steps[AcceptedPlan]:
         """The plan of the task, signed by the pinned operator, which the policy accepts.
 
-        Raises: TaskRefused; ServerError where a plan that it does not know yet is not to be had.
+        Raises: TaskRefused; ServerError where it is not to be had.
         """
         operator = self.record.operator
         assert operator is not None  # who signed the task
-        signed = self.record.plan(task.plan) or (yield from requests.plan(task.plan))
+        signed = yield from requests.plan(task.plan)
         if not is_signed(Plan, signed, operator):
             raise TaskRefused(f"the plan of run {task.run!r} is not signed by the operator whose key is pinned.")
         name = digest(signed.document)
         if name != task.plan:
             raise TaskRefused(f"a task for run {task.run!r} belongs to another plan than the one that came for it.")
+        self.record.keep_log((yield from logged(plan_entry(name), operator=operator, kept=self.record.log)))
         plan = read_or_refuse(Plan, signed.document, f"the plan of run {task.run!r}")
         if plan.population != self._population:
             raise TaskRefused(
                 f"run {task.run!r} is for the population {plan.population!r}, and this device is of "
                 f"{self._population!r}."
             )
-        if name not in self._accepted:
-            self._attested(plan, signed.evidence, name)
-            cost = yield from self._cost(plan)
-            self._policy.check_plan(plan, cost)
-            if len(self._accepted) >= KNOWN:  # matrices may be large
-                self._accepted.clear()
-            self._accepted[name] = AcceptedPlan(plan, cost)
-        if self.record.plan(name) is None:  # one that it knows was seen in the log
-            seen = yield from logged(plan_entry(name), operator=operator, seen=self.record.log_head)
-            self.record.keep_log_head(seen)
+        self._attested(plan, signed.evidence, name)
         self.record.keep_plan(name, signed)
-        return self._accepted[name]
+        self._seen(plan, task, self._attempt(plan, task), self.machine.clock())  # before megabytes of a matrix come
+        cost = yield from self._cost(plan)
+        self._policy.check_plan(plan, cost)
+        return AcceptedPlan(plan, cost)
 
     def _cost(self, plan: Plan) -> Steps[Cost]:
         """By the plan's own numbers, those in a file as well. Raises: TaskRefused; ServerError."""
@@ -234,8 +231,8 @@ class Session:
         if not isinstance(error, NotTheOperator) or pinned is None:
             return says
         try:
-            key, head = yield from followed(pinned, seen=self.record.log_head)
-            self.record.key_rotation(key, head)
+            key, shown = yield from followed(pinned, kept=self.record.log)
+            self.record.key_rotation(key, shown)
         except ServerError:
             return says
         except TaskRefused as refusal:
@@ -248,7 +245,7 @@ class Session:
     def _matrix(self, said: MatrixFile) -> Steps[bytes]:
         """The file of a strategy matrix. Raises: TaskRefused; ServerError."""
         self._policy.check_matrix(said)
-        file = NamedFile(what="matrix", folder=MATRICES, sha256=said.sha256, size=said.bytes)
+        file = NamedFile(what="matrix", sha256=said.sha256, size=said.bytes)
         return (yield from requests.named_file(said.path, file))
 
     def _allowed(self, accepted: AcceptedPlan, task: RoundTask) -> tuple[float, float, SealedAttempt | None]:
@@ -261,12 +258,9 @@ class Session:
         handler = self._handler(plan)
         handler.check(plan)
         policy.check_task(plan, task, now, partial(handler.check_task, plan, cost, task))
-        apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
-        longest = policy.longest_round_hours * 3600
-        what = f"round {task.round} of run {task.run!r}"
-        attempt = self._attempt(accepted, task, what)
-        seen = self.record.observe(task, attempt)
-        refuse_early(plan, task, seen, apart, now=now, longest_round=longest)
+        # What a device randomises itself is promised whatever decryptors do, and costs as often as it is sent.
+        attempt = self._attempt(plan, task) if cost.local_epsilon is None else None
+        seen, what = self._seen(plan, task, attempt, now), _named(task)
         zcdp = cost.spent(sorted({*seen.possible_rounds, task.round}))
         if not zcdp <= cost.zcdp * (1 + ROUNDING):
             raise TaskRefused(
@@ -282,28 +276,35 @@ class Session:
         check_week(self.record.costs(), task.plan, zcdp, allowed=policy.budget_zcdp_week, now=now, what=what)
         return zcdp, now, attempt
 
-    def _attempt(self, accepted: AcceptedPlan, task: RoundTask, what: str) -> SealedAttempt | None:
-        """Which attempt it is at a sealed round, where only the sum that is opened costs something; else None: what a
-        device randomises itself is promised whatever decryptors do, and costs as often as it is sent.
+    def _seen(self, plan: Plan, task: RoundTask, attempt: SealedAttempt | None, now: float) -> Seen:
+        """What it did before, which lets it take part in this round by now: seconds of its clock.
+
+        Raises: TaskRefused.
+        """
+        policy, seen = self._policy, self.record.observe(task, attempt)
+        apart = SeparationRule.from_plan(plan, rounds_apart=policy.rounds_apart, hours_apart=policy.hours_apart)
+        refuse_early(plan, task, seen, apart, now=now, longest_round=policy.longest_round_hours * 3600)
+        return seen
+
+    def _attempt(self, plan: Plan, task: RoundTask) -> SealedAttempt | None:
+        """Which attempt it is at a sealed round, of which only the sum that is opened costs something.
 
         Raises: TaskRefused.
         """
         if task.sealed is None:
             return None
         joined, most = self.record.joined(task), self._policy.most_attempts
-        settings = sealed_round(accepted.plan, task, joined=joined)
-        if accepted.cost.local_epsilon is not None:
-            return None
+        settings = sealed_round(plan, task, joined=joined)
         if len(joined) >= most:
             raise TaskRefused(
-                f"{what}: this device took part in {len(joined)} attempts at it, and most_attempts={most}."
+                f"{_named(task)}: this device took part in {len(joined)} attempts at it, and most_attempts={most}."
             )
         return SealedAttempt(settings.attempts.name.hex(), settings.name.hex())
 
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:
         """The task with what it begins with, all that can be refused checked. Raises: TaskRefused, ServerError."""
         said = task.content
-        file = NamedFile(what="model", folder=MODELS, sha256=said.sha256, size=said.bytes)
+        file = NamedFile(what="model", sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)
         return self._handler(plan).prepare(plan, task, content)
 
@@ -373,6 +374,10 @@ class Session:
             spent=self.record.spent(),
             budget=self._policy.budget_zcdp,
         )
+
+
+def _named(task: RoundTask) -> str:
+    return f"round {task.round} of run {task.run!r}"
 
 
 def _given_back(assignment: Assignment) -> Steps[None]:

@@ -1,4 +1,8 @@
-"""A device's single-use tokens: requested with its code, kept in its record, each shown once."""
+"""A device's single-use tokens: requested with its code, kept in its record, each shown once.
+
+They are asked for in a turn of its own, in which none is shown: otherwise connection and time would join the first one
+to the code.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +14,7 @@ from tacit.protocol.log_check import logged, read_or_refuse
 from tacit.protocol.messages import Assignment, CheckIn, ComeBack, Signed, TokenKey, TokenRequest
 from tacit.protocol.requests import Conversation, blind_signatures, check_in, token_key
 from tacit.protocol.signing import is_signed
-from tacit.protocol.token_format import bound_to, message_of, public_key, token_key_entry, token_of
+from tacit.protocol.token_format import bound_to, epoch_entries, message_of, public_key, token_key_entry, token_of
 
 NEEDED = "tacit:token"  # the type of the problem: there is work, for who shows a token
 
@@ -22,8 +26,9 @@ def checked_in(
     *,
     draw: Callable[[int], bytes],
     attestation: Attestation = NOTHING,
-) -> Conversation[ComeBack | Assignment]:
-    """The answer to a check-in; a token is shown where it is asked for, and never twice.
+) -> Conversation[ComeBack | Assignment | None]:
+    """The answer to a check-in; a token is shown where it is asked for, and never twice. None where it had none of
+    this epoch, and has some now, for another turn.
 
     code: the enrolment code, None of a device without one. attestation: of this device, shown with the code alone: in a
     check-in it would tell devices apart. Raises: ServerError; TaskRefused for a key of tokens that is
@@ -40,6 +45,8 @@ def checked_in(
         if code is None:
             raise ServerError("the server has tasks for enrolled devices only; give the code of this one, once.")
         left = yield from _batch(key, record, kept, code, draw, attestation)
+        record.keep_tokens({**kept, "left": left})
+        return None
     if not left:
         raise ServerError(f"all {key.batch} tokens of this epoch were shown; there are new ones when it ends.")
     token = left.pop()
@@ -48,20 +55,24 @@ def checked_in(
 
 
 def _checked(signed: Signed, record: DeviceRecord) -> Conversation[tuple[TokenKey, dict[str, Any]]]:
-    """A key and what is kept of its epoch: it is the operator's, in the log, and the epoch's only one."""
+    """A key and what is kept of its epoch: it is the operator's, in the log, and there the epoch's only one."""
     operator = record.operator
     if operator is None or not is_signed(TokenKey, signed, operator):
         raise NotTheOperator("the key of tokens is not signed by the operator whose key is pinned.")
     key, kept = read_or_refuse(TokenKey, signed.document, "the key of tokens"), record.tokens
+    shown = yield from logged(token_key_entry(key.epoch, signed.document), operator=operator, kept=record.log)
+    record.keep_log(shown)
+    if sum(each.startswith(epoch_entries(key.epoch)) for each in shown.entries) > 1:
+        raise TaskRefused(
+            f"the operator's log has several keys of tokens for epoch {key.epoch}: one of its own would tell this "
+            "device from others. It shows no token."
+        )
     if kept.get("key") == signed.document:
         return key, kept
     if kept and kept["epoch"] >= key.epoch:
         raise TaskRefused(
-            f"epoch {key.epoch} has another key of tokens than it had, or is over: a key of its own would tell "
-            "this device from others. It shows no token."
+            f"epoch {key.epoch} is over, or has another key of tokens than it had. This device shows no token."
         )
-    head = yield from logged(token_key_entry(signed.document), operator=operator, seen=record.log_head)
-    record.keep_log_head(head)
     kept = {"key": signed.document, "epoch": key.epoch}
     record.keep_tokens(kept)
     return key, kept

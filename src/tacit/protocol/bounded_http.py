@@ -112,9 +112,7 @@ class Connection:
     def answered(self, ask: Ask) -> Answer:
         """The whole answer to a request that names no file. Raises: ServerError."""
         with self.opened(ask) as (response, blocks):
-            body = b"" if response.is_redirect else whole(blocks)
-        if ask.ends:
-            self.hang_up()
+            body = b"" if response.is_redirect else whole(blocks, ask.most)
         return Answer(response.status_code, {name.lower(): said for name, said in response.headers.items()}, body)
 
     def held(self, conversation: Conversation[T]) -> T:
@@ -238,14 +236,14 @@ def _why_silent(error: Exception, *, wants_tls: bool) -> str:
     return f"{said}."
 
 
-def whole(blocks: Iterator[bytes]) -> bytes:
-    """All of an answer in JSON. Raises: ServerError for one that is longer than any."""
-    content = b""
+def whole(blocks: Iterator[bytes], most: int = MOST_CONTROL) -> bytes:
+    """All of an answer in JSON, of `most` bytes. Raises: ServerError for one that is longer."""
+    content = bytearray()
     for block in blocks:
         content += block
-        if len(content) > MOST_CONTROL:
-            raise ServerError(f"an answer of more than {MOST_CONTROL:,} bytes; the rest is not read.")
-    return content
+        if len(content) > most:
+            raise ServerError(f"an answer of more than {most:,} bytes; the rest is not read.")
+    return bytes(content)
 
 
 def driven(conversation: Generator[S, Any, T], answered: Callable[[S], Any]) -> T:

@@ -22,7 +22,8 @@ MOST_LISTED = 100_000  # prefixes or words that a question names
 MOST_LETTERS = 1_000  # of a word: discovery.settings.DEEPEST
 MOST_WORDS = 10**7  # that one report is trained on, epochs and padding counted: half an hour of a core, 40 MB
 MOST_MATRIX = 1 << 22  # numbers of a strategy matrix: 32 MiB
-MOST_PROOF = 64  # hashes: a log of 2^63 entries has no longer one
+MOST_ENTRIES = 1 << 17  # of the log, which a device reads whole: 10 MB
+MOST_PROOF = 17  # hashes: a log of so many entries has no longer one
 MOST_CONTROL = 1 << 21  # bytes of an answer in JSON: a plan with its recipe, or a task with its settings
 MOST_KINDS = 64  # that a device says that it can do
 MOST_CRITICAL = 32  # keys of one object
@@ -38,6 +39,9 @@ PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$
 Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
 Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
 Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random
+Entry: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z-]{0,30}( [0-9]{1,10})? [0-9a-f]{64}$")
+]  # of the log
 Evidence: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([0-9a-f]{2}){1,20000}$")]  # of an attestation
 Count: TypeAlias = Annotated[int, Field(ge=0, le=MOST_CLIENTS)]
 Several: TypeAlias = Annotated[int, Field(ge=1, le=MOST_CLIENTS)]

@@ -13,6 +13,7 @@ from pydantic import Field, StringConstraints, model_validator
 from tacit.federation.kinds import FEDERATED, loaded
 from tacit.protocol.fields import (
     MOST_CONTROL,
+    MOST_ENTRIES,
     MOST_KINDS,
     MOST_MATRIX,
     MOST_PARAMETERS,
@@ -22,6 +23,7 @@ from tacit.protocol.fields import (
     Digest,
     Document,
     Duration,
+    Entry,
     Evidence,
     Identifier,
     KindName,
@@ -263,7 +265,7 @@ class ComeBack(Document):
 
 
 class Assignment(Document):
-    """A place in a round, for this device alone. The plan is fetched by the digest in the task, by whoever lacks it."""
+    """A place in a round, for this device alone. The plan is fetched by the digest in the task."""
 
     answer: Literal["assignment"] = "assignment"
     assignment: Identifier
@@ -285,19 +287,18 @@ class TreeHead(SignedDocument):
     root: Digest
 
 
+class ShownLog(Document):
+    """All of the log, the same for whoever asks; the head's root says that it is these entries, in this order."""
+
+    head: Signed  # a TreeHead; of one size there is one
+    entries: Annotated[tuple[Entry, ...], Field(max_length=MOST_ENTRIES)]
+
+
 class InclusionProof(Document):
-    """That an entry is in the log (RFC 9162, section 2.1.3)."""
+    """That an entry is in the log (RFC 9162, section 2.1.3); a run's folder keeps it."""
 
     index: Count
     head: Signed  # a TreeHead; of one size there is one
-    path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
-
-
-class ConsistencyProof(Document):
-    """That the log of `second` entries begins with what it was at `first` (RFC 9162, section 2.1.4)."""
-
-    first: Several
-    second: Several
     path: Annotated[tuple[Digest, ...], Field(max_length=MOST_PROOF)]
 
 

@@ -2,8 +2,8 @@
 
 Each function is a conversation: it yields an `Ask`, is sent the `Answer`, and returns the document that it brought.
 
-Whoever drives one of these sends what it asks over any network, and bounds what comes: an answer in JSON by
-MOST_CONTROL bytes and the seconds of the ask, a file by its size. Raises ServerError for what the protocol does not
+Whoever drives one of these sends what it asks over any network, and bounds what comes: an answer in JSON by the bytes
+and the seconds of the ask, a file by its size. Raises ServerError for what the protocol does not
 allow, and passes on the one that its driver throws where no answer came.
 """
 
@@ -15,15 +15,14 @@ from pydantic import TypeAdapter
 
 from tacit.errors import InputError, ServerError
 from tacit.protocol import messages
-from tacit.protocol.fields import read_json
+from tacit.protocol.fields import MOST_CONTROL, read_json
 from tacit.protocol.messages import (
     Assignment,
     BlindSignatures,
     CheckIn,
     ComeBack,
-    ConsistencyProof,
-    InclusionProof,
     Problem,
+    ShownLog,
     Signed,
     SignedKeyRotation,
     SignedPlan,
@@ -31,6 +30,7 @@ from tacit.protocol.messages import (
 )
 
 T = TypeVar("T")
+MOST_LOG = 1 << 24  # bytes of the log: MOST_ENTRIES of 112 and the head
 SECONDS = 60.0  # for a whole answer in JSON
 BYTES_PER_SECOND = 10_000.0  # slower than that, a large body is given up for now
 AGAIN = (408, 425, 429)  # of the statuses below 500, those that another attempt may change
@@ -40,10 +40,9 @@ _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
 
 @dataclass(frozen=True, kw_only=True)
 class NamedFile:
-    """A file by its digest, which whoever asks for it keeps for the next time."""
+    """A file by its digest."""
 
     what: str  # in sentences: "model"
-    folder: str  # where such files are kept: the last one of each
     sha256: str
     size: int  # bytes
 
@@ -57,8 +56,8 @@ class Ask:
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = SECONDS  # for all of the answer
-    file: NamedFile | None = None  # what came of it before is gone on with
-    ends: bool = False  # no later request goes over the same connection: this one says who asks
+    most: int = MOST_CONTROL  # bytes of an answer that is no file
+    file: NamedFile | None = None  # where it is cut off, the rest is asked for
 
 
 class Answer(NamedTuple):
@@ -121,21 +120,10 @@ def key_rotation() -> Conversation[SignedKeyRotation]:
     )
 
 
-def log_proof(leaf: str) -> Conversation[InclusionProof]:
-    """That a leaf is in the operator's log."""
-    answer = yield Ask(method="GET", path=f"/v1/log/proof/{leaf}")
-    return _parsed(InclusionProof.model_validate_json, answer, "the proof that the log has it")
-
-
-def log_consistency(first: int, second: int) -> Conversation[ConsistencyProof]:
-    """That the log only grew between two sizes."""
-    answer = yield Ask(method="GET", path=f"/v1/log/consistency?first={first}&second={second}")
-    return _parsed(ConsistencyProof.model_validate_json, answer, "the proof that the log only grew")
-
-
-def log_entries() -> Conversation[bytes]:
-    """All entries of the operator's log, a line each."""
-    return checked((yield Ask(method="GET", path="/v1/log/entries")), 200)
+def whole_log() -> Conversation[ShownLog]:
+    """The operator's log; whether its head is signed, and the head of these entries, the caller sees."""
+    answer = yield Ask(method="GET", path="/v1/log", seconds=4 * SECONDS, most=MOST_LOG)
+    return _parsed(ShownLog.model_validate_json, answer, "the log")
 
 
 def token_key() -> Conversation[Signed]:
@@ -144,9 +132,9 @@ def token_key() -> Conversation[Signed]:
 
 
 def blind_signatures(request: TokenRequest) -> Conversation[BlindSignatures]:
-    """The tokens of an epoch, blinded. The code in the request says who this is, so the connection ends."""
+    """The tokens of an epoch, blinded. The code in the request says who this is: no token follows in this turn."""
     body = request.to_json().encode()
-    answer = yield Ask(method="POST", path="/v1/tokens", body=body, headers=JSON, ends=True)
+    answer = yield Ask(method="POST", path="/v1/tokens", body=body, headers=JSON)
     return _parsed(BlindSignatures.model_validate_json, answer, "the tokens")
 
 

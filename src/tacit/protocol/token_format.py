@@ -19,9 +19,14 @@ CODE = re.compile(r"[!-~]{20,200}")  # an enrolment's
 EPOCH_BYTES = 4
 
 
-def token_key_entry(text: str) -> str:
-    """The line in the transparency log of a TokenKey's text."""
-    return f"token-key {digest(text)}"
+def token_key_entry(epoch: int, text: str) -> str:
+    """The line in the transparency log of a TokenKey's text, of which its epoch has one."""
+    return f"{epoch_entries(epoch)}{digest(text)}"
+
+
+def epoch_entries(epoch: int) -> str:
+    """How lines of the log begin that are for a key of tokens of this epoch."""
+    return f"token-key {epoch} "
 
 
 def message_of(epoch: int) -> bytes:

@@ -33,7 +33,7 @@ from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.bounded_http import Server, connected
-from tacit.protocol.log_proofs import leaf_of, plan_entry
+from tacit.protocol.log_proofs import leaf_of, plan_entry, root_of
 from tacit.protocol.messages import (
     UNATTESTED,
     AggregationSettings,
@@ -41,6 +41,7 @@ from tacit.protocol.messages import (
     Plan,
     RoundTask,
     Separation,
+    ShownLog,
     Signed,
     SignedKeyRotation,
     SignedPlan,
@@ -53,7 +54,6 @@ from tacit.protocol.signing import digest
 from tacit.protocol.train import EncodedSum, TrainDocument, Training
 from tacit.recipe import Recipe
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
-from tacit.server.log.merkle_tree import MerkleTree
 
 POPULATION = "keyboards"
 SERVER = "http://127.0.0.1:8000"
@@ -205,8 +205,13 @@ class Operator:
             return self.shown_plan(path.rpartition("/")[2])
         if path == "/v1/key/hand-over" and self.key_rotation is not None:
             return httpx.Response(200, json=self.key_rotation.model_dump(mode="json"))
-        if path.startswith("/v1/log/") or path == "/v1/key/hand-over":
-            return self.shown(path, request.url.params)
+        if path == "/v1/log":
+            entries = self.shown_entries()
+            if not entries:
+                return self.none("the log has no entries yet.")
+            return httpx.Response(200, content=shown_log(self.key, entries).to_json())
+        if path == "/v1/key/hand-over":
+            return self.none("the operator has the key that it always had.")
         assert path.startswith("/v1/reports/"), path
         if request.method == "DELETE":
             self.given_back.append(path.rpartition("/")[2])
@@ -225,29 +230,26 @@ class Operator:
 
     def shown_plan(self, name: str) -> httpx.Response:
         if name not in self.plans:
-            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "no run has this plan."}
-            return httpx.Response(404, json=problem)
+            return self.none("no run has this plan.")
         return httpx.Response(200, json=self.plans[name].model_dump(mode="json"))
 
-    def shown(self, path: str, sizes: httpx.QueryParams) -> httpx.Response:
-        """A proof from the log."""
-        leaves, leaf = [leaf_of(each) for each in self.log], path.rpartition("/")[2]
-        tree, known = MerkleTree(leaves), [each.hex() for each in leaves]
-        if path == "/v1/log/consistency":
-            first, second = int(sizes["first"]), int(sizes["second"])
-            proof = tree.consistency(first, second)
-            return httpx.Response(200, json={"first": first, "second": second, "path": [each.hex() for each in proof]})
-        if leaf not in known:
-            problem = {"type": "tacit:not-found", "title": "none", "status": 404, "detail": "there is no such leaf."}
-            return httpx.Response(404, json=problem)
-        head = self.key.signed(TreeHead(size=len(tree), root=tree.root().hex()))
-        path_of = [each.hex() for each in tree.inclusion(known.index(leaf), len(tree))]
-        said = {"index": known.index(leaf), "head": head.model_dump(mode="json"), "path": path_of}
-        return httpx.Response(200, json=said)
+    def shown_entries(self) -> list[str]:
+        """Of the log, as it is shown now."""
+        return self.log
+
+    @staticmethod
+    def none(detail: str) -> httpx.Response:
+        return httpx.Response(404, json={"type": "tacit:not-found", "title": "none", "status": 404, "detail": detail})
 
     def told(self) -> list[dict[str, Any]]:
         """What devices sent when they checked in."""
         return [json.loads(each.content) for each in self.asked if each.url.path == "/v1/check-in"]
+
+
+def shown_log(key: OperatorKey, entries: Sequence[str]) -> ShownLog:
+    """These entries under a head of theirs."""
+    root = root_of(map(leaf_of, entries)).hex()
+    return ShownLog(head=key.signed(TreeHead(size=len(entries), root=root)), entries=tuple(entries))
 
 
 @dataclass
@@ -306,6 +308,7 @@ def once(
     draw: Callable[[int], bytes] = os.urandom,
     population: str = POPULATION,
     servers: Attestation = NOTHING,
+    code: str | None = None,
     children: Children | None = None,
 ) -> SessionOutcome:
     """One turn of a device made of its parts; by default it has taken part nowhere before and learns nothing.
@@ -327,6 +330,7 @@ def once(
             probes=probes,
             machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
+            code=code,
         )
         return Device(session, connection, children).session()
 

@@ -10,13 +10,12 @@ from tacit.protocol.messages import (
     Answer,
     BlindSignatures,
     CheckIn,
-    ConsistencyProof,
-    InclusionProof,
     KeyRotation,
     Plan,
     Problem,
     Receipt,
     RoundTask,
+    ShownLog,
     SignedKeyRotation,
     SignedPlan,
     TokenKey,
@@ -28,14 +27,13 @@ from tacit.server.http.problems import KINDS, MEDIA_TYPE
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
 TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
-SIZE: Json = {"type": "integer", "minimum": 1}
 OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
 def document() -> Json:
     """The whole document; docs/openapi.json is it."""
-    documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedKeyRotation, Problem, InclusionProof]
-    documents += [ConsistencyProof, TokenRequest, BlindSignatures]
+    documents: list[type[BaseModel]] = [CheckIn, SignedPlan, SignedKeyRotation, Problem, ShownLog]
+    documents += [TokenRequest, BlindSignatures]
     documents += [Plan, RoundTask, Receipt, TreeHead, KeyRotation, TokenKey]  # the texts of what is signed
     answers = TypeAdapter(Answer).json_schema(ref_template=REFERENCE, mode="validation")
     schemas: Json = answers.pop("$defs")
@@ -114,23 +112,13 @@ def _paths() -> Json:
 
 
 def _of_log_and_tokens() -> Json:
-    sizes = [{"name": name, "in": "query", "required": True, "schema": SIZE} for name in ("first", "second")]
     return {
-        "/v1/log/head": {"get": _operation("The log's newest signed head", _signed("TreeHead"), [404, 503])},
-        "/v1/log/proof/{leaf}": {
-            "parameters": [_in_path("leaf", "^[0-9a-f]{64}$")],
-            "get": _operation("That a leaf is in the log", _json("InclusionProof"), [404, 503]),
-        },
-        "/v1/log/consistency": {
-            "parameters": sizes,
-            "get": _operation("That the log only grew", _json("ConsistencyProof"), [400, 404, 503]),
-        },
+        "/v1/log": {"get": _operation("All of the log, under its newest head", _json("ShownLog"), [404, 503])},
         "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _signed("TokenKey"), [404, 503])},
         "/v1/tokens": {
             "post": _operation("Blind signatures", _json("BlindSignatures"), [400, 401, 404, 408, 411, 413, 422, 503])
             | {"requestBody": {"required": True, "content": _json("TokenRequest")}}
         },
-        "/v1/log/entries": {"get": _operation("All entries, a line each", TEXT, [503])},
     }
 
 

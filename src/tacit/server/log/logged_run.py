@@ -1,7 +1,7 @@
 """A served run and the transparency log: what its folder keeps of its entry, and whether a log has it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tacit.code_digest import build_digest
@@ -10,13 +10,12 @@ from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
-from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry
+from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry, root_of
 from tacit.protocol.messages import InclusionProof, Plan, SignedPlan, TreeHead
 from tacit.protocol.operator_key import OperatorKey
-from tacit.protocol.requests import log_entries
+from tacit.protocol.requests import whole_log
 from tacit.protocol.signing import digest, is_signed
 from tacit.runs import Run
-from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.log.transparency import entries_of
 from tacit.server.plans import plan_of
 from tacit.statements.device_text import BUILDS, LOGGED
@@ -125,22 +124,22 @@ def _is_proved(kept: LoggedRun, head: TreeHead) -> bool:
     return leaf.hex() == kept.leaf and is_included(leaf, kept.proof.index, head.size, path, bytes.fromhex(head.root))
 
 
-def _missing(kept: LoggedRun, head: TreeHead, entries: list[str]) -> str | None:
+def _missing(kept: LoggedRun, head: TreeHead, entries: Sequence[str]) -> str | None:
     index = kept.proof.index
     if len(entries) < head.size:
         return f"the log has {len(entries)} entries, and it had {head.size} when the run began: it is another, or older"
-    if MerkleTree(map(leaf_of, entries[: head.size])).root().hex() != head.root:
+    if root_of(map(leaf_of, entries[: head.size])).hex() != head.root:
         return f"the first {head.size} entries of the log are not those that it had when the run began"
     if entries[index] != plan_entry(digest(kept.signed_plan.document)):
         return f"entry {index} of the log is not the plan of this run"
     return None
 
 
-def _entries(log: PathLike, certificates: Path | None) -> list[str]:
+def _entries(log: PathLike, certificates: Path | None) -> Sequence[str]:
     """Raises: InputError; ServerError."""
     if "://" in str(log):
         with connected(Server.from_url(str(log)), certificates=certificates) as connection:
-            return entries_of(connection.held(log_entries()), log)
+            return connection.held(whole_log()).entries
     try:
         return entries_of(read_bounded(as_path("log", log)), log)
     except OSError as error:

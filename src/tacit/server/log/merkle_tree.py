@@ -1,4 +1,4 @@
-"""The log's Merkle tree: its roots, and the proofs that `protocol/log_proofs.py` checks."""
+"""The log's Merkle tree as it grows: its roots, and the proofs that `protocol/log_proofs.py` checks."""
 
 import hashlib
 from collections.abc import Iterable
@@ -49,23 +49,6 @@ class MerkleTree:
             else:
                 path.append(self._range(low, middle))
                 low = middle
-        return path[::-1]
-
-    def consistency(self, first: int, second: int) -> list[bytes]:
-        """That the first `second` leaves begin with the first `first` (section 2.1.4.1). Raises: InputError."""
-        if not 0 < first <= second <= len(self):
-            raise InputError(f"the log has {len(self)} entries: {first} and {second} are not two of its sizes.")
-        low, high, path, begins = 0, second, list[bytes](), True  # begins: whether the part is a tree of `first` itself
-        while first != high:
-            middle = low + _left(high - low)
-            if first <= middle:
-                path.append(self._range(middle, high))
-                high = middle
-            else:
-                path.append(self._range(low, middle))
-                low, begins = middle, False
-        if not begins:
-            path.append(self._range(low, high))
         return path[::-1]
 
     def _range(self, low: int, high: int) -> bytes:

@@ -1,8 +1,8 @@
 """The transparency log: everything that the operator ever told devices to do, in one list that only grows (RFC 9162).
 
-An entry is a line of text, `plan DIGEST`, and a leaf of a Merkle tree, whose head the operator signs. Who has a head of
-it can be shown that a plan is in the list, and that a later list begins with this one; an operator that shows one plan
-to one device and another list to everybody else has signed two heads that no proof joins.
+An entry is a line of text, `plan DIGEST`, and a leaf of a Merkle tree, whose head the operator signs. Whoever asks gets
+all of it. An operator that shows one plan to one device and another list to everybody else has signed two heads of
+lists that do not begin alike.
 
 The list is kept twice: in the store, where workers read it, and in a file beside the operator's key, that is written
 first, and on disk, before the head with the new entry is signed. So a store that was restored from an older copy, or
@@ -21,14 +21,15 @@ from sqlalchemy import Connection, insert, select, text
 
 from tacit.errors import InputError, StoreError
 from tacit.files import sync_folder
+from tacit.protocol.fields import MOST_ENTRIES
 from tacit.protocol.log_proofs import leaf_of
-from tacit.protocol.messages import ConsistencyProof, InclusionProof, Signed, TreeHead
+from tacit.protocol.messages import InclusionProof, ShownLog, Signed, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.server.log.merkle_tree import MerkleTree
 from tacit.server.store.schema import log
 from tacit.server.store.store import Store
 
-ENTRY = re.compile(r"[a-z][a-z-]{0,30} [0-9a-f]{64}")
+ENTRY = re.compile(r"[a-z][a-z-]{0,30}( [0-9]{1,10})? [0-9a-f]{64}")  # `fields.Entry`
 SUFFIX = ".log"  # of the file, beside the operator's key
 
 
@@ -48,20 +49,19 @@ class TransparencyLog:
         """Enter a line, once: one that is there stays where it is. The proof is under the newest head.
 
         Raises: StoreError where file and store contradict each other, or cannot be written; InputError where the file
-        is something else. Nothing is signed then.
+        is something else, or the log is full. Nothing is signed then.
         """
         assert ENTRY.fullmatch(entry), entry
         with self._writing() as (connection, file):
-            rows = connection.execute(select(log.c.entry).order_by(log.c.position)).scalars().all()
-            stored, entries = list(rows), _entries(file, self._file)
-            if stored[: len(entries)] != entries[: len(stored)]:
-                raise StoreError(
-                    f"the log in '{self._file}' and the one in the store differ where both have entries, so one of "
-                    "them is another log's: give the store and the file that belong to this key. Nothing was signed."
-                )
+            stored, entries = self._both(connection, file)
             missing = stored[len(entries) :]  # in the file, which is then the longer one
             entries += missing
             if entry not in entries:
+                if len(entries) >= MOST_ENTRIES:
+                    raise InputError(
+                        f"the log '{self._file}' has {len(entries):,} entries, and devices read no longer one; begin "
+                        "another with another --operator-key, which devices are given with a new --state."
+                    )
                 missing, entries = [*missing, entry], [*entries, entry]
             _add(file, missing)
             tree = MerkleTree()
@@ -74,6 +74,22 @@ class TransparencyLog:
         found = LogView(self._store).proof(leaf_of(entry).hex())
         assert found is not None
         return found
+
+    def entries(self) -> list[str]:
+        """All that was ever entered, in the store or in the file. Raises: as `append` does."""
+        with self._writing() as (connection, file):
+            return max(self._both(connection, file), key=len)
+
+    def _both(self, connection: Connection, file: int) -> tuple[list[str], list[str]]:
+        """(entries of the store, those of the file), of which one begins with the other. Raises: StoreError."""
+        rows = connection.execute(select(log.c.entry).order_by(log.c.position)).scalars().all()
+        stored, entries = list(rows), _entries(file, self._file)
+        if stored[: len(entries)] != entries[: len(stored)]:
+            raise StoreError(
+                f"the log in '{self._file}' and the one in the store differ where both have entries, so one of them is "
+                "another log's: give the store and the file that belong to this key. Nothing was signed."
+            )
+        return stored, entries
 
     @contextmanager
     def _writing(self) -> Iterator[tuple[Connection, int]]:
@@ -128,13 +144,14 @@ def _add(file: int, entries: list[str]) -> None:
 
 
 class LogView:
-    """The log as it is read: heads and proofs from the store, which are signed already."""
+    """The log as it is read: from the store, where its heads are signed already."""
 
     def __init__(self, store: Store) -> None:
         self._store, self._tree, self._lock = store, MerkleTree(), threading.Lock()
         self._entries: list[str] = []
         self._positions: dict[str, int] = {}
         self._head: Signed | None = None
+        self._shown: bytes | None = None  # as devices get it
 
     def head(self) -> Signed | None:
         """The newest; None of a log without entries. Raises: StoreError."""
@@ -150,20 +167,19 @@ class LogView:
             path = self._tree.inclusion(self._positions[leaf], head.read(TreeHead).size)
             return InclusionProof(index=self._positions[leaf], head=head, path=tuple(each.hex() for each in path))
 
-    def consistency(self, first: int, second: int) -> ConsistencyProof | None:
-        """That the log with `second` entries begins with `first` of them; None where those are not two of its sizes."""
+    def shown(self) -> bytes | None:
+        """All of it, as a `ShownLog` in JSON; None of a log without entries. Raises: StoreError."""
         with self._lock:
-            self._grown()
-            if not 0 < first <= second <= len(self._tree):
-                return None
-            path = self._tree.consistency(first, second)
-            return ConsistencyProof(first=first, second=second, path=tuple(each.hex() for each in path))
+            head = self._grown()
+            if head is not None and self._shown is None:
+                self._shown = ShownLog(head=head, entries=tuple(self._entries)).to_json().encode()
+            return self._shown
 
-    def text(self) -> str:
-        """All entries, a line each: the operator's file."""
+    def entries(self) -> list[str]:
+        """Its lines. Raises: StoreError."""
         with self._lock:
             self._grown()
-            return "".join(f"{each}\n" for each in self._entries)
+            return list(self._entries)
 
     def _grown(self) -> Signed | None:
         """Read what is new."""
@@ -175,5 +191,6 @@ class LogView:
             self._entries.append(row.entry)
             self._positions[row.leaf] = row.position
         if rows:
+            self._shown = None
             self._head = Signed.from_json(rows[-1].head)
         return self._head

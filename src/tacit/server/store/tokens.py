@@ -23,7 +23,7 @@ from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.blind_rsa import PREFIX_BYTES
 from tacit.protocol.messages import BlindSignatures, Signed, TokenKey, TokenRequest
 from tacit.protocol.operator_key import OperatorKey
-from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, message_of, token_key_entry
+from tacit.protocol.token_format import CODE, EPOCH_BYTES, bound_to, epoch_entries, message_of, token_key_entry
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.store.blind_signer import Signer
 from tacit.server.store.schema import batches, enrolments, tokens
@@ -125,24 +125,24 @@ class Issuer:
             return self._current
 
     def _of(self, epoch: int) -> "IssuedKey":
-        """The key of an epoch, and the end of those before it; of a later one that there is, where the clock was set
-        back: an epoch has one key for ever.
+        """The key of an epoch, and the end of those before it; of a later one where the clock was set back, or the
+        epoch's key was lost: an epoch has one key for ever, and devices refuse two.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
         folder = os.open(self._folder, os.O_RDONLY)
         try:
             fcntl.flock(folder, fcntl.LOCK_EX)
             epoch = max([epoch, *(int(each.stem) for each in self._folder.glob("*.pem") if each.stem.isdigit())])
-            path = self._folder / f"{epoch}.pem"
-            if not path.exists():
-                _write_secret(path, Signer.new().to_pem())
-            signer = Signer.from_pem(path.read_bytes())
-            text = self._text(path.with_suffix(TEXT), epoch, signer)
+            signer, text = self._made(epoch)
+            entries = self._log.entries()
+            while {each for each in entries if each.startswith(epoch_entries(epoch))} - {token_key_entry(epoch, text)}:
+                epoch += 1
+                signer, text = self._made(epoch)
+            self._log.append(token_key_entry(epoch, text))
         except OSError as error:
             raise StoreError(f"the keys of tokens in '{self._folder}' cannot be used ({error.strerror}).") from None
         finally:
             os.close(folder)
-        self._log.append(token_key_entry(text))
         with self._store.writing() as connection:
             for table in (tokens, batches):
                 connection.execute(delete(table).where(table.c.epoch < epoch))
@@ -152,10 +152,16 @@ class Issuer:
         signed = Signed(document=text, signature=self._operator.signature(TokenKey.purpose, text))
         return IssuedKey(signer, TokenKey.from_json(text), signed)
 
-    def _text(self, path: Path, epoch: int, signer: Signer) -> str:
-        """What is said of an epoch's key: of one epoch one text for ever, whichever version of a server wrote it."""
-        if not path.exists():
-            seconds = self._epochs.seconds
+    def _made(self, epoch: int) -> tuple[Signer, str]:
+        """The epoch's key and what is said of it, of the files that have them, or made and written now: of one key one
+        text for ever, whichever version of a server wrote it. Raises: OSError.
+        """
+        secret, said, seconds = self._folder / f"{epoch}.pem", self._folder / f"{epoch}{TEXT}", self._epochs.seconds
+        if not secret.exists():
+            said.unlink(missing_ok=True)  # it is of another key, which was lost
+            _write_secret(secret, Signer.new().to_pem())
+        signer = Signer.from_pem(secret.read_bytes())
+        if not said.exists():
             key = TokenKey(
                 epoch=epoch,
                 opens=epoch * seconds,
@@ -164,8 +170,8 @@ class Issuer:
                 modulus=f"{signer.public.n:x}",
                 exponent=signer.public.e,
             )
-            write_whole(path, key.to_json().encode())
-        return path.read_text(encoding="utf-8")
+            write_whole(said, key.to_json().encode())
+        return signer, said.read_text(encoding="utf-8")
 
 
 def _may_ask(connection: Connection, code: str, epoch: int, body: bytes) -> bool:
