@@ -1,5 +1,6 @@
 """The project's own files: what is pinned answers what is asked for, and the version stands in one place."""
 
+import ast
 import re
 import subprocess
 import tomllib
@@ -73,10 +74,58 @@ def test_the_page_of_licences_has_every_package_that_is_pinned() -> None:
         assert said and known[name][1] in (None, said), name  # None: another version is installed
 
 
-def test_every_attack_that_the_threat_model_names_is_a_test() -> None:
-    named = re.findall(r"`(tests/[a-z_/]+\.py)`", (REPOSITORY / "docs/threat-model.md").read_text(encoding="utf-8"))
-    assert len(set(named)) > 10
-    assert not [name for name in named if not (REPOSITORY / name).is_file()]
+COLUMNS = ["promise", "holds if", "test", "open"]
+NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(?:(\w+)::)?(test_\w+))?`")
+NONE = "-"  # of a cell that has nothing to say
+
+
+def rows_of_threats() -> list[dict[str, str]]:
+    """Of all tables of the page, by their columns."""
+    lines = (REPOSITORY / "docs/threat-model.md").read_text(encoding="utf-8").splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    assert cells and all(len(each) == len(COLUMNS) for each in cells)
+    assert [each for each in cells if each[0] == "promise"] == [COLUMNS] * cells.count(["---"] * len(COLUMNS))
+    return [dict(zip(COLUMNS, each, strict=True)) for each in cells if each not in (COLUMNS, ["---"] * len(COLUMNS))]
+
+
+def is_a_test(file: str, group: str | None, name: str | None) -> bool:
+    """Whether pytest would collect it: a file with tests, or the function of its module or of its class."""
+    path = REPOSITORY / file
+    if not path.is_file():
+        return False
+    parts: list[ast.stmt] = ast.parse(path.read_text(encoding="utf-8")).body
+    if group is not None:
+        parts = [each for part in parts if isinstance(part, ast.ClassDef) and part.name == group for each in part.body]
+    functions = {part.name for part in parts if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef)}
+    return name in functions if name else any(each.startswith("test_") for each in functions)
+
+
+def test_every_test_that_the_threat_model_names_is_there() -> None:
+    text = (REPOSITORY / "docs/threat-model.md").read_text(encoding="utf-8")
+    named = {found.groups() for found in NAMED.finditer(text)}
+    assert len(named) > 100 and text.count("`tests/") == len(NAMED.findall(text)), "each is named as pytest does"
+    assert not sorted(map(str, (each for each in named if not is_a_test(*each))))
+
+
+def test_every_promise_of_the_threat_model_has_a_test_or_says_that_it_is_open() -> None:
+    rows = rows_of_threats()
+    assert len(rows) > 50 and len({row["promise"] for row in rows}) == len(rows)
+    for row in rows:
+        assert all(row.values()), row
+        assert NAMED.search(row["test"]) or (row["test"] == NONE and row["open"] != NONE), row["promise"]
+        assert not [cell for column, cell in row.items() if column != "test" and len(cell.split()) > 35], row["promise"]
+
+
+def test_a_test_that_is_not_there_is_missed() -> None:
+    """The two above would say nothing of a page that names what it likes."""
+    this = "tests/test_project.py"
+    assert is_a_test(this, None, None) and is_a_test(this, None, "test_a_test_that_is_not_there_is_missed")
+    assert not is_a_test(this, None, "test_nothing") and not is_a_test("tests/test_nothing.py", None, None)
+    assert not is_a_test(this, "TestNothing", "test_changelog_keeps_its_form") and not is_a_test(
+        "tests/conftest.py", None, None
+    )
+    adversary = "tests/secure_aggregation/masked/test_masked_adversary.py"
+    assert is_a_test(adversary, "TestALyingServer", "test_two_stories_get_no_share_of_both_kinds")
 
 
 def test_the_image_holds_the_wheel_for_a_user_who_is_not_root() -> None:

@@ -189,5 +189,5 @@ def test_an_answer_that_is_damaged_is_not_given_another_time(tmp_path: Path) -> 
     assert isinstance(read(vote), Vote)
     (kept,) = (small.folders[0] / "rounds").iterdir()
     kept.write_bytes(kept.read_bytes()[:-1])
-    *_, refusal = tacit.decryptor(small.folders[0], least_reports=2).answers(messages)
+    refusal, *_ = tacit.decryptor(small.folders[0], least_reports=2).answers(messages)
     assert "is damaged" in refused(refusal) and "begin another round" in refused(refusal)

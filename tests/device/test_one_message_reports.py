@@ -152,7 +152,6 @@ def is_refused(operator: Operator, cache: Cache, tmp_path: Path, why: str) -> No
 OF_NOISE = {
     "lacks whoever adds noise": ("does not contribute", {}, {}),
     "has the seed of another task": ("has not the seed of its own task", {"margin": 9}, {}),
-    "relies on more than may be honest": ("relies on 2 honest ones of 2 contributors", {"margin": 9}, {"honest": 2}),
 }
 
 
@@ -202,8 +201,26 @@ def test_an_update_is_encoded_as_contributors_of_noise_reckon(
 def test_noise_of_a_stranger_is_refused(
     parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
-    assigned(operator, sealed_plan(words, parties.settings, contributors=("ab" * 32,)), parties.settings)
+    stranger = {"contributors": ("ab" * 32,)}
+    with_seed_of_task(operator, sealed_plan(words, parties.settings, **stranger), parties.settings)
     is_refused(operator, cache, tmp_path, "which is none of its decryptors")
+
+
+def test_a_plan_that_relies_on_more_than_may_be_honest_is_refused(
+    parties: OneMessageParties, operator: Operator, words: str, cache: Cache, tmp_path: Path
+) -> None:
+    those = tuple(each.hex() for each in parties.settings.decryptors[:2])
+    with_seed_of_task(operator, sealed_plan(words, parties.settings, contributors=those, honest=2), parties.settings)
+    is_refused(operator, cache, tmp_path, "relies on 2 honest ones of 2 contributors")
+
+
+def with_seed_of_task(operator: Operator, plan: Plan, settings: OneMessageRound) -> None:
+    """Its first round, in which all is as noise of the plan's contributors wants it."""
+    those = tuple(bytes.fromhex(key) for key in plan.aggregation.contributors)
+    made = replace(settings, plan=bytes.fromhex(digest(plan.to_json())), contributors=those, margin=9)
+    task = operator.task(plan, 0, encoded=ENCODED, sealed=made.to_bytes().hex())
+    sealed = replace(made, seed=seed_of(task)).to_bytes().hex()
+    operator.assign(plan, operator.task(plan, 0, encoded=ENCODED, sealed=sealed, task=task.task))
 
 
 def participations(state: Path) -> list[tuple[int, float]]:

@@ -148,6 +148,7 @@ def test_a_second_attempt_costs_what_it_reveals_whatever_decryptors_do(cache: Ca
         boxes=tuple(each.hex() for each in settings.boxes),
         corrupt=1,
         contributors=(),
+        honest=1,
     )
     plan = plan_of(aggregation=said)
     attempts = [replace(settings, plan=bytes.fromhex(digest(plan.to_json())), seed=bytes([at]) * 32) for at in range(2)]

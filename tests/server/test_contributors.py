@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -315,6 +315,34 @@ def test_noise_is_given_for_the_plans_encoding_alone(folder: Path, tmp_path: Pat
         return
     said = answered(fleet.decryptors[0], request_for(signed_task(fleet, **lie), KEY.plan(fleet.plan.to_json())))
     assert why in said and named(fleet) == [0, 0], said
+
+
+CHANGED: dict[str, tuple[Callable[[OneMessageRound], OneMessageRound], str]] = {
+    "a smaller margin": (lambda settings: replace(settings, margin=settings.margin // 2), "only where it is small"),
+    "a larger margin": (lambda settings: replace(settings, margin=2 * settings.margin), "or hidden worse"),
+    "another task's seed": (lambda settings: replace(settings, seed=bytes(32)), "has not the seed of its own task"),
+    "less noise": (
+        lambda settings: replace(settings, contributors=settings.contributors[:1]),
+        "does not contribute",
+    ),
+    "fewer corrupt": (lambda settings: replace(settings, corrupt=1), "is safe where 1 of its 3"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_noise_is_given_in_the_settings_that_follow_from_plan_and_task_alone(
+    folder: Path, tmp_path: Path, name: str
+) -> None:
+    """A server that signs a true plan and a true task chooses the settings yet; nothing is drawn for others."""
+    fleet, (change, why) = fleet_of(folder, tmp_path, 3), CHANGED[name]
+    if name == "fewer corrupt":
+        fleet.plan = plan_of(fleet.recipe, corrupt=2)
+    signed, plan = signed_task(fleet), KEY.plan(fleet.plan.to_json())
+    task = signed.read(RoundTask)
+    assert task.sealed is not None and fleet.decryptors[1].ask([request_for(signed, plan, give=False)]) == []
+    changed = change(settings_of(task.sealed))
+    lie = KEY.signed(task.model_copy(update={"sealed": changed.to_bytes().hex()}))
+    assert why in answered(fleet.decryptors[0], request_for(lie, plan)) and named(fleet) == [0] * 3
 
 
 def test_what_the_operator_did_not_sign_gets_no_noise(folder: Path, tmp_path: Path) -> None:

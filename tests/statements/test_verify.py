@@ -2,6 +2,8 @@
 
 import copy
 import json
+import sys
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -174,3 +176,18 @@ def test_a_statement_without_its_facts_is_refused(part: str) -> None:
     del record[part]
     with pytest.raises(InputError, match="lacks its facts"):
         verify(record)
+
+
+def test_no_module_that_a_statement_names_is_imported() -> None:
+    """Recipes name mechanisms of their own as module:NAME; a statement's text is of somebody whom nobody trusts."""
+    modules = set(sys.modules)
+    for which, facts in STATEMENTS.items():
+        record = RECORDS[which]
+        for path in places(record):
+            forged = changed(record, path, lambda _: "antigravity:MECHANISM")
+            if path[0] == "facts" and (name := ".".join(map(str, path[1:]))) in record["checksums"]:
+                forged["checksums"][name] = checksum(name, "antigravity:MECHANISM")
+            with suppress(InputError):
+                verify(forged)
+        assert written(facts) == record
+    assert "antigravity" not in set(sys.modules) - modules

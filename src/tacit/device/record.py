@@ -483,11 +483,8 @@ def opened(
     InputError where no folder can be, or `first_time` is not so.
     """
     check_folder("--state", folder)
-    strange = (
-        []
-        if (folder / FILE).exists() or not folder.is_dir()
-        else [each.name for each in folder.iterdir() if each.name not in BESIDE]
-    )
+    names = [each.name for each in folder.iterdir()] if folder.is_dir() else []  # at once: another process may begin it
+    strange = [] if FILE in names else [name for name in names if name not in BESIDE]
     if strange:
         raise InputError(
             f"--state '{folder}' has no {FILE} and something else ({strange[0]}), so it is left alone; give another."
