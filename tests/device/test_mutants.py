@@ -241,7 +241,7 @@ def tried(package: Path, tests: Sequence[str], named: str) -> "subprocess.Comple
     return subprocess.run(command, cwd=REPOSITORY, env=there, capture_output=True, text=True)
 
 
-@pytest.mark.long
+@pytest.mark.nightly  # the default tests run each of them
 def test_with_all_of_them_the_tests_hold(package: Path) -> None:
     tests = sorted({each.tests for each in MUTANTS.values()})
     found = tried(package, tests, " or ".join(f"({each.named})" for each in MUTANTS.values()))
