@@ -161,5 +161,7 @@ def test_it_takes_no_part_in_what_the_log_does_not_show(server: Loopback, tmp_pa
     with round_of(server, 5, goal=2):
         devices[0].record["log"] = ["plan " + "cd" * 32]  # what it was shown before
         assert devices[0].until_told() == "refused: the log was written anew"
+        devices[0].asked.clear()
+        assert devices[0].turn() == "refused: the operator signed two logs" and not devices[0].asked
         for number in (2, 3):
             ShownDevice(server, tmp_path / str(number)).until_told()

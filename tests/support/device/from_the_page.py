@@ -49,6 +49,8 @@ class PageDevice:
 
     def turn(self) -> str:
         """What became of it, in a word and a reason. Raises: Refused for an answer that the page does not allow."""
+        if "another log" in self.record:
+            return "refused: the operator signed two logs"
         where = urllib.parse.urlsplit(self._server)
         kind = http.client.HTTPSConnection if where.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(where.hostname or "", where.port, timeout=60)
@@ -141,7 +143,10 @@ class PageDevice:
         refuse_unless((head["size"], head["root"]) == (len(entries), root), "the log is not its head's")
         refuse_unless(line in entries, "the plan is not in the log")
         common = min(len(kept), len(entries))
-        refuse_unless(kept[:common] == entries[:common], "the log was written anew")
+        if kept[:common] != entries[:common]:
+            self.record["another log"] = shown  # which convicts the operator, with its own
+            self._keep()
+            raise Refused("the log was written anew")
         if len(entries) > len(kept):
             self.record |= {"log": entries, "head": shown["head"]}
             self._keep()
