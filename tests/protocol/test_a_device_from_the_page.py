@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import func, select
 from tests.conftest import REPOSITORY
-from tests.support.device import from_the_page
+from tests.support.device import from_the_page, page_tokens
 from tests.support.device.from_the_page import PageDevice
 from tests.support.protocol import openapi_documents
 from tests.support.protocol.openapi_documents import Documents
@@ -40,9 +40,9 @@ Edit = Callable[[dict[str, Any]], dict[str, Any]]
 class ShownDevice(PageDevice):
     """One to which the operator shows its answers to some paths otherwise."""
 
-    def __init__(self, server: Loopback, folder: Path, **edits: Edit) -> None:
+    def __init__(self, server: Loopback, folder: Path, code: str | None = None, **edits: Edit) -> None:
         """edits: of the last word of a path, with _ for -."""
-        super().__init__(server.url, KEY.public, folder, DOCUMENTS, population=server.plan.population)
+        super().__init__(server.url, KEY.public, folder, DOCUMENTS, population=server.plan.population, code=code)
         self.edits = edits
 
     def ask(self, method: str, path: str, body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
@@ -100,12 +100,14 @@ def round_of(server: Loopback, round: int, goal: int) -> Iterator[list[Answered]
 
 
 def test_it_imports_nothing_of_tacit() -> None:
-    for file in (from_the_page.__file__, openapi_documents.__file__):
+    files = (from_the_page, page_tokens, openapi_documents)
+    for file in (str(each.__file__) for each in files):
         nodes = list(ast.walk(ast.parse(Path(file).read_text("utf-8"))))
         named = [each.module or "" for each in nodes if isinstance(each, ast.ImportFrom)]
         named += [name.name for each in nodes if isinstance(each, ast.Import) for name in each.names]
         ours = {each for each in named if each.split(".")[0] in ("tacit", "tests")}
-        assert "json" in named and ours <= {openapi_documents.__name__}
+        assert "hashlib" in named or "json" in named
+        assert ours <= {each.__name__ for each in files}
 
 
 def test_it_takes_part_and_its_report_is_in_the_sum(server: Loopback, tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_it_takes_no_part_in_what_the_log_does_not_show(server: Loopback, tmp_pa
         return shown | {"head": shown["head"] | {"signature": "00" * 64}}
 
     with round_of(server, 0, goal=2):
-        for edit, why in ((without, "the plan is not in the log"), (unsigned, "TreeHead is not signed")):
+        for edit, why in ((without, "no plan like it is in the log"), (unsigned, "TreeHead is not signed")):
             assert ShownDevice(server, tmp_path / "other", log=edit).until_told().startswith(f"refused: {why}")
         devices = [ShownDevice(server, tmp_path / str(number)) for number in range(2)]
         assert {each.until_told() for each in devices} == {"reported: round 0"}
@@ -165,3 +167,25 @@ def test_it_takes_no_part_in_what_the_log_does_not_show(server: Loopback, tmp_pa
         assert devices[0].turn() == "refused: the operator signed two logs" and not devices[0].asked
         for number in (2, 3):
             ShownDevice(server, tmp_path / str(number)).until_told()
+
+
+def test_it_shows_a_token_where_devices_are_enrolled(tmp_path: Path) -> None:
+    codes = [f"correct-horse-battery-staple-{number}" for number in range(2)]
+    told = {"recipe": RECIPE, "privacy": priced(), "enrolment": "tokens"}
+    with loopback(tmp_path, workers=1, codes=codes, **told) as server, round_of(server, 0, goal=2) as found:
+        stranger = ShownDevice(server, tmp_path / "stranger")
+        assert stranger.until_told() == "unanswered: tacit:token"
+        wrong = ShownDevice(server, tmp_path / "wrong", code="wrong-horse-battery-staple")
+        assert "tacit:credential" in wrong.until_told() and wrong.asked[-1] == ("POST", "/v1/tokens")
+        for number, code in enumerate(codes):
+            device = ShownDevice(server, tmp_path / str(number), code=code)
+            until(lambda device=device: device.turn().startswith("idle: it asked for tokens"))  # type: ignore[misc]
+            assert [path for _, path in device.asked[-4:]] == [
+                "/v1/check-in",
+                "/v1/tokens/key",
+                "/v1/log",
+                "/v1/tokens",
+            ]
+            assert device.turn() == "reported: round 0"
+            assert len(device.record["tokens"]["left"]) == 1  # of a batch of two
+    assert found[0].reports == 2

@@ -17,6 +17,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from tests.support.device.page_tokens import Blinded, blinded, token
 from tests.support.protocol.openapi_documents import Documents, Refused, refuse_unless
 
 OCTETS = "application/octet-stream"
@@ -38,8 +39,12 @@ def root_of(leaves: list[bytes]) -> bytes:
 class PageDevice:
     """One device: `turn` is one look for something to do. Its record is a file."""
 
-    def __init__(self, server: str, key: str, folder: Path, documents: Documents, *, population: str) -> None:
+    def __init__(
+        self, server: str, key: str, folder: Path, documents: Documents, *, population: str, code: str | None = None
+    ) -> None:
+        """key: of the operator. code: of this device's enrolment."""
         self.asked: list[tuple[str, str]] = []  # method and path
+        self._code = code
         self._server, self._population, self._documents = server, population, documents
         folder.mkdir(exist_ok=True)
         self._file = folder / "record.json"
@@ -66,6 +71,9 @@ class PageDevice:
         answer = self._connection.getresponse()
         return answer.status, answer.read(1 << 24)
 
+    def _posted(self, path: str, said: dict[str, Any]) -> tuple[int, bytes]:
+        return self.ask("POST", path, json.dumps(said).encode(), Content_Type="application/json")
+
     def _fetched(self, path: str) -> bytes:
         status, content = self.ask("GET", path)
         refuse_unless(status == 200, f"{path}: {status}")
@@ -82,7 +90,15 @@ class PageDevice:
 
     def _session(self) -> str:
         said = {"version": 2, "population": self._population, "versions": {"train": 1}, "token": None}
-        status, content = self.ask("POST", "/v1/check-in", json.dumps(said).encode(), Content_Type="application/json")
+        status, content = self._posted("/v1/check-in", said)
+        if status == 401 and self._code is not None:
+            try:
+                said["token"] = self._token(self._code)
+            except Refused as refusal:
+                return f"refused: {refusal}"
+            if said["token"] is None:
+                return "idle: it asked for tokens, and shows the first on another connection"
+            status, content = self._posted("/v1/check-in", said)
         if status != 200:
             return f"unanswered: {self._documents.read('Problem', content.decode())['type']}"
         answer = self._documents.read("Answer", content.decode())
@@ -136,12 +152,42 @@ class PageDevice:
         refuse_unless(all(map(math.isfinite, numbers)), "a model of no numbers")
         return task
 
-    def _check_log(self, line: str) -> None:
+    def _token(self, code: str) -> str | None:
+        """One of the epoch, not to be shown again; None where they were asked for in this turn. Raises: Refused."""
+        signed = self._documents.read("Signed", self._fetched("/v1/tokens/key").decode())
+        key, name = self._signed("token-key", "TokenKey", signed), sha256(signed["document"].encode())
+        entries = self._check_log(f"token-key {key['epoch']} {name}")
+        of_epoch = [line for line in entries if line.startswith(f"token-key {key['epoch']} ")]
+        refuse_unless(len(of_epoch) == 1, "the epoch has several keys of tokens")
+        kept = self.record.setdefault("tokens", {"key": None})
+        if kept["key"] != name:
+            refuse_unless(key["epoch"] > kept.get("epoch", -1), "the epoch of its tokens is over")
+            made = [blinded(key) for _ in range(key["batch"])]
+            asked = [(each.prefix.hex(), f"{each.inverse:x}", each.sent) for each in made]
+            kept = self.record["tokens"] = {"key": name, "epoch": key["epoch"], "asked": asked, "left": None}
+            self._keep()
+        if kept["left"] is None:
+            sent = [each[2] for each in kept["asked"]]
+            said = {"code": code, "epoch": key["epoch"], "blinded": sent, "evidence": None}
+            status, content = self._posted("/v1/tokens", said)
+            refuse_unless(status == 200, f"no tokens: {content.decode()}")
+            signatures = self._documents.read("BlindSignatures", content.decode())["signatures"]
+            made = [Blinded(bytes.fromhex(prefix), int(inverse, 16), sent) for prefix, inverse, sent in kept["asked"]]
+            kept["left"] = [token(key, each, signature) for each, signature in zip(made, signatures, strict=True)]
+            self._keep()
+            return None
+        refuse_unless(bool(kept["left"]), "all tokens of the epoch were shown")
+        shown = str(kept["left"].pop())
+        self._keep()  # before it is shown
+        return shown
+
+    def _check_log(self, line: str) -> list[str]:
+        """The entries, once this line is among them and all is as the page asks. Raises: Refused."""
         shown = self._documents.read("ShownLog", self._fetched("/v1/log").decode())
         head, entries, kept = self._signed("head", "TreeHead", shown["head"]), shown["entries"], self.record["log"]
         root = root_of([hashlib.sha256(b"\0" + entry.encode()).digest() for entry in entries]).hex()
         refuse_unless((head["size"], head["root"]) == (len(entries), root), "the log is not its head's")
-        refuse_unless(line in entries, "the plan is not in the log")
+        refuse_unless(line in entries, f"no {line.split()[0]} like it is in the log")
         common = min(len(kept), len(entries))
         if kept[:common] != entries[:common]:
             self.record["another log"] = shown  # which convicts the operator, with its own
@@ -150,6 +196,7 @@ class PageDevice:
         if len(entries) > len(kept):
             self.record |= {"log": entries, "head": shown["head"]}
             self._keep()
+        return list(entries)
 
     def _check_record(self, task: dict[str, Any], plan: dict[str, Any], recipe: dict[str, Any]) -> None:
         privacy, apart = plan["privacy"], plan["separation"]
