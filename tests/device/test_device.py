@@ -423,6 +423,23 @@ def test_a_log_that_was_written_anew_is_refused(operator: Operator, cache: Cache
     assert len(operator.received) == 1
     with opened(tmp_path, now=NOON) as record:  # what convicts the operator
         record.pin(operator.key.public)
-        kept = ShownLog.from_json(record._about("log"))
+        kept, other = (ShownLog.from_json(record._about(name)) for name in ("log", "another log"))
         assert record.log == kept.entries == (plan_entry(digest(first.to_json())),)
-        assert is_signed(TreeHead, kept.head, operator.key.public)
+        assert other.entries[0] == "plan " + "ab" * 32
+        assert all(is_signed(TreeHead, each.head, operator.key.public) for each in (kept, other))
+
+
+def test_who_signed_another_log_is_asked_for_nothing_more(operator: Operator, cache: Cache, tmp_path: Path) -> None:
+    """Or it could show such a list again and again, each time with the answer whether this device saw another."""
+    first, second = (a_plan(cache.manifest.vocabulary.sha256, run=run) for run in ("run-1", "run-2"))
+    operator.assign(first, operator.task(first, 0))
+    assert once(operator, cache.path, tmp_path).what == "reported"
+    true, operator.log = operator.log, ["plan " + "ab" * 32]
+    operator.assign(second, operator.task(second, 0))
+    assert once(operator, cache.path, tmp_path).what == "refused"
+    operator.log = [*true, plan_entry(digest(second.to_json()))]
+    operator.assign(second, operator.task(second, 0))
+    asked = len(operator.asked)
+    turn = once(operator, cache.path, tmp_path)
+    assert turn.what == "refused" and "signed two logs" in turn.says
+    assert len(operator.asked) == asked and len(operator.received) == 1

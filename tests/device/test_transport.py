@@ -130,7 +130,7 @@ def test_a_host_that_is_no_name_is_not_listened_on(host: str) -> None:
 def test_over_a_socket() -> None:
     with serving(idle) as port, connected(Server.from_url(f"http://127.0.0.1:{port}")) as connection:
         for _ in range(2):
-            assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
+            assert checked_in(connection) == ComeBack(answer="come_back", after_s=1.0, before_s=2.0)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_certificates_are_checked(believed: tuple[Path, Path]) -> None:
         with connected(server) as connection, pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"):
             checked_in(connection)
         with connected(server, certificates=believed[0]) as connection:
-            assert checked_in(connection) == ComeBack(after_s=1.0, before_s=2.0)
+            assert checked_in(connection) == ComeBack(answer="come_back", after_s=1.0, before_s=2.0)
         with (
             connected(Server.from_url(f"https://localhost:{port}"), certificates=believed[0]) as connection,
             pytest.raises(ServerError, match="CERTIFICATE_VERIFY_FAILED"),

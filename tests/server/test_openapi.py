@@ -41,5 +41,12 @@ def test_every_reference_is_there() -> None:
     assert named <= schemas.keys() and {"CheckIn", "Answer", "Receipt", "Signed", "Problem"} <= named
 
 
+def test_a_status_says_what_it_means_on_its_path() -> None:
+    paths = document()["paths"]
+    for path, kind in (("/v1/check-in", "tacit:token"), ("/v1/tokens", "tacit:credential")):
+        assert paths[path]["post"]["responses"]["401"]["description"].startswith(f"{kind}:")
+    assert "tacit:version:" in paths["/v1/check-in"]["post"]["responses"]["400"]["description"]
+
+
 if __name__ == "__main__":
     PAGE.write_text(render(), encoding="utf-8")

@@ -87,7 +87,7 @@ def test_the_answer_to_an_idle_device_asks_no_database(tmp_path: Path) -> None:
         worker.store.close()
         (tmp_path / "store.db").unlink()
         answer = await client.post("/v1/check-in", json=check_in())
-        assert ComeBack.model_validate_json(answer.content) == ComeBack(after_s=60, before_s=180)
+        assert ComeBack.model_validate_json(answer.content) == ComeBack(answer="come_back", after_s=60, before_s=180)
 
     worker.asks(ask)
 

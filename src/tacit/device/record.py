@@ -174,6 +174,18 @@ class DeviceRecord:
                 self._note("log", shown.to_json())
 
     @property
+    def disbelieves(self) -> bool:
+        """Whether the operator signed a log that does not begin like the kept one."""
+        return self._about("another log") is not None
+
+    def disbelieve(self, shown: ShownLog) -> None:
+        """Keep the log that does not begin like the kept one. This operator is asked for nothing more, since it could
+        show such lists again and again, and see each time what this device saw.
+        """
+        with self._writing():
+            self._note("another log", shown.to_json())
+
+    @property
     def tokens(self) -> dict[str, Any]:
         """What it keeps of the epoch's tokens (`tokens.py`); nothing before the first."""
         return dict(parsed_json(self._about("tokens") or "{}"))

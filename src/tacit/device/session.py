@@ -41,7 +41,7 @@ from tacit.federation.kinds import FEDERATED
 from tacit.protocol import requests
 from tacit.protocol.attestation import NOTHING, Attestation
 from tacit.protocol.bodies import ReportBody
-from tacit.protocol.log_check import followed, logged, read_or_refuse
+from tacit.protocol.log_check import AnotherLog, followed, logged, read_or_refuse
 from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import (
     VERSION,
@@ -57,6 +57,10 @@ from tacit.protocol.messages import (
 from tacit.protocol.requests import Ask, NamedFile
 from tacit.protocol.signing import digest, is_signed
 
+TWO_LOGS = (
+    "the operator signed two logs that do not begin alike; this device keeps both and asks it for nothing more. Tell "
+    "whoever runs it."
+)
 T = TypeVar("T")
 Steps: TypeAlias = Generator[Ask | Pause, Any, T]  # an Ask is sent its Answer, a Pause nothing
 
@@ -110,6 +114,8 @@ class Session:
         obstacle = first_obstacle(self._probes)
         if obstacle is not None:
             return self._turned("not eligible", obstacle)
+        if self.record.disbelieves:
+            return self._turned("refused", TWO_LOGS)
         try:
             said = self._check_in()
             answer = yield from checked_in(said, self.record, self._code, draw=self.machine.draw, attestation=self._own)
@@ -226,8 +232,12 @@ class Session:
         return found
 
     def _said(self, error: Exception) -> Steps[str]:
-        """Why it did nothing; where somebody else signed, to whom the operator handed its key over, if it did."""
+        """Why it did nothing; where somebody else signed, to whom the operator handed its key over, if it did. Where
+        the operator signed two logs it is remembered.
+        """
         says, pinned = str(error), self.record.operator
+        if isinstance(error, AnotherLog):
+            self.record.disbelieve(error.shown)
         if not isinstance(error, NotTheOperator) or pinned is None:
             return says
         try:

@@ -17,10 +17,19 @@ from tacit.protocol.signing import digest, is_signature, is_signed
 D = TypeVar("D", bound=Document)
 
 
+class AnotherLog(TaskRefused):
+    """The operator signed a log that does not begin like the kept one: both together convict it."""
+
+    def __init__(self, says: str, shown: ShownLog) -> None:
+        super().__init__(says)
+        self.shown = shown
+
+
 def logged(entry: str, *, operator: str, kept: Sequence[str]) -> Conversation[ShownLog]:
     """The log that is shown, which has the entry, and begins with what was `kept` of it, or is the beginning of that.
 
-    operator: the pinned key. Raises: TaskRefused where it is not so; ServerError where no answer came.
+    operator: the pinned key. Raises: TaskRefused where it is not so, AnotherLog where it begins otherwise; ServerError
+    where no answer came.
     """
     try:
         shown = yield from whole_log()
@@ -36,9 +45,10 @@ def logged(entry: str, *, operator: str, kept: Sequence[str]) -> Conversation[Sh
     if entry not in entries:
         raise TaskRefused(f"the operator's log does not have '{entry[:21]}...'.")
     if any(one != other for one, other in zip(kept, entries, strict=False)):
-        raise TaskRefused(
+        raise AnotherLog(
             f"the operator's log of {len(entries)} entries and the {len(kept)} that were kept of it do not begin "
-            "alike: it was written anew, or this is another one. This device believes it no more."
+            "alike: it was written anew, or this is another one. This device believes it no more.",
+            shown,
         )
     return shown
 

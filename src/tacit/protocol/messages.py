@@ -259,7 +259,7 @@ class CheckIn(Document):
 class ComeBack(Document):
     """There is nothing to do: check in again at a time drawn uniformly between the two, from now."""
 
-    answer: Literal["come_back"] = "come_back"
+    answer: Literal["come_back"]
     after_s: Duration
     before_s: Duration
 
@@ -267,7 +267,7 @@ class ComeBack(Document):
 class Assignment(Document):
     """A place in a round, for this device alone. The plan is fetched by the digest in the task."""
 
-    answer: Literal["assignment"] = "assignment"
+    answer: Literal["assignment"]
     assignment: Identifier
     secret: Secret  # whoever has it may send the report, and nobody else
     signed_task: Signed  # a RoundTask

@@ -68,7 +68,7 @@ class CheckInRates:
 def come_back(period: float) -> bytes:
     """To come back in about so many seconds."""
     after, before = window_of(period)
-    return ComeBack(after_s=after, before_s=before).to_json().encode()
+    return ComeBack(answer="come_back", after_s=after, before_s=before).to_json().encode()
 
 
 class WorkerRate(NamedTuple):

@@ -1,5 +1,6 @@
 """The protocol for programs: an OpenAPI 3.1 document, whose schemas are those of `messages.py`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
@@ -27,6 +28,9 @@ from tacit.server.http.problems import KINDS, MEDIA_TYPE
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
 TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
+NAMED = ("not-found", "busy")  # what goes wrong where something is fetched by its name
+BODY = ("too-slow", "length", "too-large", "busy")  # where a body is sent
+ADMINISTRATORS = ("credential", "forbidden", "busy")
 OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
 
@@ -68,72 +72,94 @@ def _paths() -> Json:
     run = {"parameters": [_in_path("run", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]}
     return {
         "/v1/check-in": {
-            "post": _operation("Check in", _json("Answer"), [400, 401, 411, 413, 408, 503])
+            "post": _operation("Check in", _json("Answer"), ["malformed", "version", "token", *BODY])
             | {"requestBody": {"required": True, "content": _json("CheckIn")}}
         },
         "/v1/reports/{assignment}": {
             "parameters": [_in_path("assignment", "^[0-9a-f]{32}$")],
             "delete": {
                 "summary": "Give a place in a round back",
-                "responses": {"204": {"description": "done"}} | _problems(401, 404, 503),
+                "responses": {"204": {"description": "done"}} | _problems("credential", *NAMED),
                 "security": [{"assignment": []}],
             },
             "post": _operation(
-                "Send a report", _signed("Receipt"), [400, 401, 404, 408, 409, 410, 411, 413, 415, 422, 503]
+                "Send a report",
+                _signed("Receipt"),
+                ["malformed", "credential", "not-found", "other-report", "late", "encoding", "refused", *BODY],
             )
             | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
             | {"parameters": report},
         },
         "/v1/models/{sha256}": {
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$"), *ranged],
-            "get": _operation("Fetch a model", OCTETS, [404, 416, 503], also={"206": OCTETS, "304": None}),
+            "get": _operation("Fetch a model", OCTETS, ["range", *NAMED], also={"206": OCTETS, "304": None}),
         },
         "/v1/plans/{sha256}": {
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$")],
-            "get": _operation("Fetch a run's signed plan", _signed("Plan", "SignedPlan"), [404, 503]),
+            "get": _operation("Fetch a run's signed plan", _signed("Plan", "SignedPlan"), NAMED),
         },
         **_of_log_and_tokens(),
         "/v1/key": {"get": _operation("The operator's public key, for people", _object("operator_key"), [])},
         "/v1/key/hand-over": {
-            "get": _operation("To which key the operator changed", _signed("KeyRotation", "SignedKeyRotation"), [404])
+            "get": _operation(
+                "To which key the operator changed", _signed("KeyRotation", "SignedKeyRotation"), ["not-found"]
+            )
         },
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
-        "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), [503])},
-        "/metrics": {"get": _operation("Counts for Prometheus", TEXT, [401]) | administrators},
-        "/admin/runs": {"get": _operation("All runs", _object("runs"), [401, 403, 503]) | administrators},
+        "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), ["busy"])},
+        "/metrics": {"get": _operation("Counts for Prometheus", TEXT, ["credential"]) | administrators},
+        "/admin/runs": {"get": _operation("All runs", _object("runs"), ADMINISTRATORS) | administrators},
         "/admin/runs/{run}/rounds": run
-        | {"get": _operation("The rounds of a run", _object("rounds"), [401, 403, 404, 503]) | administrators},
+        | {
+            "get": _operation("The rounds of a run", _object("rounds"), ["not-found", *ADMINISTRATORS]) | administrators
+        },
         "/admin/runs/{run}/pause": run
-        | {"post": _operation("Give no more tasks out", _object("runs"), [401, 403, 404, 503]) | administrators},
+        | {
+            "post": _operation("Give no more tasks out", _object("runs"), ["not-found", *ADMINISTRATORS])
+            | administrators
+        },
         "/admin/runs/{run}/resume": run
-        | {"post": _operation("Give tasks out again", _object("runs"), [401, 403, 404, 503]) | administrators},
-        "/admin/drain": {"post": _operation("Pause every run", _object("runs"), [401, 403, 503]) | administrators},
+        | {
+            "post": _operation("Give tasks out again", _object("runs"), ["not-found", *ADMINISTRATORS]) | administrators
+        },
+        "/admin/drain": {"post": _operation("Pause every run", _object("runs"), ADMINISTRATORS) | administrators},
     }
 
 
 def _of_log_and_tokens() -> Json:
     return {
-        "/v1/log": {"get": _operation("All of the log, under its newest head", _json("ShownLog"), [404, 503])},
-        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _signed("TokenKey"), [404, 503])},
+        "/v1/log": {"get": _operation("All of the log, under its newest head", _json("ShownLog"), NAMED)},
+        "/v1/tokens/key": {"get": _operation("The key of this epoch's tokens", _signed("TokenKey"), NAMED)},
         "/v1/tokens": {
-            "post": _operation("Blind signatures", _json("BlindSignatures"), [400, 401, 404, 408, 411, 413, 422, 503])
+            "post": _operation(
+                "Blind signatures",
+                _json("BlindSignatures"),
+                ["malformed", "credential", "not-found", "refused", *BODY],
+            )
             | {"requestBody": {"required": True, "content": _json("TokenRequest")}}
         },
     }
 
 
-def _operation(summary: str, content: Json, problems: list[int], also: dict[str, Json | None] | None = None) -> Json:
-    """also: other statuses that are no errors, and what they bring."""
+def _operation(
+    summary: str, content: Json, problems: Sequence[str], also: dict[str, Json | None] | None = None
+) -> Json:
+    """problems: kinds of them. also: other statuses that are no errors, and what they bring."""
     answers: Json = {"200": {"description": "done", "content": content}}
     for status, brought in (also or {}).items():
         answers[status] = {"description": "done"} | ({"content": brought} if brought else {})
     return {"summary": summary, "responses": answers | _problems(*problems)}
 
 
-def _problems(*statuses: int) -> Json:
-    titles = {kind.status: kind.title for kind in KINDS.values()}
+def _problems(*kinds: str) -> Json:
+    """A response for each status; where several kinds have it, it says what each means."""
     shape = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}}
-    return {str(status): {"description": titles[status], "content": shape} for status in statuses}
+    said: dict[int, list[str]] = {}
+    for name in kinds:
+        said.setdefault(KINDS[name].status, []).append(f"tacit:{name}: {KINDS[name].title}")
+    return {
+        str(status): {"description": " Or ".join(titles), "content": shape} for status, titles in sorted(said.items())
+    }
 
 
 def _json(model: str) -> Json:
