@@ -11,9 +11,12 @@ import pytest
 from tests.support.server.documents import a_plan
 from tests.support.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
+from tacit.errors import InputError
 from tacit.protocol.bodies import sha256
 from tacit.protocol.messages import (
+    VERSION,
     Assignment,
+    CheckIn,
     ComeBack,
     Plan,
     Problem,
@@ -24,6 +27,7 @@ from tacit.protocol.messages import (
 )
 from tacit.protocol.served_bodies import read_sum
 from tacit.protocol.signing import is_signed
+from tacit.server.http import application
 from tacit.server.http.problems import KINDS
 from tacit.server.http.services import Limits
 from tacit.server.store import assignments, round_states
@@ -476,3 +480,14 @@ def test_a_store_that_does_not_answer_is_a_problem_to_come_back_from(worker: Ser
         assert is_problem(answer, "busy") and answer.headers["retry-after"]
 
     worker.asks(ask)
+
+
+def test_a_check_in_that_many_send_is_read_once_and_one_with_a_token_is_not_kept() -> None:
+    said = CheckIn(version=VERSION, population="keyboards", versions={"train": 1}, token=None)
+    body = said.to_json().encode()
+    assert application._read_again(body) is application._read_again(body) == CheckIn.from_json(body) == said
+    shown = said.model_copy(update={"token": "ab" * 292}).to_json()
+    assert len(body) <= application.COMMON < len(shown)
+    for _ in range(2):
+        with pytest.raises(InputError):
+            application._read_again(body[:-1])
