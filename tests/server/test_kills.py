@@ -18,6 +18,7 @@ from tests.server.killed_processes import QUARTER
 from tests.support.server.documents import a_plan
 from tests.support.server.killed_servers import Played
 from tests.support.server.stores import PostgreSQL, postgresql, postgresql_programs, quick_folder
+from tests.swarm.faults import SEALED, Fault, SwarmFaults
 
 from tacit.server.store import round_states
 from tacit.server.store.store import Store
@@ -121,6 +122,15 @@ def test_killed_on_postgresql_with_its_server(server: PostgreSQL) -> None:
         url = server.new_database()
         assert played(url, folder, seed=2, restart=server) >= 3
         assert_once_and_whole(url, folder)
+
+
+@pytest.mark.nightly
+def test_a_third_die_and_a_tenth_lie_in_the_sealed_rounds_of_a_whole_server() -> None:
+    """With three decryptors as processes of their own; what holds is checked at the end: goals, prices, the ledger."""
+    faults = SwarmFaults(die=0.3, byzantine=0.1, kinds=(*SEALED, Fault.CUT, Fault.REPLAY), lose=0.01)
+    with quick_folder() as folder:
+        one = Played(folder, 104, sealed=True, faults=faults)
+        one.play(most=5, wait=(2.0, 10.0))
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ from tacit.server.store.store import Store
 ROUNDS, GOAL, APART, DEVICES, WORKERS, DECRYPTORS = 20, 8, 2, 200, 2, 3
 PATIENCE = 900.0  # seconds for a run, after which something hangs
 NAME = "tiny"
+FAULTS = SwarmFaults(die=0.1, lose=0.01)
 
 
 def a_recipe(cache: Path, *, decryptors: list[str] | None = None) -> Recipe:
@@ -160,6 +161,7 @@ class Played:
     seed: int
     sealed: bool = False
     database: PostgreSQL | None = None  # None: SQLite
+    faults: SwarmFaults = FAULTS  # of its devices
     kills: Counter[str] = field(default_factory=Counter)  # by what was killed
     abandoned: int = 0
     seconds: float = 0.0
@@ -187,7 +189,7 @@ class Played:
                 devices=DEVICES,
                 seed=self.seed,
                 reports=DrawnReports(self.seed),
-                faults=SwarmFaults(die=0.1, lose=0.01),
+                faults=self.faults,
                 waits=0.1,
             )
             log = stack.enter_context(swarming(settings))
