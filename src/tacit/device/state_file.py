@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 from tacit.errors import DeviceError
 from tacit.files import held, transaction
 
-CHANGED = (
-    ".changed"  # behind its name, beside it: when it was changed last, in nanoseconds, or that it is being changed
-)
+# Behind its name, of a file beside it: when it was changed last, in nanoseconds, or that it is being changed.
+CHANGED = ".changed"
 CHANGING = "changing"
 GENERATION = 0x80087601  # FS_IOC_GETVERSION of linux/fs.h
 PATIENCE = 10.0  # seconds for the lock, which others have for milliseconds

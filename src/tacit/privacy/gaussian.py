@@ -62,9 +62,9 @@ def epsilon(zcdp: float, delta: float) -> float:
 def epsilon_of_mu(mu: float, delta: float) -> float:
     """The smallest epsilon at `delta` of a mu-GDP mechanism; exact, not zCDP's generic bound.
 
-    0 where delta alone covers the mechanism, infinite for infinite mu. Right to 1e-11 of itself for every mu from
-    1e-300 to 1e150 and every delta from 1e-300 on (a test compares with 60 digits); of a mu below 1e-154 the zCDP
-    would be 0. Tighter than the RDP conversion of the tree colab (8.526 against its 8.90).
+    0 where delta alone covers the mechanism, infinite for infinite mu. Right to 1e-11 of itself for mu from
+    1e-290 to 1e8 and delta from 1e-300 on (a test compares with 30 digits more than cancel); of a mu below 1e-154 the
+    zCDP would be 0. Tighter than the RDP conversion of the tree colab (8.526 against its 8.90).
     """
     _check(mu >= 0, f"mu={mu} is negative; give a number of at least 0.")
     _check_delta(delta)

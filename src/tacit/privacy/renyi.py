@@ -19,8 +19,8 @@ def sampled_gaussian_rdp(order: int, probability: float, noise_multiplier: float
     """RDP at a whole order alpha >= 2 of a Gaussian of sensitivity 1 that one is drawn for with `probability`.
 
     `log(sum_k C(alpha, k) (1 - q)^(alpha - k) q^k exp((k^2 - k) / (2 z^2))) / (alpha - 1)`, by logarithms: Mironov,
-    Talwar & Zhang 2019 (arXiv:1908.10530), section 3.3, which bounds both directions (Corollary 7). Neighbours: the
-    one's contribution is zero.
+    Talwar & Zhang 2019 (arXiv:1908.10530), section 3.3; of both directions it is the larger one (their
+    A_alpha >= B_alpha). Neighbours: the one's contribution is zero.
     """
     if order < 2:
         raise InputError(f"order={order} is below 2; give a whole order of at least 2.")
