@@ -220,6 +220,27 @@ def test_a_journal_lies_outside_the_state_folder(tmp_path: Path, monkeypatch: py
         assert (tmp_path / "other" / JOURNAL).exists() and (state / FILE).exists()
 
 
+def test_nobody_else_looks_into_folders_that_were_there_before(
+    life: Life, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder in (life.state, life.journal):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o777)
+    life.asked(1, first_time=True)
+    assert [folder.stat().st_mode & 0o777 for folder in (life.state, life.journal)] == [0o700, 0o700]
+
+    def refused(folder: Path, mode: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "chmod", refused)  # as for a folder of another user's
+    os.chmod(life.journal, 0o750)
+    with opened(life.state, now=NOON):
+        pass
+    os.chmod(life.journal, 0o777)
+    with pytest.raises(InputError, match=r"anybody may write in .*chmod 700"), opened(life.state, now=NOON):
+        pass
+
+
 def test_the_command_keeps_its_journal_where_it_is_told(cache: Cache, tmp_path: Path) -> None:
     places = ["--state", str(tmp_path / "state"), "--journal", str(tmp_path / "elsewhere")]
     asked = ["--server", "http://127.0.0.1:9", "--data", str(cache.path), "--operator-key", OTHER.public]

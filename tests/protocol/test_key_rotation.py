@@ -1,5 +1,6 @@
 """An operator that changes its key: devices of the old one follow once, nobody else leads them anywhere."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.support.server.stores import sqlite_store
 
 from tacit.data import Cache
 from tacit.device.record import opened
-from tacit.errors import InputError
+from tacit.errors import InputError, TaskRefused
 from tacit.protocol.key_rotation import kept, signed_key_rotation
 from tacit.protocol.log_proofs import key_rotation_entry, plan_entry
 from tacit.protocol.messages import KeyRotation, SignedKeyRotation, TreeHead
@@ -36,11 +37,11 @@ def changed_to(operator: Operator, new: OperatorKey, *, logged: bool = True) -> 
     operator.key = new
 
 
-def came(operator: Operator, cache: Cache, state: Path, round: int, run: str) -> str:
+def came(operator: Operator, cache: Cache, state: Path, round: int, run: str, *, first_time: bool = True) -> str:
     """What a device that was given the first key says of a round."""
     plan = a_plan(cache.manifest.vocabulary.sha256, run=run)
     operator.assign(plan, operator.task(plan, round))
-    return str(once(operator, cache.path, state, now=NOON + 2 * round * HOUR, key=OLD.public))
+    return str(once(operator, cache.path, state, now=NOON + 2 * round * HOUR, key=OLD.public, first_time=first_time))
 
 
 def test_a_device_follows_and_goes_on_with_the_same_record(cache: Cache, tmp_path: Path) -> None:
@@ -60,6 +61,19 @@ def test_a_device_follows_and_goes_on_with_the_same_record(cache: Cache, tmp_pat
     operator.log.append(key_rotation_entry(digest(operator.key_rotation.document)))
     assert "which is one that it had before" in came(operator, cache, tmp_path, 7, "back")
     assert len(operator.received) == 2
+
+
+def test_a_record_made_again_of_the_journal_knows_the_runs_of_the_key_before(cache: Cache, tmp_path: Path) -> None:
+    operator = Operator(key=OLD)
+    assert came(operator, cache, tmp_path, 0, "before").startswith("reported")
+    shutil.rmtree(tmp_path)
+    changed_to(operator, NEW)
+    assert "changed its key" in came(operator, cache, tmp_path, 6, "after", first_time=False)
+    other = a_plan(cache.manifest.vocabulary.sha256, run="before", code="cd" * 32)
+    with opened(tmp_path, now=NOON + 14 * HOUR) as record:
+        record.pin(NEW.public)
+        with pytest.raises(TaskRefused, match="a run has one plan for ever"):
+            record.keep_plan(digest(other.to_json()), NEW.plan(other.to_json()))
 
 
 WRONG: dict[str, tuple[str, Callable[[Operator], None]]] = {

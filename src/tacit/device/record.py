@@ -11,6 +11,7 @@ import json
 import math
 import os
 import sqlite3
+import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -203,11 +204,13 @@ class DeviceRecord:
         run has one plan for ever. What it was only shown goes for the new one: a refusal would tell who saw it.
         """
         plan = signed.read(Plan)
+        keys = [self.operator, *self._keys_before]  # what a journal gave back has the key of its time
         named = self._rows(
             "SELECT digest FROM plans WHERE operator = ? AND population = ? AND run = ? UNION "
-            "SELECT plan FROM participations WHERE operator = ? AND population = ? AND run = ?",
+            f"SELECT plan FROM participations WHERE operator IN ({', '.join('?' * len(keys))}) AND population = ? "
+            "AND run = ?",
             *(self._chosen, plan.population, plan.run),
-            *(self.operator, plan.population, plan.run),
+            *(*keys, plan.population, plan.run),
         )
         others = [found for (found,) in named if found != digest]
         for other in others:
@@ -470,6 +473,24 @@ def journal_of(folder: Path) -> Path:
     return Path(data) / PLACE / hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:16]
 
 
+def _only_its_owner(folder: Path) -> None:
+    """Take a folder that was there before from everybody but its owner.
+
+    Raises: InputError where anybody may write in it and this process may not change that: another file in place of the
+    record forgets what was spent.
+    """
+    rights = folder.stat().st_mode
+    if rights & (stat.S_IRWXG | stat.S_IRWXO):
+        try:
+            folder.chmod(rights & stat.S_IRWXU)
+        except OSError as error:
+            if rights & stat.S_IWOTH:
+                raise InputError(
+                    f"anybody may write in '{folder}', and its rights cannot be changed ({error.strerror}); give "
+                    "another, or have its owner do it (chmod 700)."
+                ) from None
+
+
 def _checked_journal(folder: Path, journal: Path | None) -> Path:
     found = journal_of(folder) if journal is None else journal
     check_folder("--journal", found)
@@ -510,6 +531,8 @@ def opened(
             "--state."
         ) from None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (folder, second):
+        _only_its_owner(place)
     with (
         state_file.opened(folder / FILE, RECORD_FORM) as file,
         state_file.opened(second / JOURNAL, JOURNAL_FORM) as other,
