@@ -126,6 +126,19 @@ def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> N
     assert cache.manifest.oov_rate == 2 / 10  # a, zebra
 
 
+def test_one_language_and_emoji(tmp_path: Path) -> None:
+    typed = {"a": ["İzmir ❤ ISPARTA"], "b": ["izmir"], "c": ["ısparta ❤\ufe0f"]}
+    choice = listed(tmp_path, ["İzmir", "❤", "IZMIR"])
+    cache = import_data(TextsOf(typed), tmp_path / "c", vocabulary=choice, lowercase=True, language="tr", emoji=True)
+    assert Vocabulary.load(cache.vocabulary_path).words == ("izmir", "❤\ufe0f", "ızmır")
+    assert (cache.manifest.words, cache.manifest.oov_words) == (6, 2)
+    assert (cache.manifest.vocabulary.language, cache.manifest.vocabulary.emoji) == ("tr", True)
+    saved = VocabularyChoice(file=cache.vocabulary_path)
+    assert import_data(TextsOf(typed), tmp_path / "d", vocabulary=saved).manifest.vocabulary.language == "tr"
+    with pytest.raises(InputError, match="is written in tr, not in de; leave --language out"):
+        import_data(TextsOf(typed), tmp_path / "d", vocabulary=saved, language="de")
+
+
 def test_word_lists(clients: str, tmp_path: Path) -> None:
     choice = listed(tmp_path, ["dog", "", "The", "dog", "cat"])
     cache = import_data(clients, tmp_path / "c", vocabulary=choice, vocabulary_size=6)

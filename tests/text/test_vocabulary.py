@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tacit.errors import InputError
 from tacit.text.counted_words import count_words, most_frequent
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, Provenance, Vocabulary
+from tacit.text.words import RULES, Writing
 
 PUBLIC = Provenance(kind="public", description="a test")
 
@@ -81,7 +82,7 @@ def test_placeholders_and_addresses_are_never_counted() -> None:
 
 
 def test_counting_in_lower_case() -> None:
-    assert count_words(["The the THE"], lowercase=True) == {"the": 3}
+    assert count_words(["The the THE"], Writing(lowercase=True)) == {"the": 3}
 
 
 @pytest.mark.parametrize("word", ["", " a", "two words", "end.", "<url>", "\n", "cafe\u0301", "www.a.b"])
@@ -136,6 +137,34 @@ def test_changed_files_are_refused(tmp_path: Path, change: dict[str, object], co
 def test_a_list_in_alphabetical_order_ranks_nothing(words: str, ranked: bool) -> None:
     provenance = Provenance(kind="word list", description="a test")
     assert Vocabulary(words=tuple(words.split()), provenance=provenance).ranked is ranked
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"format": "tacit-vocabulary-1"}, {"format": "tacit-vocabulary-2"}, {"rules": "tacit-words-1"}],
+    ids=lambda said: next(iter(said.values())),
+)
+def test_words_of_older_rules_are_refused_by_name(said: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"by the rules tacit-words-1, and this tacit cuts by tacit-words-2.*import"):
+        Vocabulary.from_json(json.dumps({**json.loads(small().to_json()), **said}))
+
+
+def test_the_digest_has_rules_language_and_emoji() -> None:
+    made = [
+        small(),
+        small(language="tr"),
+        small(emoji=True),
+        small(words=("the",)),
+        small(words=("the",), lowercase=True),
+    ]
+    assert len({each.sha256 for each in made}) == len(made)
+    assert all(Vocabulary.from_json(each.to_json()) == each for each in made)
+    assert json.loads(made[1].to_json())["rules"] == RULES and json.loads(made[1].to_json())["language"] == "tr"
+
+
+def test_turkish_words_are_found_in_every_case() -> None:
+    known = small(words=("istanbul", "ısparta"), lowercase=True, language="tr")
+    assert [known.id_of(word) for word in ("İSTANBUL", "Istanbul", "ISPARTA", "isparta")] == [4, OOV, 5, OOV]
 
 
 def test_half_a_character_is_refused() -> None:
