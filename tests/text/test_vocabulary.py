@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.text.counted_words import count_words, most_frequent
+from tacit.text.counted_words import balanced, count_words, most_frequent
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, Provenance, Vocabulary
 from tacit.text.words import RULES, Writing
 
@@ -75,6 +75,17 @@ def test_most_frequent_against_sorting_by_hand(texts: list[str], kept: int) -> N
     else:
         best = sorted(sorted(counts), key=counts.__getitem__, reverse=True)
         assert most_frequent(counts, size=kept + 4, provenance=PUBLIC).words == tuple(best[:kept])
+
+
+def test_texts_weigh_the_same_however_long_they_are() -> None:
+    english, spanish = count_words(["the the the dog dog cat"] * 1000), count_words(["el el el perro perro gato"])
+    shares = balanced([english, spanish])
+    assert sum(shares.values()) == pytest.approx(2)
+    assert most_frequent(shares, size=8, provenance=PUBLIC).words == ("el", "the", "dog", "perro")
+    assert most_frequent(english + spanish, size=8, provenance=PUBLIC).words == ("the", "dog", "cat", "el")
+    both = balanced([count_words(["a a b"]), count_words(["b b b c"]), count_words([])])
+    assert both == {"a": 2 / 3, "b": 1 / 3 + 3 / 4, "c": 1 / 4}
+    assert balanced([english]) == english
 
 
 def test_placeholders_and_addresses_are_never_counted() -> None:

@@ -1,6 +1,6 @@
 """`tacit.import_data`: clients' text, tokenised once into a cache with a vocabulary whose origin is said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -30,8 +30,9 @@ from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary_lines
 from tacit.reports.blocks import Block
-from tacit.text.counted_words import count_words, most_frequent
-from tacit.text.tokens import Tokenizer
+from tacit.text.counted_words import balanced, count_words, most_frequent
+from tacit.text.scripts import UncutScripts
+from tacit.text.tokens import Encoded, Tokenizer
 from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary
 from tacit.text.words import Writing, canonical, lowered
 
@@ -97,9 +98,15 @@ def import_data(
     )
     place = as_path("out", out)
     before = _there(place)
+    scripts = UncutScripts(clients.description)
+
+    def encode(texts: Sequence[str]) -> Encoded:
+        scripts.check(texts)
+        return tokenizer.encode(texts)
+
     cache = build_cache(
         clients,
-        tokenizer.encode,
+        encode,
         place,
         vocabulary=record,
         vocabulary_json=words.to_json(),
@@ -190,22 +197,24 @@ def make_vocabulary(
 ) -> Vocabulary:
     """The vocabulary that was chosen.
 
-    `size` counts the four special ids; None means DEFAULT_SIZE, or fewer where the text has fewer words.
+    `size` counts the four special ids; None means DEFAULT_SIZE, or fewer where the text has fewer words. Several public
+    texts weigh the same, however long they are, so that two languages share one vocabulary.
     called: the columns of clients' text, so that it is known where it is given as public.
-    Raises: InputError when there are too few words, or when text given as public has clients.
+    Raises: InputError when there are too few words; SourceError when text given as public has clients, or words that
+    no blank separates.
     """
     if choice.file:
         return _from_file(Path(choice.file), size=size, writing=writing)
     if choice.word_list:
         return _from_list(Path(choice.word_list), size=size, writing=writing)
     if choice.private:
-        texts = _training_texts(source)
+        texts = {source.description: _training_texts(source)}
         provenance = Provenance(kind="private", description=f"training clients of {source.description}")
     else:
-        texts = (text for origin in choice.public for text in _public_texts(origin, called.client_id))
+        texts = {origin: _public_texts(origin, called.client_id) for origin in choice.public}
         named = [_PRINTED.get(origin, Path(origin).name) for origin in choice.public]
         provenance = Provenance(kind="public", description="most frequent words of " + ", ".join(named))
-    counts = count_words(texts, writing)
+    counts = balanced([count_words(UncutScripts(name).checked(each), writing) for name, each in texts.items()])
     size = size or min(DEFAULT_SIZE, len(counts) + SPECIALS)
     return most_frequent(counts, size=size, provenance=provenance, writing=writing)
 

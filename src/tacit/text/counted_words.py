@@ -1,7 +1,7 @@
 """A vocabulary counted in text: how often each word occurs, and the most frequent of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tacit.errors import InputError
 from tacit.text.vocabulary import SPECIALS, Provenance, Vocabulary
@@ -16,6 +16,21 @@ def count_words(texts: Iterable[str], writing: Writing = AS_TYPED) -> Counter[st
     for word in [word for word in counts if word == LINE_END or is_placeholder(word)]:
         del counts[word]
     return counts
+
+
+def balanced(counted: Sequence[Mapping[str, int]]) -> Mapping[str, float]:
+    """The counts of several texts as one, each text weighing the same: a word has the sum of its shares in them.
+
+    So no language, and no kind of text, is left out because less of it was at hand. One text keeps its counts.
+    """
+    if len(counted) == 1:
+        return counted[0]
+    shares: dict[str, float] = {}
+    for counts in counted:
+        total = sum(counts.values())
+        for word, count in counts.items():
+            shares[word] = shares.get(word, 0.0) + count / total
+    return shares
 
 
 def most_frequent(
