@@ -14,6 +14,31 @@ that each names in its own metadata. Where it names none by an identifier, its c
 `server` marks those that `deployment.lock` has, too: what the [image](install.md#docker) consists of. The others test
 and develop tacit, or belong to an [extra](install.md#what-few-need-extras). `make docs` writes this page.
 
+`src/tacit/text/unicode_tables.py` and two files of `tests/golden` (`WordBreakTest.txt`,
+`SentenceBreakTest.txt`) are made from the Unicode Character Database, with this notice:
+
+> Copyright © 1991-2022 Unicode, Inc. All rights reserved. Distributed under the Terms of Use in
+> https://www.unicode.org/copyright.html.
+>
+> Permission is hereby granted, free of charge, to any person obtaining a copy of the Unicode data files and any
+> associated documentation (the "Data Files") or Unicode software and any associated documentation (the
+> "Software") to deal in the Data Files or Software without restriction, including without limitation the rights
+> to use, copy, modify, merge, publish, distribute, and/or sell copies of the Data Files or Software, and to
+> permit persons to whom the Data Files or Software are furnished to do so, provided that either (a) this
+> copyright and permission notice appear with all copies of the Data Files or Software, or (b) this copyright
+> and permission notice appear in associated Documentation.
+>
+> THE DATA FILES AND SOFTWARE ARE PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING
+> BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT OF
+> THIRD PARTY RIGHTS. IN NO EVENT SHALL THE COPYRIGHT HOLDER OR HOLDERS INCLUDED IN THIS NOTICE BE LIABLE FOR
+> ANY CLAIM, OR ANY SPECIAL INDIRECT OR CONSEQUENTIAL DAMAGES, OR ANY DAMAGES WHATSOEVER RESULTING FROM LOSS OF
+> USE, DATA OR PROFITS, WHETHER IN AN ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF OR
+> IN CONNECTION WITH THE USE OR PERFORMANCE OF THE DATA FILES OR SOFTWARE.
+>
+> Except as contained in this notice, the name of a copyright holder shall not be used in advertising or
+> otherwise to promote the sale, use or other dealings in these Data Files or Software without prior written
+> authorization of the copyright holder.
+
 | package | version | licence | where |
 |---|---|---|---|
 """

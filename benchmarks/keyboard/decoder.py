@@ -40,6 +40,7 @@ from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.touch import LAYOUTS, TouchModel
 from tacit.text.counted_words import count_words
 from tacit.text.vocabulary import BOS, SPECIALS, Vocabulary
+from tacit.text.words import Writing
 
 PUBLIC = ("public-forum-en.parquet", "public-novels-en.parquet")
 CORPORA = ("chat-en", "blogs-en")
@@ -69,7 +70,7 @@ class Typed(NamedTuple):
 
 @cache
 def word_counts(data: Path, names: Sequence[str] = PUBLIC) -> dict[str, int]:
-    return count_words((text for name in names for text in read_texts(data / name)), lowercase=True)
+    return count_words((text for name in names for text in read_texts(data / name)), writing=Writing(lowercase=True))
 
 
 def lexicon_of(counts: dict[str, int], size: int, layout: str = "qwerty") -> tuple[Lexicon, Any]:

@@ -308,6 +308,11 @@ def damage_other_format(path: Path) -> None:
     (path / "manifest.json").write_text('{"format": "somebody-else-1"}')
 
 
+def damage_older_rules(path: Path) -> None:
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"tacit-cache-3"', '"tacit-cache-2"'))
+
+
 def damage_no_object(path: Path) -> None:
     (path / "manifest.json").write_text("[]")
 
@@ -345,6 +350,7 @@ def damage_other_layout(path: Path) -> None:
         (damage_cut_short, "has 29 bytes where the manifest promises 30"),
         (damage_file_gone, "lacks its file splits"),
         (damage_other_format, "has format 'somebody-else-1'"),
+        (damage_older_rules, "words that the rules tacit-words-1 cut .format tacit-cache-2.*import the source again"),
         (damage_no_object, "has format None"),
         (damage_no_json, "is not JSON"),
         (damage_field_gone, "vocabulary lacks 'oov_id'"),

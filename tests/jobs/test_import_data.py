@@ -126,6 +126,58 @@ def test_lower_case(clients: str, public: VocabularyChoice, tmp_path: Path) -> N
     assert cache.manifest.oov_rate == 2 / 10  # a, zebra
 
 
+def test_one_language_and_emoji(tmp_path: Path) -> None:
+    typed = {"a": ["İzmir ❤ ISPARTA"], "b": ["izmir"], "c": ["ısparta ❤\ufe0f"]}
+    choice = listed(tmp_path, ["İzmir", "❤", "IZMIR"])
+    cache = import_data(TextsOf(typed), tmp_path / "c", vocabulary=choice, lowercase=True, language="tr", emoji=True)
+    assert Vocabulary.load(cache.vocabulary_path).words == ("izmir", "❤\ufe0f", "ızmır")
+    assert (cache.manifest.words, cache.manifest.oov_words) == (6, 2)
+    assert (cache.manifest.vocabulary.language, cache.manifest.vocabulary.emoji) == ("tr", True)
+    saved = VocabularyChoice(file=cache.vocabulary_path)
+    assert import_data(TextsOf(typed), tmp_path / "d", vocabulary=saved).manifest.vocabulary.language == "tr"
+    with pytest.raises(InputError, match="is written in tr, not in de; leave --language out"):
+        import_data(TextsOf(typed), tmp_path / "d", vocabulary=saved, language="de")
+
+
+def test_two_languages_share_one_vocabulary(tmp_path: Path) -> None:
+    """The longer text does not crowd out the other's words."""
+    for name, texts in (("en", ["the dog and the cat"] * 500), ("es", ["el perro y el gato"])):
+        pq.write_table(pa.table({"text": texts}), tmp_path / f"{name}.parquet")
+    choice = VocabularyChoice(public=(str(tmp_path / "en.parquet"), str(tmp_path / "es.parquet")))
+    typed = {"a": ["the dog"], "b": ["el perro"], "c": ["el gato and the dog"]}
+    cache = import_data(TextsOf(typed), tmp_path / "c", vocabulary=choice, vocabulary_size=8)
+    assert Vocabulary.load(cache.vocabulary_path).words == ("el", "the", "and", "cat")
+
+
+CHINESE = "你好吗？我很好，谢谢你。今天天气怎么样？我们去公园散步吧。"
+THAI = "มนุษย์ทั้งหลายเกิดมามีอิสระและเสมอภาคกันในเกียรติศักดิ์และสิทธิ"
+
+
+@pytest.mark.parametrize(("text", "script"), [(CHINESE, "Han"), (THAI, "Thai")])
+def test_scripts_without_blanks_are_refused_by_name(
+    text: str, script: str, public: VocabularyChoice, tmp_path: Path
+) -> None:
+    with pytest.raises(SourceError, match=rf"\d\d% of what .* most of it {script}.*Put a blank or U\+200B between"):
+        import_data(TextsOf({name: [text] for name in "abc"}), tmp_path / "c", vocabulary=public)
+    assert not (tmp_path / "c").exists()
+    pq.write_table(pa.table({"text": [text]}), tmp_path / "public.parquet")
+    choice = VocabularyChoice(public=(str(tmp_path / "public.parquet"),))
+    with pytest.raises(SourceError, match=f"most of it {script}"):
+        import_data(TextsOf({"a": ["the dog"]}), tmp_path / "c", vocabulary=choice)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "we ate 饺子 in 北京 and it was good",
+        "你 好 吗 ？ 我 很 好",
+        "เกิด\u200bมา\u200bมี\u200bอิสระ\u200bและ\u200bเสมอภาค\u200bกัน",
+    ],
+)
+def test_a_stray_word_or_cut_text_is_read(typed: str, public: VocabularyChoice, tmp_path: Path) -> None:
+    assert import_data(TextsOf({"a": [typed]}), tmp_path / "c", vocabulary=public).manifest.words >= 6
+
+
 def test_word_lists(clients: str, tmp_path: Path) -> None:
     choice = listed(tmp_path, ["dog", "", "The", "dog", "cat"])
     cache = import_data(clients, tmp_path / "c", vocabulary=choice, vocabulary_size=6)

@@ -9,7 +9,7 @@ from tests.support.discovery.typed_words import KNOWN, SETTINGS, asked
 
 from tacit.errors import InputError, RunError
 from tacit.jobs.discover.job import RESULT
-from tacit.jobs.vocabulary import extend_file, extend_vocabulary, is_word
+from tacit.jobs.vocabulary import extend_file, extend_vocabulary
 from tacit.runs import Run
 from tacit.text.vocabulary import Vocabulary
 
@@ -77,8 +77,8 @@ def test_an_unfinished_or_damaged_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_word_is_what_text_is_cut_into() -> None:
     words = {"don't": True, "3.14": True, "ab;": False, "a b": False, "<url>": False, "": False, "\x0b": False}
-    assert {word: is_word(word, lowercase=False) for word in words} == words
-    assert not is_word("Oslo", lowercase=True)
+    assert {word: KNOWN.cuts(word) for word in words} == words
+    assert not replace(KNOWN, lowercase=True).cuts("Oslo")
 
 
 def test_words_that_another_wrote_into_the_result_are_refused(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.text.counted_words import count_words, most_frequent
+from tacit.text.counted_words import balanced, count_words, most_frequent
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, Provenance, Vocabulary
+from tacit.text.words import RULES, Writing
 
 PUBLIC = Provenance(kind="public", description="a test")
 
@@ -76,12 +77,23 @@ def test_most_frequent_against_sorting_by_hand(texts: list[str], kept: int) -> N
         assert most_frequent(counts, size=kept + 4, provenance=PUBLIC).words == tuple(best[:kept])
 
 
+def test_texts_weigh_the_same_however_long_they_are() -> None:
+    english, spanish = count_words(["the the the dog dog cat"] * 1000), count_words(["el el el perro perro gato"])
+    shares = balanced([english, spanish])
+    assert sum(shares.values()) == pytest.approx(2)
+    assert most_frequent(shares, size=8, provenance=PUBLIC).words == ("el", "the", "dog", "perro")
+    assert most_frequent(english + spanish, size=8, provenance=PUBLIC).words == ("the", "dog", "cat", "el")
+    both = balanced([count_words(["a a b"]), count_words(["b b b c"]), count_words([])])
+    assert both == {"a": 2 / 3, "b": 1 / 3 + 3 / 4, "c": 1 / 4}
+    assert balanced([english]) == english
+
+
 def test_placeholders_and_addresses_are_never_counted() -> None:
     assert count_words(["<url> see www.a.b https://c <user>"]) == {"see": 1}
 
 
 def test_counting_in_lower_case() -> None:
-    assert count_words(["The the THE"], lowercase=True) == {"the": 3}
+    assert count_words(["The the THE"], Writing(lowercase=True)) == {"the": 3}
 
 
 @pytest.mark.parametrize("word", ["", " a", "two words", "end.", "<url>", "\n", "cafe\u0301", "www.a.b"])
@@ -136,6 +148,34 @@ def test_changed_files_are_refused(tmp_path: Path, change: dict[str, object], co
 def test_a_list_in_alphabetical_order_ranks_nothing(words: str, ranked: bool) -> None:
     provenance = Provenance(kind="word list", description="a test")
     assert Vocabulary(words=tuple(words.split()), provenance=provenance).ranked is ranked
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"format": "tacit-vocabulary-1"}, {"format": "tacit-vocabulary-2"}, {"rules": "tacit-words-1"}],
+    ids=lambda said: next(iter(said.values())),
+)
+def test_words_of_older_rules_are_refused_by_name(said: dict[str, str]) -> None:
+    with pytest.raises(InputError, match=r"by the rules tacit-words-1, and this tacit cuts by tacit-words-2.*import"):
+        Vocabulary.from_json(json.dumps({**json.loads(small().to_json()), **said}))
+
+
+def test_the_digest_has_rules_language_and_emoji() -> None:
+    made = [
+        small(),
+        small(language="tr"),
+        small(emoji=True),
+        small(words=("the",)),
+        small(words=("the",), lowercase=True),
+    ]
+    assert len({each.sha256 for each in made}) == len(made)
+    assert all(Vocabulary.from_json(each.to_json()) == each for each in made)
+    assert json.loads(made[1].to_json())["rules"] == RULES and json.loads(made[1].to_json())["language"] == "tr"
+
+
+def test_turkish_words_are_found_in_every_case() -> None:
+    known = small(words=("istanbul", "ısparta"), lowercase=True, language="tr")
+    assert [known.id_of(word) for word in ("İSTANBUL", "Istanbul", "ISPARTA", "isparta")] == [4, OOV, 5, OOV]
 
 
 def test_half_a_character_is_refused() -> None:

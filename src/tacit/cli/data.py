@@ -34,7 +34,7 @@ def import_(
     vocabulary_from: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable.",
+            help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable, of equal weight.",
             show_default=MANUALS,
         ),
     ] = None,
@@ -51,6 +51,10 @@ def import_(
         typer.Option(help="Ids, four special ones included.", show_default="10000 or what there is"),
     ] = None,
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Write every word in lower case.")] = False,
+    language: Annotated[
+        str, typer.Option(help="ISO 639 code, where a language has its own case or letters: tr, az, lt, uz.")
+    ] = "",
+    emoji: Annotated[bool, typer.Option("--emoji", help="Take every emoji as a word.")] = False,
     client_id: Annotated[
         str | None, typer.Option(help="What Parquet calls the column of who typed.", show_default="client_id")
     ] = None,
@@ -76,6 +80,8 @@ def import_(
             vocabulary=choice,
             vocabulary_size=vocabulary_size,
             lowercase=lowercase,
+            language=language,
+            emoji=emoji,
             client_id=client_id,
             text=text,
             timestamp=timestamp,

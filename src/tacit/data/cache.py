@@ -125,6 +125,8 @@ class Cache(MappedSentences):
             "vocabulary": {
                 "size": manifest.vocabulary.size,
                 "lowercase": manifest.vocabulary.lowercase,
+                "language": manifest.vocabulary.language,
+                "emoji": manifest.vocabulary.emoji,
                 "provenance": manifest.vocabulary.kind,
                 "description": manifest.vocabulary.description,
                 "sha256": manifest.vocabulary.sha256,

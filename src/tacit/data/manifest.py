@@ -16,7 +16,8 @@ from tacit.errors import CacheError
 from tacit.parsing import parsed_json
 from tacit.records import from_plain, to_plain
 
-FORMAT = "tacit-cache-2"
+FORMAT = "tacit-cache-3"
+_OLD_RULES = {"tacit-cache-1": "tacit-words-1", "tacit-cache-2": "tacit-words-1"}  # which cut the words of older ones
 MANIFEST = "manifest.json"
 VOCABULARY = "vocabulary.json"
 PUBLIC = "public text"  # how the description of a source begins whose text is nobody's
@@ -39,7 +40,10 @@ _AGAIN = "import the source again"
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyRecord:
-    """What a cache must know about the vocabulary of its ids; `kind` and `description` are its provenance."""
+    """What a cache must know about the vocabulary of its ids; `kind` and `description` are its provenance.
+
+    lowercase, language, emoji: how its words are written, see `text.words.Writing`.
+    """
 
     size: int
     sha256: str
@@ -47,6 +51,8 @@ class VocabularyRecord:
     kind: str
     description: str
     oov_id: int
+    language: str = ""
+    emoji: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +123,11 @@ class CacheManifest:
         except ValueError as error:
             raise CacheError(f"{path / MANIFEST} is not JSON ({error}); {_AGAIN}.") from error
         found = record.pop("format", None) if isinstance(record, dict) else None
+        if found in _OLD_RULES:
+            raise CacheError(
+                f"{path} has words that the rules {_OLD_RULES[found]} cut (format {found}), and this tacit cuts them "
+                f"otherwise; {_AGAIN}."
+            )
         if found != FORMAT:
             raise CacheError(f"{path} has format {found!r}, not {FORMAT!r}; {_AGAIN}.")
         said = record.pop("digest", None)

@@ -12,9 +12,9 @@ MANUALS = "manuals"  # the public text that every machine with Python has
 class VocabularyChoice:
     """Where a vocabulary comes from: exactly one of the four.
 
-    `public`: Parquet files with a `text` column, or "manuals"; `word_list`: a file of one word a line, most
-    frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for which
-    nothing is promised.
+    `public`: Parquet files with a `text` column, or "manuals", all of the same weight; `word_list`: a file of one word
+    a line, most frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for
+    which nothing is promised.
     """
 
     public: tuple[str, ...] = ()

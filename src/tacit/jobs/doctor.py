@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 # What tacit stands on, and what two of them stand on.
 PACKAGES = (
     *("cryptography", "jax", "jaxlib", "jinja2", "llvmlite", "matplotlib", "numba", "numpy", "optax", "pyarrow"),
-    *("pydantic", "rich", "safetensors", "scipy", "threadpoolctl", "tokenizers", "tomli-w", "typer"),
+    *("pydantic", "rich", "safetensors", "scipy", "threadpoolctl", "tomli-w", "typer"),
 )
 FEATURES = ("avx2", "avx512f", "avx512_bf16", "amx_bf16")  # of processors, that decide how fast training is
 PATIENCE = 300.0  # seconds for a check; the first compiles, and disks are slow

@@ -1,6 +1,6 @@
 """`tacit.import_data`: clients' text, tokenised once into a cache with a vocabulary whose origin is said."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -30,9 +30,11 @@ from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary_lines
 from tacit.reports.blocks import Block
-from tacit.text.counted_words import count_words, most_frequent
-from tacit.text.tokens import Tokenizer
+from tacit.text.counted_words import balanced, count_words, most_frequent
+from tacit.text.scripts import UncutScripts
+from tacit.text.tokens import Encoded, Tokenizer
 from tacit.text.vocabulary import OOV, SPECIALS, Provenance, Vocabulary
+from tacit.text.words import Writing, canonical, lowered
 
 FINDING = "looking for clients"  # the stage; what is installed on a machine is large
 COUNTING = "making the vocabulary"  # the stage; public text is read for it
@@ -49,6 +51,8 @@ def import_data(
     vocabulary: VocabularyChoice | None = None,
     vocabulary_size: int | None = None,
     lowercase: bool = False,
+    language: str = "",
+    emoji: bool = False,
     client_id: str | None = None,
     text: str | None = None,
     timestamp: str | None = None,
@@ -61,6 +65,7 @@ def import_data(
     table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced
     once the new one is whole, with a warning where it held something else.
     vocabulary: None means the words of the manuals on this machine, which are public and in English.
+    language, emoji: how words are written, as `tacit.text.words.Writing` has them; of a saved vocabulary its own.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
     word is unknown, and of fewer than three clients. client_id, text, timestamp: what these columns are called in
     Parquet or a table; None: just so.
@@ -79,22 +84,29 @@ def import_data(
     progress(StageEnded(FINDING))
     choice = VocabularyChoice(public=(MANUALS,)) if vocabulary is None else vocabulary
     progress(StageBegan(COUNTING, opening=_counted_on(choice)))
-    words = make_vocabulary(choice, clients, size=vocabulary_size, lowercase=lowercase, called=called)
+    writing = Writing(lowercase=lowercase, language=language, emoji=emoji)
+    words = make_vocabulary(choice, clients, size=vocabulary_size, writing=writing, called=called)
     progress(StageEnded(COUNTING))
     tokenizer = Tokenizer(words)
     record = VocabularyRecord(
         size=words.size,
         sha256=words.sha256,
-        lowercase=words.lowercase,
+        **vars(words.writing),
         kind=words.provenance.kind,
         description=words.provenance.description,
         oov_id=OOV,
     )
     place = as_path("out", out)
     before = _there(place)
+    scripts = UncutScripts(clients.description)
+
+    def encode(texts: Sequence[str]) -> Encoded:
+        scripts.check(texts)
+        return tokenizer.encode(texts)
+
     cache = build_cache(
         clients,
-        tokenizer.encode,
+        encode,
         place,
         vocabulary=record,
         vocabulary_json=words.to_json(),
@@ -181,28 +193,30 @@ def open_data(path: PathLike, *, verify: bool = False, progress: Progress = sile
 
 
 def make_vocabulary(
-    choice: VocabularyChoice, source: Source, *, size: int | None, lowercase: bool, called: Columns
+    choice: VocabularyChoice, source: Source, *, size: int | None, writing: Writing, called: Columns
 ) -> Vocabulary:
     """The vocabulary that was chosen.
 
-    `size` counts the four special ids; None means DEFAULT_SIZE, or fewer where the text has fewer words.
+    `size` counts the four special ids; None means DEFAULT_SIZE, or fewer where the text has fewer words. Several public
+    texts weigh the same, however long they are, so that two languages share one vocabulary.
     called: the columns of clients' text, so that it is known where it is given as public.
-    Raises: InputError when there are too few words, or when text given as public has clients.
+    Raises: InputError when there are too few words; SourceError when text given as public has clients, or words that
+    no blank separates.
     """
     if choice.file:
-        return _from_file(Path(choice.file), size=size, lowercase=lowercase)
+        return _from_file(Path(choice.file), size=size, writing=writing)
     if choice.word_list:
-        return _from_list(Path(choice.word_list), size=size, lowercase=lowercase)
+        return _from_list(Path(choice.word_list), size=size, writing=writing)
     if choice.private:
-        texts = _training_texts(source)
+        texts = {source.description: _training_texts(source)}
         provenance = Provenance(kind="private", description=f"training clients of {source.description}")
     else:
-        texts = (text for origin in choice.public for text in _public_texts(origin, called.client_id))
+        texts = {origin: _public_texts(origin, called.client_id) for origin in choice.public}
         named = [_PRINTED.get(origin, Path(origin).name) for origin in choice.public]
         provenance = Provenance(kind="public", description="most frequent words of " + ", ".join(named))
-    counts = count_words(texts, lowercase=lowercase)
+    counts = balanced([count_words(UncutScripts(name).checked(each), writing) for name, each in texts.items()])
     size = size or min(DEFAULT_SIZE, len(counts) + SPECIALS)
-    return most_frequent(counts, size=size, provenance=provenance, lowercase=lowercase)
+    return most_frequent(counts, size=size, provenance=provenance, writing=writing)
 
 
 _PRINTED = {MANUALS: "what this Python and its packages ship (manuals, headers, test suites)"}
@@ -229,16 +243,16 @@ def _training_texts(source: Source) -> Iterator[str]:
             yield from client.texts
 
 
-def _from_list(path: Path, *, size: int | None, lowercase: bool) -> Vocabulary:
+def _from_list(path: Path, *, size: int | None, writing: Writing) -> Vocabulary:
     try:
         lines = read_bounded(path).decode("utf-8").splitlines()
     except FileNotFoundError as error:
         raise InputError(f"there is no word list at {path}; check the path.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"the word list {path} is not UTF-8 ({error.reason}); convert it first.") from error
-    words = list(dict.fromkeys(filter(None, (line.strip() for line in lines))))
-    if lowercase:
-        words = list(dict.fromkeys(word.lower() for word in words))
+    written = filter(None, (canonical(line, writing).strip() for line in lines))
+    spelled = (lowered(word, writing.language) for word in written) if writing.lowercase else written
+    words = list(dict.fromkeys(spelled))
     if size is not None and len(words) + SPECIALS < size:
         raise InputError(
             f"the word list {path} has {len(words)} words, a vocabulary of {size} needs {size - SPECIALS}; "
@@ -246,13 +260,20 @@ def _from_list(path: Path, *, size: int | None, lowercase: bool) -> Vocabulary:
         )
     kept = words if size is None else words[: size - SPECIALS]
     provenance = Provenance(kind="word list", description=f"word list {path.name}")
-    return Vocabulary(words=tuple(kept), provenance=provenance, lowercase=lowercase)
+    return Vocabulary(words=tuple(kept), provenance=provenance, **vars(writing))
 
 
-def _from_file(path: Path, *, size: int | None, lowercase: bool) -> Vocabulary:
+def _from_file(path: Path, *, size: int | None, writing: Writing) -> Vocabulary:
     vocabulary = Vocabulary.load(path)
     if size not in (None, vocabulary.size):
         raise InputError(f"{path} has {vocabulary.size} ids, not {size}; leave --vocabulary-size out.")
-    if lowercase and not vocabulary.lowercase:
+    if writing.lowercase and not vocabulary.lowercase:
         raise InputError(f"{path} keeps capitals, so --lowercase contradicts it; leave --lowercase out.")
+    if writing.language not in ("", vocabulary.language):
+        raise InputError(
+            f"{path} is written in {vocabulary.language or 'no declared language'}, not in {writing.language}; leave "
+            "--language out."
+        )
+    if writing.emoji and not vocabulary.emoji:
+        raise InputError(f"{path} has no emoji as words, so --emoji contradicts it; leave --emoji out.")
     return vocabulary

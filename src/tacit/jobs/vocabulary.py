@@ -13,7 +13,6 @@ from tacit.progress import Progress, silent
 from tacit.reports.discover import RESULT
 from tacit.runs import Run
 from tacit.text.vocabulary import Provenance, ProvenanceKind, Vocabulary
-from tacit.text.words import is_placeholder, marked, pieces
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +97,6 @@ def extend_file(
     )
 
 
-def is_word(word: str, *, lowercase: bool) -> bool:
-    """Whether any text is ever cut into this one word; noise often is not (`ab;`, `7.`)."""
-    return not is_placeholder(word) and pieces(marked(word, lowercase=lowercase)) == [word]
-
-
 def _extended(
     old: Vocabulary, run: Run, most: int | None, *, named: str, vocabulary: str = "this vocabulary"
 ) -> Extension:
@@ -111,12 +105,12 @@ def _extended(
             f"the run {named} started from another vocabulary than {vocabulary}; give the one it started from."
         )
     ranked = _ranked(run)
-    taken = [word for word in ranked if is_word(word, lowercase=old.lowercase)]
+    taken = [word for word in ranked if old.cuts(word)]  # noise often is no word (`ab;`, `7.`)
     fresh = [word for word in dict.fromkeys(taken[:most]) if word not in set(old.words)]
     if not fresh:
         raise InputError("the run found no word that could be added; ask more users, or a larger epsilon.")
     origin = replace(_origin(run, old), discovered=old.provenance.discovered + len(fresh))
-    new = Vocabulary(words=(*old.words, *fresh), provenance=origin, lowercase=old.lowercase)
+    new = replace(old, words=(*old.words, *fresh), provenance=origin)
     return Extension(vocabulary=new, path=None, added=len(fresh), not_words=len(ranked) - len(taken), held_out=None)
 
 

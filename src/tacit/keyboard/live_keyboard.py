@@ -19,7 +19,7 @@ from tacit.keyboard.suggest import TypingSession
 from tacit.keyboard.touch import KeyboardLayout, Keys
 from tacit.networks.metrics import SHOWN
 from tacit.text.vocabulary import OOV
-from tacit.text.words import LINE_END, marked, pieces
+from tacit.text.words import LINE_END, pieces
 
 MARKS = ".,!?;:…"  # follow a word without a blank
 OPENING, CLOSING, DASHES = (
@@ -205,7 +205,7 @@ class LiveKeyboard:
         self.typed, self._session = "", self._session.fork()
         self._session.commit(words)
         last = (self.text.split() or [""])[-1]
-        if after == LINE_END or (after in MARKS and LINE_END in pieces(marked(last, lowercase=False))):
+        if after == LINE_END or (after in MARKS and LINE_END in pieces(last)):
             self._session.commit(LINE_END)
 
     def _erase(self) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from tacit.text.vocabulary import OOV, Vocabulary
-from tacit.text.words import marked, pieces
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "English": ("I", "I will see", "thank you for", "what do you", "it was a", "let me"),
@@ -16,7 +15,7 @@ def prompts_for(vocabulary: Vocabulary) -> tuple[str, ...]:
     """Those of PROMPTS of which the vocabulary knows the largest share of words; of equal ones the first."""
 
     def known(prompts: tuple[str, ...]) -> float:
-        words = [word for each in prompts for word in pieces(marked(each, lowercase=vocabulary.lowercase))]
+        words = [word for each in prompts for word in vocabulary.pieces(each)]
         return sum(vocabulary.id_of(word) != OOV for word in words) / len(words)
 
     return max(PROMPTS.values(), key=known)

@@ -28,7 +28,7 @@ from tacit.keyboard.compose import BEAMS, LONGEST_PHRASE, Composed, compose, wor
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.networks.metrics import SHOWN
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS, Vocabulary
-from tacit.text.words import LINE_END, marked, pieces, straight
+from tacit.text.words import LINE_END
 
 Scores = NDArray[np.float32]  # (V,) of the word that comes next; their softmax is its probability
 READ_AHEAD = 32  # words from one place whose states are kept: four for each of the first letters of a word
@@ -115,7 +115,7 @@ class TypingSession:
         """
         of_type("text", text, str)
         conceivable("text", text)
-        for word in pieces(marked(text, lowercase=self._vocabulary.lowercase)):
+        for word in self._vocabulary.pieces(text):
             if word == LINE_END:
                 self._begin()
             else:
@@ -250,7 +250,7 @@ class TypingSession:
     def _spelled(self, word: str) -> str:
         """As the vocabulary writes a word."""
         of_type("word", word, str)
-        return straight(word).lower() if self._vocabulary.lowercase else straight(word)
+        return self._vocabulary.spelled(word)
 
     def _begin(self) -> None:
         """Before the first word of a sentence."""

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, of_type
 from tacit.text.vocabulary import OOV, Vocabulary
-from tacit.text.words import LINE_END, is_placeholder, marked, pieces, straight
 
 
 @dataclass(frozen=True)
@@ -80,8 +79,8 @@ class UserWords:
 def _spelled(word: str, vocabulary: Vocabulary) -> str:
     """As the vocabulary would write it. Raises: InputError where it is no single word."""
     of_type("a user's word", word, str)
-    spelled = straight(word).lower() if vocabulary.lowercase else straight(word)
-    if pieces(marked(spelled, lowercase=False)) != [spelled] or word == LINE_END or is_placeholder(word):
+    spelled = vocabulary.spelled(word)
+    if not vocabulary.cuts(spelled):
         raise InputError(f"the user's word {word!r} is not one word; give words without blanks and signs.")
     return spelled
 

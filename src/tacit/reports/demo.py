@@ -9,7 +9,7 @@ from tacit.reports.blocks import Block, Heading, Labels, Paragraph, Table
 from tacit.reports.suggestions import suggestion_table
 from tacit.statements.statement import SURPRISING, Statement
 
-if TYPE_CHECKING:  # tokenizers would come with it
+if TYPE_CHECKING:  # the models' readers would come with it
     from tacit.keyboard.suggest import Suggestion
 
 SMALL = 1.5  # an epsilon up to which odds are worth printing: e^5000 is no number

@@ -1,25 +1,40 @@
 """A vocabulary counted in text: how often each word occurs, and the most frequent of them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tacit.errors import InputError
 from tacit.text.vocabulary import SPECIALS, Provenance, Vocabulary
-from tacit.text.words import LINE_END, is_placeholder, marked, pieces
+from tacit.text.words import AS_TYPED, LINE_END, Writing, is_placeholder, pieces
 
 
-def count_words(texts: Iterable[str], *, lowercase: bool = False) -> Counter[str]:
+def count_words(texts: Iterable[str], writing: Writing = AS_TYPED) -> Counter[str]:
     """How often each word occurs, by the rules of `words.py`; placeholders and addresses are left out."""
     counts: Counter[str] = Counter()
     for text in texts:
-        counts.update(pieces(marked(text, lowercase=lowercase)))
+        counts.update(pieces(text, writing))
     for word in [word for word in counts if word == LINE_END or is_placeholder(word)]:
         del counts[word]
     return counts
 
 
+def balanced(counted: Sequence[Mapping[str, int]]) -> Mapping[str, float]:
+    """The counts of several texts as one, each text weighing the same: a word has the sum of its shares in them.
+
+    So no language, and no kind of text, is left out because less of it was at hand. One text keeps its counts.
+    """
+    if len(counted) == 1:
+        return counted[0]
+    shares: dict[str, float] = {}
+    for counts in counted:
+        total = sum(counts.values())
+        for word, count in counts.items():
+            shares[word] = shares.get(word, 0.0) + count / total
+    return shares
+
+
 def most_frequent(
-    counts: Mapping[str, int], *, size: int, provenance: Provenance, lowercase: bool = False
+    counts: Mapping[str, float], *, size: int, provenance: Provenance, writing: Writing = AS_TYPED
 ) -> Vocabulary:
     """The vocabulary of `size` ids: four specials and the most frequent words, ties in alphabetical order.
 
@@ -33,4 +48,4 @@ def most_frequent(
             f"give more text, or ask for a vocabulary of at most {len(counts) + SPECIALS}."
         )
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
-    return Vocabulary(words=tuple(ranked[: size - SPECIALS]), provenance=provenance, lowercase=lowercase)
+    return Vocabulary(words=tuple(ranked[: size - SPECIALS]), provenance=provenance, **vars(writing))

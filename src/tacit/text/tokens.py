@@ -1,22 +1,18 @@
-"""From text to word ids, quickly: `tokenizers` cuts and looks up, NumPy arranges.
+"""From text to word ids: `words.pieces` cuts, a dictionary looks up, NumPy arranges.
 
-Every sentence end is cut out as a token of its own (one id past the vocabulary), so that many texts are one
-call into the library and sentences are found afterwards in the flat array of ids.
+Every sentence end is a token of its own (one id past the vocabulary), so that sentences are found afterwards in the
+flat array of the ids of many texts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
 
 import numpy as np
-import tokenizers
 from numpy.typing import NDArray
-from tokenizers.models import WordLevel
 
-from tacit.text.vocabulary import BOS, EOS, OOV, SPECIAL_NAMES, Vocabulary
-from tacit.text.words import LINE_END, RULES, marked, pieces, splitter
-
-CHARACTERS_AT_ONCE = 1_000_000  # per call into the library, whose result is about 50 times as large as the ids
+from tacit.text.unicode_tables import UNICODE
+from tacit.text.vocabulary import BOS, EOS, OOV, Vocabulary
+from tacit.text.words import LINE_END, RULES, pieces, sentences
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,22 +30,16 @@ class Tokenizer:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
         self._line_end = vocabulary.size
-        ids = {word: vocabulary.id_of(word) for word in vocabulary.words}
-        ids[SPECIAL_NAMES[OOV]] = OOV
-        ids[LINE_END] = self._line_end
-        self._lookup = tokenizers.Tokenizer(WordLevel(ids, unk_token=SPECIAL_NAMES[OOV]))
-        self._lookup.pre_tokenizer = splitter()
+        self._ids = {word: vocabulary.id_of(word) for word in vocabulary.words} | {LINE_END: self._line_end}
 
     @property
     def version(self) -> str:
-        """The rules and the library that cut, for manifests."""
-        return f"{RULES} (tokenizers {tokenizers.__version__})"
+        """The rules and the properties of characters that cut, for manifests."""
+        return f"{RULES} (Unicode {UNICODE})"
 
     def sentences(self, text: str) -> list[list[str]]:
         """The words of each sentence, known or not; sentences without a word are left out."""
-        words = pieces(marked(text, lowercase=self.vocabulary.lowercase))
-        stops = [-1, *(at for at, word in enumerate(words) if word == LINE_END), len(words)]
-        return [words[begin + 1 : end] for begin, end in pairwise(stops) if end > begin + 1]
+        return sentences(text, self.vocabulary.writing)
 
     def encode(self, texts: Sequence[str]) -> Encoded:
         """Sentences of all texts, in order, as ids."""
@@ -69,23 +59,11 @@ class Tokenizer:
 
     def _flat(self, texts: Sequence[str]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """All ids of all texts with a line end after each sentence, and how many line ends each text has."""
+        get, writing = self._ids.get, self.vocabulary.writing
         parts: list[NDArray[np.int32]] = []
-        line_ends: list[int] = []
-        for batch in _batches(texts):
-            cut = [marked(text, lowercase=self.vocabulary.lowercase) + LINE_END for text in batch]
-            ids = [encoding.ids for encoding in self._lookup.encode_batch_fast(cut, add_special_tokens=False)]
-            parts.append(np.fromiter(chain.from_iterable(ids), np.int32, sum(map(len, ids))))
-            line_ends.extend(text.count(LINE_END) for text in cut)
-        flat = np.concatenate(parts) if parts else np.empty(0, np.int32)
-        return flat, np.array(line_ends, np.int64)
-
-
-def _batches(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    begin = characters = 0
-    for end, text in enumerate(texts):
-        if characters and characters + len(text) > CHARACTERS_AT_ONCE:
-            yield texts[begin:end]
-            begin, characters = end, 0
-        characters += len(text)
-    if begin < len(texts):
-        yield texts[begin:]
+        line_ends = np.empty(len(texts), np.int64)
+        for number, text in enumerate(texts):
+            found = [*pieces(text, writing), LINE_END]
+            line_ends[number] = found.count(LINE_END)
+            parts.append(np.fromiter([get(word, OOV) for word in found], np.int32, len(found)))
+        return np.concatenate(parts) if parts else np.empty(0, np.int32), line_ends

@@ -22,7 +22,7 @@ from tacit.errors import InputError
 from tacit.files import read_bounded
 from tacit.parsing import parsed_json
 from tacit.records import from_plain
-from tacit.text.words import LINE_END, is_placeholder, marked, pieces
+from tacit.text.words import LINE_END, RULES, Writing, canonical, is_placeholder, lowered, pieces
 
 PAD, BOS, EOS, OOV = 0, 1, 2, 3
 SPECIALS = 4
@@ -54,11 +54,16 @@ class Provenance:
 
 @dataclass(frozen=True, kw_only=True)
 class Vocabulary:
-    """The known words, most frequent first; ids 0..3 are padding, beginning, end and out-of-vocabulary."""
+    """The known words, most frequent first; ids 0..3 are padding, beginning, end and out-of-vocabulary.
+
+    lowercase, language, emoji: as `Writing` has them.
+    """
 
     words: tuple[str, ...]
     provenance: Provenance
     lowercase: bool = False
+    language: str = ""
+    emoji: bool = False
 
     def __post_init__(self) -> None:
         if not self.words:
@@ -74,9 +79,8 @@ class Vocabulary:
         half = next((word for word in (*self.words, self.provenance.description) if _HALF.search(word)), None)
         if half is not None:
             raise InputError(f"{half[:60]!r} has half a character, a surrogate, which no file can say; write it whole.")
-        strangers = [word for word in self.words if is_placeholder(word) or self._cut(word) != [word]]
-        if strangers or LINE_END in self.words:
-            word = strangers[0] if strangers else LINE_END
+        word = next((word for word in self.words if not self.cuts(word)), None)
+        if word is not None:
             case = "a lower-case" if self.lowercase else "a"
             raise InputError(
                 f"{word!r} cannot be in {case} vocabulary: no text is ever cut into it; "
@@ -86,8 +90,23 @@ class Vocabulary:
     def __repr__(self) -> str:
         return f"Vocabulary({self.size:,} ids, {self.provenance.kind}: {self.provenance.description})"
 
-    def _cut(self, word: str) -> list[str]:
-        return pieces(marked(word, lowercase=self.lowercase))
+    @cached_property
+    def writing(self) -> Writing:
+        """How its words are written."""
+        return Writing(lowercase=self.lowercase, language=self.language, emoji=self.emoji)
+
+    def pieces(self, text: str) -> list[str]:
+        """The words of a text, known or not, as they would be spelled here, and LINE_ENDs between its sentences."""
+        return pieces(text, self.writing)
+
+    def cuts(self, word: str) -> bool:
+        """Whether any text is ever cut into this one word, and it is none that no keyboard suggests."""
+        return self.pieces(word) == [word] and word != LINE_END and not is_placeholder(word)
+
+    def spelled(self, word: str) -> str:
+        """A word as it would be written here."""
+        word = canonical(word, self.writing)
+        return lowered(word, self.language) if self.lowercase else word
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -110,7 +129,7 @@ class Vocabulary:
 
     def id_of(self, word: str) -> int:
         """The id of a word, OOV when it is unknown."""
-        return self._ids.get(word.lower() if self.lowercase else word, OOV)
+        return self._ids.get(lowered(word, self.language) if self.lowercase else word, OOV)
 
     def ids_beginning(self, prefix: str) -> NDArray[np.int64]:
         """The ids of the words that begin so, letter by letter, in alphabetical order; every word begins with ""."""
@@ -131,7 +150,7 @@ class Vocabulary:
 
     @cached_property
     def sha256(self) -> str:
-        """A digest of all of it: the words in order, the case rule, and where the words come from.
+        """A digest of all of it: the words in order, how text is cut into them, and where the words come from.
 
         Wherever it is compared, words of private text cannot have become public ones.
         """
@@ -141,7 +160,7 @@ class Vocabulary:
     def _said(self) -> dict[str, Any]:
         """Everything but the digest, as plain values; without discovered words as it was before there were any."""
         provenance = {name: value for name, value in vars(self.provenance).items() if name != "discovered" or value}
-        return {"lowercase": self.lowercase, "provenance": provenance, "words": self.words}
+        return {"rules": RULES, **vars(self.writing), "provenance": provenance, "words": self.words}
 
     def to_json(self) -> str:
         """One JSON object; `from_json` is its inverse."""
@@ -154,9 +173,15 @@ class Vocabulary:
             record = parsed_json(text)
         except ValueError as error:
             raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
-        if not isinstance(record, Mapping) or record.get("format") != _FORMAT:
+        if not isinstance(record, Mapping) or record.get("format") not in (_FORMAT, *_OLD):
             raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")
-        said = {name: value for name, value in record.items() if name not in ("format", "sha256")}
+        rules = _OLD.get(record["format"], record.get("rules"))
+        if rules != RULES:
+            raise InputError(
+                f"the words of this vocabulary were cut by the rules {rules!s:.40}, and this tacit cuts by {RULES}, so "
+                "some of its words would never be found; import again, or give its words as a list (--word-list)."
+            )
+        said = {name: value for name, value in record.items() if name not in ("format", "sha256", "rules")}
         vocabulary = from_plain(cls, said, where="this vocabulary")
         if vocabulary.sha256 != record.get("sha256"):
             raise InputError(
@@ -185,5 +210,6 @@ class Vocabulary:
             raise InputError(f"{path}: {error}") from error
 
 
-_FORMAT = "tacit-vocabulary-2"
+_FORMAT = "tacit-vocabulary-3"
+_OLD = {"tacit-vocabulary-1": "tacit-words-1", "tacit-vocabulary-2": "tacit-words-1"}  # the rules of each
 _WAY_OUT = "`tacit data import` writes one"

@@ -170,7 +170,7 @@ def typed_by(
         return cached_typed_words(cache, spelled, words, split=split)
     source = open_source(os.fspath(data)) if isinstance(data, str | os.PathLike) else data
     return read_typed_words(
-        source, lambda texts: count_words(texts, lowercase=known.lowercase), words, split=split, progress=progress
+        source, lambda texts: count_words(texts, known.writing), words, split=split, progress=progress
     )
 
 

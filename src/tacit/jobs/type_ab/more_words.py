@@ -8,7 +8,7 @@ from pathlib import Path
 from tacit.errors import InputError
 from tacit.files import as_path
 from tacit.jobs.discover.job import vocabulary_digest
-from tacit.jobs.vocabulary import found_by, how_discovered, is_word
+from tacit.jobs.vocabulary import found_by, how_discovered
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.user_words import UserWords
 from tacit.runs import Run
@@ -57,7 +57,7 @@ def read_more_words(path: str, model: PhoneModel) -> MoreWords:
     shares = {
         str(row["word"]): row["count"] / row["of_reports"]
         for row in found
-        if row["count"] > 0 and is_word(row["word"], lowercase=model.vocabulary.lowercase)
+        if row["count"] > 0 and model.vocabulary.cuts(row["word"])
     }
     whole = max(1.0, sum(shares.values()))
     words = UserWords.by_share({word: share / whole for word, share in shares.items()}, model.vocabulary)
