@@ -67,7 +67,9 @@ def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
         table.add_column(
             heading,
             justify="left" if words or index == 0 else "right",
-            min_width=max(len(part) for cell in cells for part in (cell.split() if words else [cell])),
+            min_width=max(
+                console.render_str(part).cell_len for cell in cells for part in (cell.split() if words else [cell])
+            ),
         )
     for row in rows:
         table.add_row(*row)

@@ -119,7 +119,7 @@ class Run:
         """The right to write. The kernel frees it when the process dies, however it dies."""
         if not self.writable:
             raise RunError(f"'{self.path}' cannot be written; copy it to where it can, or give the right to write.")
-        with open(self.path / "lock", "a+") as file:
+        with open(self.path / "lock", "a+", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
