@@ -52,16 +52,16 @@ SHORT: Sequence[tuple[int, tuple[str, ...]]] = (
     (0, ("data", "import", "typed.parquet", "--word-list", "words.txt", "--out", "cache")),
     (0, ("data", "show", "cache")),
     (0, ("data", "show", "cache", "--json")),
-    (0, ("recipe", "show", "own-data")),
     (2, ("data", "show", "niño…☕")),
 )
+OTHER = (*SHORT[2:3], (0, ("train", "other.toml", "--out", "other", "--workers", "1")))  # to compare with
 WHOLE = (
     *SHORT,
+    (0, ("recipe", "show", "own-data")),
     (0, words("plan run --rounds 100 --population 10000 --report-goal 500 --noise-multiplier 7")),
     (0, words("account tree --rounds 20 --min-separation 4 --noise-multiplier 7")),
     (0, ("train", "tiny.toml", "--out", "run", "--workers", "1")),
     (0, ("report", "run")),
-    (0, ("train", "other.toml", "--out", "other", "--workers", "1")),
     (0, ("compare", "run", "other")),
     (0, ("suggest", "run", "niño says ☕")),
     (0, ("export", "run", "--out", "export")),
@@ -152,6 +152,15 @@ def clients(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def clients_and_run(clients: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same folder with a run in it, which was trained at home."""
+    place = tmp_path_factory.mktemp("home")
+    assert ended_in(Environment(), clients, place, OTHER).codes == [0, 0]
+    shutil.rmtree(place / Environment().folder / "cache")
+    return place / Environment().folder
+
+
 def command_of(environment: Environment, python: list[str]) -> list[str]:
     if environment.before == "no /proc":
         emptied = 'mount -t tmpfs none /proc && exec "$@"'
@@ -233,10 +242,10 @@ def test_it_prints_there(name: str, clients: Path, tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_the_whole_command_runs_there(name: str, clients: Path, tmp_path: Path) -> None:
+def test_the_whole_command_runs_there(name: str, clients_and_run: Path, tmp_path: Path) -> None:
     """From text to a model that suggests, its report and statement."""
     skip_where_impossible(ENVIRONMENTS[name])
-    ended = ended_in(ENVIRONMENTS[name], clients, tmp_path, WHOLE)
+    ended = ended_in(ENVIRONMENTS[name], clients_and_run, tmp_path, WHOLE)
     check(ENVIRONMENTS[name], ended, WHOLE)
     folder = tmp_path / ENVIRONMENTS[name].folder
     page = (folder / "run" / "simulation" / "report.html").read_text(encoding="utf-8")
