@@ -1,4 +1,4 @@
-"""Where folders are put that somebody names: a link, to a folder that is empty or not there yet, `.`; by all who make one."""
+"""Where folders are put that somebody names: by a link, to a folder that is empty or not there yet, or by `.`."""
 
 import os
 from collections.abc import Callable

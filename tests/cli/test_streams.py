@@ -4,6 +4,7 @@ import ast
 import io
 import json
 import os
+import pty
 import subprocess
 import sys
 import tomllib
@@ -144,6 +145,18 @@ def test_a_pipe_that_does_not_wait_is_waited_for() -> None:
         with open(read, "rb") as said:
             assert said.read() == b"a" * 1_000_000 + b"\n"
         assert process.wait(60) == 0
+
+
+def test_a_terminal_that_was_closed_is_a_reader_that_left(tmp_path: Path) -> None:
+    screen, terminal = pty.openpty()
+    code = BEGIN + "sys.stdin.read(); print('said'); print('complained', file=sys.stderr); open('done', 'w')"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal, cwd=tmp_path
+    ) as process:
+        os.close(terminal)
+        os.close(screen)
+        process.communicate(timeout=60)
+    assert process.returncode == 0 and (tmp_path / "done").exists()
 
 
 def test_whoever_collects_output_goes_on_collecting(capsys: pytest.CaptureFixture[str]) -> None:

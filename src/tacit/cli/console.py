@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
 from tacit.cli.streams import in_encoding, takes_all
@@ -39,6 +39,12 @@ def styled(text: str, style: str) -> Text:
 
 class Terminal(Console):
     """A console that prints text as it stands, visibly, cells of tables included."""
+
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
+        """Of the window; some say that they have no columns, or no lines, and mean that they do not know."""
+        columns, lines = super().size
+        return ConsoleDimensions(columns or 80, lines or 24)
 
     def render_str(self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any) -> Text:
         """No markup, no emoji, no highlighting: "400:100:3" and "[/red]" mean themselves."""

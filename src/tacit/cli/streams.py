@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import select
+import stat
 import sys
 from typing import TYPE_CHECKING, TextIO
 
@@ -99,7 +100,7 @@ class _Descriptor(io.FileIO):
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(descriptor, "w", closefd=False)
-        self._lost = {errno.EPIPE} | ({errno.EIO} if self.isatty() else set())  # of a terminal that was closed
+        self._lost = {errno.EPIPE} | ({errno.EIO} if _is_device(descriptor) else set())  # a terminal that was closed
         self._may_fail = descriptor == 1
 
     def write(self, content: "ReadableBuffer", /) -> int:
@@ -112,6 +113,10 @@ class _Descriptor(io.FileIO):
                 raise  # once: what is left of it must not fail again when the process ends
             return super().write(content)
         return written
+
+
+def _is_device(descriptor: int) -> bool:
+    return stat.S_ISCHR(os.fstat(descriptor).st_mode)
 
 
 def _lose(descriptor: int) -> None:
