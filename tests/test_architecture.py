@@ -473,6 +473,7 @@ def test_a_device_takes_of_rooms_that_compute_what_one_device_does() -> None:
 
 def test_the_command_is_thin() -> None:
     busy = {named(path) for path in CLI if re.search(r"\bopen\(|\bimport numpy\b|\bfrom numpy\b", text_of(path))}
+    busy -= {"cli/streams.py"}  # whose files are the standard streams
     assert not busy, f"{sorted(busy)} count with NumPy or open files: that is a job"
 
 
@@ -651,3 +652,54 @@ def swallows_everything(handler: ast.ExceptHandler) -> bool:
         isinstance(handler.type, ast.Name) and handler.type.id in {"Exception", "BaseException"}
     )
     return broad and not any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+
+
+def without_encoding(tree: ast.AST) -> list[str]:
+    """Calls that read or write text in the encoding of whatever locale there is."""
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or "encoding" in {keyword.arg for keyword in node.keywords}:
+            continue
+        method = isinstance(node.func, ast.Attribute)
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        modes = [*node.args[: 1 if method else 2], *(each.value for each in node.keywords if each.arg == "mode")]
+        said = [each.value for each in modes if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        match name:
+            case "open" if method:  # of a path: `Run.open(folder)` is another
+                text = (not modes or said) and "b" not in "".join(said)
+            case "open":
+                text = "b" not in "".join(said)
+            case "fdopen" | "TextIOWrapper" | "NamedTemporaryFile":
+                text = not any("b" in str(getattr(each, "value", "")) for each in node.args[1:] or node.args)
+            case "read_text":
+                text = not node.args
+            case "write_text":
+                text = len(node.args) == 1
+            case "run" | "Popen" | "check_output" | "check_call" | "call":
+                text = bool({"text", "universal_newlines"} & {keyword.arg for keyword in node.keywords})
+            case _:
+                text = False
+        if text:
+            found.append(ast.unparse(node))
+    return found
+
+
+def test_text_is_utf8_whatever_the_locale() -> None:
+    """What is written on one machine is read on another."""
+    silent = {named(path): calls for path in SOURCES if (calls := without_encoding(tree_of(path)))}
+    assert not silent, f"{silent}: give encoding='utf-8'"
+
+
+def test_a_file_without_an_encoding_is_found() -> None:
+    wrong = ("open(path)", "open(path, 'a+')", "path.open()", "path.open('w')", "path.read_text()", "a.write_text(b)")
+    wrong += ("os.fdopen(descriptor, 'w')", "subprocess.run(command, text=True)")
+    right = (
+        "open(path, 'rb')",
+        "path.open('wb')",
+        "Run.open(path)",
+        "path.read_text('utf-8')",
+        "subprocess.run(command)",
+    )
+    right += ("open(path, encoding='utf-8')", "a.write_text(b, encoding='ascii')", "os.fdopen(descriptor, 'wb')")
+    assert all(without_encoding(ast.parse(code)) for code in wrong)
+    assert not [code for code in right if without_encoding(ast.parse(code))]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,3 +197,14 @@ def test_a_core_dump_is_none_of_what_a_child_leaves() -> None:
     code += "import subprocess, sys\nprint(subprocess.run(['sh', '-c', 'ulimit -c'], capture_output=True).stdout)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "b'0\\n'\n" and resource.getrlimit(resource.RLIMIT_CORE)
+
+
+@pytest.mark.parametrize("status", [None, "", "Name:\tpython\nVmPeak:\t 12 kB\n", "\n\n"])
+def test_without_proc_memory_is_not_limited_and_nothing_fails(status: str | None, tmp_path: Path) -> None:
+    """Not mounted, or a sandbox's, which says less."""
+    file = tmp_path / "status"
+    if status is not None:
+        file.write_text(status, encoding="utf-8")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    assert not limits.limit_memory(1 << 26, file)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before

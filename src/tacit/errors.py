@@ -23,6 +23,7 @@ TacitError                      a sentence for people: the value, the rule, the 
 
 import math
 import os
+import sys
 
 MOST = 10**15  # of whole numbers; all of them are exact in real ones
 HUGE, TINY = 1e50, 1e-30  # of real ones, by magnitude
@@ -120,7 +121,8 @@ def conceivable(name: str, *values: object) -> None:
     """
     for value in values:
         if isinstance(value, str | os.PathLike) and any("\ud800" <= letter <= "\udfff" for letter in os.fspath(value)):
-            raise InputError(f"{name} {value} is not UTF-8; write or rename it so.")
+            otherwise = "" if sys.getfilesystemencoding() == "utf-8" else ", or say PYTHONUTF8=1 where it is"
+            raise InputError(f"{name} {value} is not UTF-8; write or rename it so{otherwise}.")
         if isinstance(value, int) and abs(value) > MOST:
             shown = value if abs(value) < 10**30 else f"of {math.log10(abs(value)):.0f} digits"
             raise InputError(f"{name} {shown} is beyond any number that is meant; give at most {MOST:,}.")

@@ -11,9 +11,14 @@ from pathlib import Path
 from tacit.files import held, sync_folder
 
 
+def place_of(path: Path) -> Path:
+    """Where a folder is that somebody named: what a link leads to, which stays, and `.` by its own name."""
+    return Path(os.path.realpath(path)) if path.is_symlink() or not path.name else path
+
+
 @contextmanager
 def folder_beside(path: Path) -> Iterator[Path]:
-    """A new folder on the disk of `path`, for its maker alone (0700), to be filled and renamed to it.
+    """A new folder on the disk of `path`, a `place_of`, for its maker alone (0700), to be filled and renamed to it.
 
     What was not renamed is gone afterwards; what killed processes left of the same `path` goes first.
     """

@@ -61,19 +61,19 @@ def give_memory_back() -> None:
     mallopt(MMAP_THRESHOLD, 1 << 16)
 
 
-def limit_memory(more: int) -> bool:
+def limit_memory(more: int, status: Path = Path("/proc/self/status")) -> bool:
     """This process gets no more than so many bytes beside those that it has now, for good: what asks for more fails.
 
     Counted is memory of its own that it may write to (RLIMIT_DATA), however little of it is used. Returns whether the
-    system holds the process to it: Linux does; elsewhere nothing is done.
+    system holds the process to it: Linux does, where /proc is mounted; elsewhere nothing is done.
     """
     try:
         import resource
 
-        status = Path("/proc/self/status").read_text()
-    except (ImportError, OSError):
+        said = dict(line.partition(":")[::2] for line in status.read_text(encoding="utf-8").splitlines())
+        has = int(said["VmData"].split()[0]) * 1024
+    except (ImportError, OSError, KeyError):  # a sandbox's kernel may have the file and not the line
         return False
-    has = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     limit = has + more if most == resource.RLIM_INFINITY else min(has + more, most)
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -83,7 +83,7 @@ def limit_memory(more: int) -> bool:
 def end_first() -> None:
     """Where memory runs out, Linux ends this process before others; elsewhere nothing is done."""
     with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000")
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
 def limit_cpu(more: float) -> None:

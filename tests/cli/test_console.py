@@ -228,3 +228,26 @@ def test_a_paragraph_under_a_heading_is_indented_line_by_line(monkeypatch: pytes
     assert title == "Promise" and lines[-2:] == ["   - one", "   - two"]
     assert max(map(len, lines)) <= 40 and all(line.startswith("   ") for line in lines)
     assert [word for line in lines[:-2] for word in line.split()] == SENTENCE.split()
+
+
+WORDS = "stackoverflow-nonprivate", "tacit data import stackoverflow:FILE.sqlite"
+
+
+@pytest.mark.parametrize("width", [1, 20, 40])
+def test_a_narrow_window_cuts_nothing_off(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of tables and of paragraphs under a heading."""
+    window = io.StringIO()
+    there = Terminal(file=window, width=width, force_terminal=True, color_system=None)
+    monkeypatch.setattr("tacit.cli.blocks.console", there)
+    print_table(("recipe", "made by"), [WORDS])
+    assert set(" ".join(WORDS).split()) <= set(window.getvalue().split())
+    print_blocks([Heading("Promise"), Paragraph(SENTENCE)])
+    assert SENTENCE.split()[-1] in "".join(window.getvalue().split())
+
+
+@pytest.mark.parametrize("columns", ["0", "-1", "", "many"])
+def test_a_window_without_a_width_has_one(columns: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.setenv("LINES", columns)
+    there = Terminal(file=io.StringIO(), force_terminal=True)
+    assert there.width > 0 and there.height > 0

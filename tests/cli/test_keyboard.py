@@ -21,9 +21,10 @@ from tests.support.keyboard.tabled import words_of
 from typer.testing import CliRunner
 
 from tacit.cli.commands import app
-from tacit.cli.raw_terminal import keys_pressed
+from tacit.cli.raw_terminal import Pasted, keys_pressed
 from tacit.networks.cifg.network import Cifg
 
+ASKED = b"\x1b[?2004h"  # for pastes to be marked as such
 PATIENCE = 60.0  # seconds for what takes one or two, on a machine however busy
 WORDS = words_of("the", "quick", "thank", "you")
 
@@ -41,18 +42,18 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Terminal:
-    """A process in a terminal of its own, of 24 rows and 80 columns."""
+    """A process in a terminal of its own, of 24 rows."""
 
-    def __init__(self, *command: str) -> None:
+    def __init__(self, *command: str, columns: int = 80, **variables: str) -> None:
         self.screen, self._child = pty.openpty()
-        termios.tcsetwinsize(self._child, (24, 80))
+        termios.tcsetwinsize(self._child, (24, columns))
         self.before = termios.tcgetattr(self._child)
         self.process = subprocess.Popen(
             command,
             stdin=self._child,
             stdout=self._child,
             stderr=self._child,
-            env={**os.environ, "TERM": "xterm", "NO_COLOR": ""},
+            env={**os.environ, "TERM": "xterm", "NO_COLOR": "", **variables},
         )
         self.seen = ""
 
@@ -75,7 +76,7 @@ class Terminal:
         while select.select([self.screen], [], [], 0)[0]:
             self.seen += os.read(self.screen, 65536).decode(errors="ignore")
         assert termios.tcgetattr(self._child) == self.before
-        assert "\x1b[?1049l" in self.seen and "\x1b[?25h" in self.seen
+        assert all(put_back in self.seen for put_back in ("\x1b[?1049l", "\x1b[?25h", "\x1b[?2004l"))
         return code
 
     def close(self) -> None:
@@ -86,9 +87,9 @@ class Terminal:
 
 
 @contextmanager
-def opened(*arguments: str) -> Iterator[Terminal]:
+def opened(*arguments: str, columns: int = 80, **variables: str) -> Iterator[Terminal]:
     """Python in a terminal."""
-    terminal = Terminal(sys.executable, *arguments)
+    terminal = Terminal(sys.executable, *arguments, columns=columns, **variables)
     try:
         yield terminal
     finally:
@@ -119,9 +120,41 @@ def type_and_look(terminal: Terminal) -> None:
     assert "the quick thank thank 3.14 a2," in terminal.seen
 
 
+def test_characters_of_several_code_points_and_pastes_are_kept(model: Path) -> None:
+    with opened("-m", "tacit", "keyboard", str(model), columns=40, PYTHONUTF8="1") as terminal:
+        terminal.until("Tab the F2 quick F3 thank")
+        terminal.type("👩‍💻🇩🇪e\u0301")
+        terminal.until("👩‍💻🇩🇪e\u0301█")
+        terminal.type("\x7f\x7f")
+        terminal.until("👩‍💻█")
+        terminal.type("می\u200cخواهم ")
+        terminal.until("👩‍💻می\u200cخواهم █")
+        terminal.type("\x1b[200~teh\tTEH\rteh \x1b[201~")
+        terminal.until("teh █")
+        terminal.type("\x03")
+        assert terminal.ended() == 0
+        assert re.search("👩‍💻می\u200cخواهم teh +TEH\r?\nteh", terminal.seen)
+
+
+def test_it_is_drawn_in_signs_that_the_terminal_has_and_reads_what_it_sends(model: Path) -> None:
+    with opened("-m", "tacit", "keyboard", str(model), columns=40, PYTHONIOENCODING="latin-1") as terminal:
+        terminal.until("Tab the F2 quick F3 thank")
+        os.write(terminal.screen, "éa".encode("latin-1"))
+        terminal.until("a#")  # the cursor
+        terminal.type("\x03")
+        assert terminal.ended() == 0
+        assert "Characters written: 2" in terminal.seen
+
+
+def test_a_terminal_without_a_screen_is_refused_with_the_way_out(model: Path) -> None:
+    with opened("-m", "tacit", "keyboard", str(model), TERM="dumb") as terminal:
+        terminal.until("which TERM=dumb says that this terminal")
+        assert terminal.process.wait(PATIENCE) == 2
+
+
 DRAWING = """
 from tacit.cli.console import console
-from tacit.cli.raw_terminal import keys_pressed
+from tacit.cli.raw_terminal import Pasted, keys_pressed
 with console.screen() as screen:
     for key in keys_pressed(0, draw=lambda: screen.update("drawn")):
         pass
@@ -158,7 +191,7 @@ def test_without_a_terminal_it_is_refused_with_the_way_out(model: Path) -> None:
 
 
 def test_keys_come_whole_however_they_arrive() -> None:
-    """Arrows and letters of several bytes in two parts, a paste of many keys, and the end of the terminal."""
+    """Arrows and letters of several bytes in two parts, a paste in three, and the end of the terminal."""
     screen, terminal = pty.openpty()
     drawn: list[int] = []
     keys = keys_pressed(terminal, draw=lambda: drawn.append(1))
@@ -169,12 +202,16 @@ def test_keys_come_whole_however_they_arrive() -> None:
         (["é".encode()[:1], "é".encode()[1:]], ["é"]),
         ([b"\x1b", b"[", b"C"], ["\x1b[C"]),
         ([b"\x1b", b"2a"], ["\x1b2", "a"]),
+        (["👩‍💻".encode()], [*"👩‍💻"]),
+        ([b"x\x1b[200~a\tb\r", b"c\x1b[A\x1b[2", b"01~y"], ["x", Pasted("a\tb\rc\x1b[A"), "y"]),
+        ([b"\x1b[200~\x1b[201~\x1b[200~\x03\x1b[201~"], [Pasted(""), Pasted("\x03")]),
     ]:
         sender = threading.Thread(target=lambda parts=sent: [os.write(screen, part) for part in parts])
         sender.start()
-        assert [next(keys) for _ in wanted] == wanted
+        came = [next(keys) for _ in wanted]
+        assert came == wanted and list(map(type, came)) == list(map(type, wanted))
         sender.join()
-    assert drawn
+    assert drawn and ASKED in os.read(screen, 4096)
     keys.close()  # type: ignore[attr-defined]
     os.close(screen)
     os.close(terminal)

@@ -1,7 +1,9 @@
 """What somebody sees who types: hand-made texts, key by key."""
 
+import unicodedata
 from collections.abc import Iterable
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,6 +17,7 @@ from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.live_keyboard import Key, LiveKeyboard
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.touch import LAYOUTS, TouchModel
+from tacit.text.vocabulary import Vocabulary
 
 VOCABULARY = words_of("the", "quick", "thank", "you", "for", "don't", "dr")
 ROWS = {
@@ -173,7 +176,7 @@ def test_keys_are_counted_and_others_do_nothing() -> None:
         keyboard.press(3)  # type: ignore[arg-type]
 
 
-KEYS = st.sampled_from([*'tehquick 137.,:-("\x1bé', *Key])
+KEYS = st.sampled_from([*'tehQUICK 137.,:-("\x1bé\u0301\u200d👩💻', *Key])
 
 
 @given(st.lists(KEYS, max_size=12), st.integers(0, 5))
@@ -199,6 +202,162 @@ def test_what_is_offered_is_that_of_the_text(written: list[str], seed: int) -> N
     keyboard, session = typed([key for keys in written for key in keys], model), model.typing()
     session.commit(keyboard.text)
     assert keyboard.offered.strip == tuple(each.word for each in session.next_words())
+
+
+# -- what is typed is kept ---------------------------------------------------------------------------------------------
+
+CASED = words_of("hello", "help", "Paris", "NASA", "iPhone", "I", lowercase=False)
+HELLO = PhoneModel(
+    name="m",
+    reader=table_of(CASED, {"<bos>": dict.fromkeys(CASED.words, 0.1), "hello": {"help": 0.9}}),
+    vocabulary=CASED,
+    digest="",
+)
+LOWER = replace(CASED, words=tuple(word.lower() for word in CASED.words), lowercase=True)
+
+
+@pytest.mark.parametrize("vocabulary", [CASED, LOWER], ids=["capitals kept", "lower case"])
+@pytest.mark.parametrize(
+    "word", ["HELLO", "hELLO", "HeLLo", "heLLo", "Hello", "hello", "PARIS", "NASA", "iPhone", "IPHONE"]
+)
+def test_capitals_stay_as_they_are_typed(word: str, vocabulary: Vocabulary) -> None:
+    model = PhoneModel(name="m", reader=HELLO.reader, vocabulary=vocabulary, digest="")
+    assert typed(f"{word} ", model).text == f"{word} "
+    for end in range(1, len(word)):
+        assert typed(word[:end], model).typed == word[:end]
+
+
+@pytest.mark.parametrize(
+    ("keys", "first", "correction"),
+    [
+        ("hel", "hello", None),
+        ("Hel", "Hello", None),
+        ("HEL", "HELLO", None),
+        ("hEL", "hELlo", None),  # as it is typed, as far as it is
+        ("hELx", None, None),
+        ("HWLLO", None, "HELLO"),
+        ("Hwllo", None, "Hello"),
+        ("hwllo", None, "hello"),
+        ("hwLLo", None, None),
+        ("iPh", "iPhone", None),
+        ("NAS", "NASA", None),
+    ],
+)
+def test_suggestions_go_on_in_the_capitals_of_what_is_typed(
+    keys: str, first: str | None, correction: str | None
+) -> None:
+    offered = typed(keys, HELLO).offered
+    if first is not None:
+        assert offered.strip[0] == first
+    if correction is not None or first is None:
+        assert offered.correction == correction
+    coming = LiveKeyboard(HELLO, Future())
+    for key in keys:
+        coming.press(key)
+    assert first is None or coming.offered.strip[0] == first, "without the decoder, too"
+    assert typed("IPH", HELLO).offered.strip[0] == "IPHONE", "of capitals inside, too, with it"
+
+
+@pytest.mark.parametrize(
+    ("keys", "phrase"), [("tha", "nk you for"), ("Tha", "nk you for"), ("THA", "NK YOU FOR"), ("tHA", "nk you for")]
+)
+def test_a_phrase_goes_on_in_the_capitals_of_what_is_typed(keys: str, phrase: str) -> None:
+    keyboard = typed(keys)
+    assert keyboard.offered.phrase == phrase
+    keyboard.press(Key.PHRASE)
+    assert keyboard.text == f"{keys}{phrase} "
+
+
+CHARACTERS = ["👨‍👩‍👧‍👦", "👍🏽", "🇩🇪", "1️⃣", "❤️", "e\u0301", "각", "نی\u200c"[1:], "ක්\u200dෂ"[:3], "a"]
+
+
+@pytest.mark.parametrize("after", ["", "x", "the ", "8."])
+def test_backspace_takes_one_character_away(after: str) -> None:
+    """However many code points it has, one at a time, and joiners are typed like letters."""
+    keyboard = typed(after)
+    text, before = keyboard.text, keyboard.text + keyboard.typed
+    for character in CHARACTERS:
+        for point in character:
+            keyboard.press(point)
+    assert keyboard.text + keyboard.typed == before + "".join(CHARACTERS)
+    for left in range(len(CHARACTERS) - 1, -1, -1):
+        keyboard.press(Key.BACKSPACE)
+        assert keyboard.text + keyboard.typed == before + "".join(CHARACTERS[:left])
+    assert keyboard.text.startswith(text)
+
+
+def test_a_character_is_one_key_however_many_code_points_it_has() -> None:
+    """As a page of emoji presses them."""
+    keyboard = typed(["👨‍👩‍👧‍👦", "e\u0301", "up", "\r\n", "", "\ud83d"])
+    assert (keyboard.typed, keyboard.keys) == ("👨‍👩‍👧‍👦e\u0301", 2)
+
+
+KEPT = st.one_of(st.text(max_size=12), st.text(" aehTEHqu.,!\u00a0\u200c\u200d\u3000👩💻🏽é\u0301-'\n8", max_size=12))
+
+
+def keys_of(text: str) -> list[str]:
+    """As a terminal sends them."""
+    return [Key.ENTER if sign == "\n" else sign for sign in text]
+
+
+def without_controls(text: str) -> str:
+    return "".join(sign for sign in text if sign in "\n" or unicodedata.category(sign) not in ("Cc", "Cs"))
+
+
+@given(KEPT)
+def test_what_is_typed_comes_out(text: str) -> None:
+    """All of it where nothing is corrected; else all but what was announced to be."""
+    plain = LiveKeyboard(MODEL, Future())
+    for key in keys_of(text):
+        plain.press(key)
+    assert plain.text + plain.typed == without_controls(text)
+    keyboard, wanted = live_keyboard(MODEL), ""
+    for key in keys_of(text):
+        before, correction = keyboard.typed, keyboard.offered.correction
+        keyboard.press(key)
+        wanted += without_controls("\n" if key is Key.ENTER else key)
+        if correction is not None and not keyboard.typed.startswith(before):
+            wanted = wanted[: -len(before) - 1] + correction + wanted[-1:]
+        assert keyboard.text + keyboard.typed == wanted
+
+
+@given(KEPT, KEPT)
+def test_what_is_pasted_comes_out(before: str, text: str) -> None:
+    keyboard = live_keyboard(MODEL)
+    keyboard.paste(before)
+    keyboard.paste(text)
+    pasted = without_controls(before) + without_controls(text)
+    assert keyboard.text + keyboard.typed == pasted and keyboard.keys == 2
+    whole = MODEL.typing()
+    whole.commit(keyboard.text)
+    assert keyboard.typed or keyboard.offered.strip == tuple(each.word for each in whole.next_words())
+    for _ in range(len(pasted) + 2):
+        keyboard.press(Key.BACKSPACE)
+    assert keyboard.text + keyboard.typed == ""
+
+
+def test_pasted_words_are_not_corrected_and_line_ends_are_lines() -> None:
+    keyboard = typed("x")
+    keyboard.paste("y teh\r\nteh\rteh\x1b[Ateh\tteh")
+    keyboard.press(" ")
+    assert keyboard.text == "xy teh\nteh\nteh[Ateh\tteh "
+    with pytest.raises(InputError, match="text=3 is of the type int"):
+        keyboard.paste(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("keys", "text"),
+    [
+        ("bonjour !", "bonjour !"),
+        ("a  b ", "a  b "),
+        (["t", Key.FIRST, " ", "x", " "], "the x "),  # its own blank counts for one that is typed
+        (["t", Key.FIRST, "!"], "the!"),
+        (["t", Key.FIRST, " ", "!"], "the !"),
+        ("teh\u3000teh\u00a0", "the\u3000the\u00a0"),
+    ],
+)
+def test_blanks_that_are_typed_are_kept(keys: Iterable[str], text: str) -> None:
+    assert typed(keys).text == text
 
 
 def test_what_cannot_be_typed_with_is_refused() -> None:

@@ -2,9 +2,12 @@
 
 
 def main() -> None:
-    """The entry point of the `tacit` script: Ctrl-C is answered before anything that takes time is loaded, and threads
-    are limited before a library makes them.
+    """The entry point of the `tacit` script: standard streams are there before a file is opened, Ctrl-C is answered
+    before anything that takes time is loaded, and threads are limited before a library makes them.
     """
+    from tacit.cli.streams import open_streams
+
+    open_streams()
     from tacit.cli.interrupts import leave_at_once
 
     leave_at_once()

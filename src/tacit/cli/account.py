@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from tacit.cli.console import complaints, console, say, say_loudly
 from tacit.cli.display import display
@@ -145,7 +145,7 @@ def _strategy(chosen: ChosenMechanism | Path, participation: Participation, as_j
 
 def _show(made: MechanismAccount) -> None:
     """The figures, then what they hold for."""
-    table = Table(box=None, show_header=False, pad_edge=False)
+    table = Table(Column(overflow="fold"), Column(overflow="fold"), box=None, show_header=False, pad_edge=False)
     for name, value in made.figures.items():
         if name != "exact":
             table.add_row(name.replace("_", " "), _shown(name, value))

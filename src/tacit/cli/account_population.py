@@ -47,7 +47,7 @@ def population(
 
 
 def _show(made: "PopulationAccount") -> None:
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console.print(f"clients: {made.allowed['clients']}", markup=False)
     for name, spent in (("zcdp", made.zcdp), ("local_epsilon", made.local_epsilon)):
@@ -60,7 +60,8 @@ def _show(made: "PopulationAccount") -> None:
     if made.window is not None:
         console.print(made.window.taken(), markup=False)
     if made.runs:
-        table = Table("run", "kind", "state", "zCDP", "local epsilon", box=None, pad_edge=False)
+        heads = [Column(name, overflow="fold") for name in ("run", "kind", "state", "zCDP", "local epsilon")]
+        table = Table(*heads, box=None, pad_edge=False)
         for each in made.runs:
             cost = (rounded_up(value, 6) if value else "-" for value in (each.cost.zcdp, each.cost.local_epsilon))
             table.add_row(each.reserved.run, each.reserved.kind, each.state, *cost)

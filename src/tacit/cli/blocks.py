@@ -33,7 +33,7 @@ def print_blocks(blocks: Sequence[Any]) -> None:
             case Paragraph(text=text, soft=soft):
                 indent = "" if soft else indent
                 for line in text.split("\n\n"):
-                    for part in _lines(line, console.width - len(indent) if console.is_terminal else None):
+                    for part in _lines(line, max(console.width - len(indent), 1) if console.is_terminal else None):
                         console.print(indent + part)
             case Labels(labels=labels):
                 for label in labels:
@@ -67,9 +67,12 @@ def print_table(headings: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> N
         table.add_column(
             heading,
             justify="left" if words or index == 0 else "right",
-            min_width=max(len(part) for cell in cells for part in (cell.split() if words else [cell])),
+            min_width=max(
+                console.render_str(part).cell_len for cell in cells for part in (cell.split() if words else [cell])
+            ),
         )
     for row in rows:
         table.add_row(*row)
     needed = Measurement.get(console, console.options.update(max_width=1000), table).minimum
-    console.print(table, width=max(console.width, needed))
+    table.width = needed if needed > console.width else None
+    console.print(table, crop=False)

@@ -3,21 +3,28 @@
 Every command that computes takes `--json` and then prints exactly one JSON object on standard output; everything
 meant for eyes goes to standard error or is left out. A TacitError becomes one line and exit code 2, and so does
 whatever cannot be read on the command line. Text reaches the terminal through `visible` alone: names, messages and
-files of others can neither move the cursor nor colour a line, and no bracket is markup.
+files of others can neither move the cursor nor colour a line, and no bracket is markup. What a stream's encoding
+lacks is written in signs that it has (`streams`), before lines are broken and columns set side by side.
 """
 
 import functools
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleDimensions
 from rich.text import Text
 
+from tacit.cli.streams import in_encoding, takes_all
 from tacit.errors import TacitError
 from tacit.records import json_ready, visible
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.status import Status
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -33,9 +40,23 @@ def styled(text: str, style: str) -> Text:
 class Terminal(Console):
     """A console that prints text as it stands, visibly, cells of tables included."""
 
+    @property  # type: ignore[misc]  # nobody sets it
+    def size(self) -> ConsoleDimensions:
+        """Of the window; some say that they have no columns, or no lines, and mean that they do not know."""
+        columns, lines = super().size
+        return ConsoleDimensions(columns or 80, lines or 24)
+
     def render_str(self, text: str, *, style: Any = "", justify: Any = None, overflow: Any = None, **_: Any) -> Text:
         """No markup, no emoji, no highlighting: "400:100:3" and "[/red]" mean themselves."""
-        return Text(visible(text), style, justify=justify, overflow=overflow)
+        return Text(self.shown(text), style, justify=justify, overflow=overflow)
+
+    def shown(self, text: str) -> str:
+        """The text as it stands here: visible, in signs that the stream has."""
+        return in_encoding(visible(text), self.encoding)
+
+    def status(self, status: "RenderableType", **settings: Any) -> "Status":
+        """Something that turns while there is nothing to count, in signs that every stream has."""
+        return super().status(status, **{"spinner": "line", **settings})
 
     def print(self, *objects: Any, **settings: Any) -> None:
         """A window breaks lines between words; in a file or a pipe they stay whole, for whoever searches them."""
@@ -66,8 +87,22 @@ def say(result: Result, as_json: bool, show: Callable[[Result], None]) -> None:
 
 
 def print_json(values: Mapping[str, Any]) -> None:
-    """One JSON object on one line of standard output; see `json_ready`."""
-    sys.stdout.write(visible(json.dumps(json_ready(values), ensure_ascii=False)) + "\n")
+    """One JSON object on one line of standard output, the same whatever its encoding; see `json_ready`."""
+    _write(visible(json.dumps(json_ready(values), ensure_ascii=not takes_all(sys.stdout))) + "\n")
+
+
+def print_toml(text: str) -> None:
+    """A TOML file on standard output; it is UTF-8, so that for another encoding all but ASCII is escaped as TOML does.
+
+    text: without literal strings ('...'), in which nothing is escaped.
+    """
+    _write(text if takes_all(sys.stdout) else re.sub(r"[^\x00-\x7f]", lambda found: f"\\U{ord(found[0]):08x}", text))
+
+
+def _write(text: str) -> None:
+    """Now, so that a full disk is refused as such."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def complain(sentence: str) -> None:

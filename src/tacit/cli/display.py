@@ -111,8 +111,10 @@ class Display:
         if event.part and self._bars is None:
             self._parts.add(event.stage)
         if self._bars is not None:
-            shown = visible(event.opening)
-            task = self._bars.add_task(visible(event.stage), total=event.total, completed=event.done, shown=shown)
+            shown = complaints.shown(event.opening)
+            task = self._bars.add_task(
+                complaints.shown(event.stage), total=event.total, completed=event.done, shown=shown
+            )
             self._tasks[event.stage] = task
         elif event.opening and not event.part:
             complaints.print(f"{event.stage}: {event.opening}")
@@ -175,7 +177,7 @@ def display(quiet: bool = False, run: "Path | None" = None) -> Iterator[Progress
     try:
         if quiet:
             yield _warnings
-        elif not complaints.is_terminal:
+        elif not complaints.is_terminal or complaints.is_dumb_terminal:  # which cannot draw over what it drew
             yield Display(None)
         else:
             with _bars() as bars:

@@ -11,6 +11,9 @@ or multiplies. So another thread waits for the signal too, and whichever of the 
 import _thread  # as `threading` has it, without loading that
 import os
 import signal
+import sys
+
+from tacit.cli.streams import LIKE
 
 INTERRUPTED = 130  # the exit code: 128 and the number of SIGINT
 STOPPED = "stopped; what was complete is safe: run the same command again"
@@ -51,6 +54,7 @@ def _leave(number: int, frame: object) -> None:
     words, run, more = _last_words
     try:
         more = f"{more}.\n" if run and os.path.exists(f"{run}/{JOURNAL}") else ".\n"
-        os.write(2, f"{shown}{words}{more if words else ''}".encode())
+        encoding = getattr(sys.stderr, "encoding", None) or "utf-8"
+        os.write(2, f"{shown}{words}{more if words else ''}".encode(encoding, LIKE))
     finally:  # also where nobody reads standard error any more
         os._exit(INTERRUPTED)

@@ -1,5 +1,6 @@
 """`tacit keyboard`: somebody types with a model, and sees what a phone's keyboard would show."""
 
+import codecs
 import sys
 import time
 from pathlib import Path
@@ -12,10 +13,9 @@ from rich.text import Text
 from tacit.cli.console import console, styled
 from tacit.cli.display import display
 from tacit.cli.options import command
-from tacit.cli.raw_terminal import keys_pressed
+from tacit.cli.raw_terminal import Pasted, keys_pressed
 from tacit.errors import InputError
 from tacit.progress import DECODER
-from tacit.records import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,6 @@ LEAVE = {"\x03", "\x04"}  # Ctrl-C, Ctrl-D
 PICKING = ("Tab", "F2", "F3")  # the keys for the words of the strip, as they are shown
 HELP = "Tab F2 F3: a word; right arrow: the phrase; Backspace undoes; Ctrl-C leaves."
 SOON = 0.5  # seconds from one drawing to the next while something is under way
-BESIDE_TEXT = 9  # lines of the screen
 
 
 @command
@@ -47,17 +46,31 @@ def keyboard(
             "`tacit keyboard` takes keys from a terminal and draws on it, and standard input or output is none; start "
             'it in one, or ask `tacit suggest MODEL "I will see"`.'
         )
+    if console.is_dumb_terminal:
+        raise InputError(
+            "`tacit keyboard` draws on a whole screen, which TERM=dumb says that this terminal has not; start it with "
+            'the TERM of yours, or ask `tacit suggest MODEL "I will see"`.'
+        )
     with display() as progress:
         live = live_keyboard(model, layout=layout, threshold=threshold, wait=False, progress=progress)
     with console.screen() as screen:
         names, shown = _keys(), _Shown(live, str(model), screen.update)
-        for typed in keys_pressed(sys.stdin.fileno(), draw=shown.draw, again=shown.again):
-            if typed in LEAVE:
+        keys = keys_pressed(sys.stdin.fileno(), draw=shown.draw, again=shown.again, encoding=_encoding())
+        for typed in keys:
+            if isinstance(typed, Pasted):
+                live.paste(typed)
+            elif typed in LEAVE:
                 break
-            live.press(names.get(typed, typed))
+            else:
+                live.press(names.get(typed, typed))
     written = live.text + live.typed
     console.print(f"Keys pressed: {live.keys:,}. Characters written: {len(written):,}.")
-    console.print(written.strip())
+    console.print(written, soft_wrap=True)
+
+
+def _encoding() -> str:
+    """Of what the terminal sends; one that sends ASCII alone sends UTF-8, too."""
+    return "utf-8" if codecs.lookup(sys.stdin.encoding).name == "ascii" else sys.stdin.encoding
 
 
 def _keys() -> "dict[str, Key]":
@@ -97,25 +110,19 @@ class _Shown:
 def _drawn(live: "LiveKeyboard", model: str, seconds: float) -> "RenderableType":
     """The whole screen: what is written, the strip, what a blank would correct, and how to go on."""
     offered, width = live.offered, max(console.width, 1)
-    lines = [Text(visible(line)) for line in live.text.split("\n")]
-    lines[-1].append_text(styled(live.typed, "underline"))
-    lines[-1].append_text(styled("\u2588", "blink"))
-    lines[-1].append_text(styled(offered.phrase, "dim"))
+    lines = [Text(console.shown(line)) for line in live.text.split("\n")]
+    lines[-1].append(console.shown(live.typed), "underline")
+    lines[-1].append(console.shown("\u2588"), "blink")
+    lines[-1].append(console.shown(offered.phrase), "dim")
     rows = [row for line in lines for row in line.wrap(console, width)]
     strip = Text("   ").join(
-        Text.assemble(styled(f"{place} ", "dim"), styled(word, "bold"))
+        Text.assemble(styled(f"{place} ", "dim"), (console.shown(word), "bold"))
         for place, word in zip(PICKING, offered.strip, strict=False)
     )
     correction = f"a blank writes {offered.correction}" if offered.correction else ""
     if not offered.corrects:
         correction = f"no corrections yet: {DECODER}, {seconds:.0f} s so far"
-    return Group(
-        styled(f"tacit keyboard {model}", "dim"),
-        "",
-        *rows[-max(console.height - BESIDE_TEXT, 1) :],
-        "",
-        strip,
-        styled(correction, "yellow"),
-        "",
-        styled(HELP, "dim"),
-    )
+    above = Group(styled(f"tacit keyboard {model}", "dim"), "")
+    below = Group("", strip, styled(console.shown(correction), "yellow"), "", styled(HELP, "dim"))
+    taken = sum(len(console.render_lines(each, pad=False)) for each in (above, below))
+    return Group(above, *rows[-max(console.height - taken - 1, 1) :], below)

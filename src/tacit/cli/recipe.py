@@ -1,12 +1,12 @@
 """`tacit recipe`: recipes made for a cache, a reason beside each value, and those that come with the package."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tacit.cli.blocks import say_blocks
+from tacit.cli.console import print_toml
 from tacit.cli.groups import late_app
 from tacit.cli.options import Json, OwnDelta, command
 
@@ -34,7 +34,7 @@ def new(
 
     made = new_recipe(data, epsilon=epsilon, delta=delta, init=init, out=out, name=name, anyway=anyway)
     if out is None and not json:
-        sys.stdout.write(made.to_toml())
+        print_toml(made.to_toml())
     else:
         say_blocks(made, json)
 
@@ -60,6 +60,6 @@ def show(
 
     found = shipped_recipe(name, out=out)
     if out is None and not json:
-        sys.stdout.write(found.toml)
+        print_toml(found.toml)
     else:
         say_blocks(found, json)

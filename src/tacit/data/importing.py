@@ -24,7 +24,7 @@ from tacit.data.manifest import (
     VocabularyRecord,
 )
 from tacit.errors import CacheError, SourceError
-from tacit.folders import folder_beside, replace_folder
+from tacit.folders import folder_beside, place_of, replace_folder
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 
 CHARACTERS_AT_ONCE = 4_000_000  # of text held in memory between two writes
@@ -69,6 +69,7 @@ def build_cache(
     whole. Raises: CacheError when `out` is something else than a cache; SourceError from the source, or when
     no client has a sentence.
     """
+    out = place_of(out)
     _check_place(out)
     with folder_beside(out) as folder:
         with _Arrays(folder, vocabulary) as arrays:

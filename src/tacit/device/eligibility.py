@@ -98,6 +98,8 @@ class DefaultRoute:
     def __call__(self) -> str | None:
         """See Probe."""
         interface = self._interface()
+        if interface is None and not (self.root / "proc/net").exists():
+            return _unseen("by which network it goes", "unmetered = false")
         if interface is None:
             return "there is no network (no default route); connect the device."
         folder = self.root / "sys/class/net" / interface
@@ -130,12 +132,18 @@ class Load:
     def __call__(self) -> str | None:
         """See Probe."""
         said = _text(self.root / "proc/loadavg").split()
-        load = float(said[0]) / (os.cpu_count() or 1) if said else 0.0
+        if not said:
+            return _unseen("how busy it is", "no largest_load")
+        load = float(said[0]) / (os.cpu_count() or 1)
         if load > self.largest:
             return (
                 f"the device is busy (load {load:.2g} a processor, at most {self.largest:g}); leave it alone a while."
             )
         return None
+
+
+def _unseen(what: str, without: str) -> str:
+    return f"{what} cannot be seen without /proc; mount it, or let [eligibility] of policy.toml have {without}."
 
 
 def _inside(folder: Path) -> list[Path]:

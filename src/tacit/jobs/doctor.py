@@ -180,7 +180,7 @@ def _checked(name: str, function: str) -> Checked:
     )
     try:
         told = subprocess.check_output(
-            [sys.executable, "-c", code], stderr=subprocess.STDOUT, text=True, timeout=PATIENCE
+            [sys.executable, "-c", code], stderr=subprocess.STDOUT, encoding="utf-8", errors="replace", timeout=PATIENCE
         )
     except subprocess.TimeoutExpired:
         return Checked(name, {}, f"took more than {PATIENCE:.0f} s")

@@ -1,7 +1,8 @@
 """A keyboard as whoever types sees it: the strip above the keys, what a blank would correct, and a phrase to take.
 
 Keys are pressed one at a time: a character as it is, or one of `Key`. It has no screen: a terminal draws it
-(`tacit keyboard`), and so may a page.
+(`tacit keyboard`), and so may a page. What is typed is kept: only a correction that was shown changes it, and capitals
+stay where they are.
 """
 
 import unicodedata
@@ -13,13 +14,14 @@ from tacit.errors import of_type
 from tacit.keyboard.compose import BEAMS
 from tacit.keyboard.correction import at_space, worth_showing
 from tacit.keyboard.decoder import Decoder
+from tacit.keyboard.graphemes import graphemes
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import TypingSession
 from tacit.keyboard.touch import KeyboardLayout, Keys
 from tacit.networks.metrics import SHOWN
 from tacit.text.vocabulary import OOV
-from tacit.text.words import LINE_END, pieces
+from tacit.text.words import LINE_END, canonical, lowered, pieces
 
 MARKS = ".,!?;:…"  # follow a word without a blank
 OPENING, CLOSING, DASHES = (
@@ -37,7 +39,7 @@ THRESHOLD = 1 / BEAMS  # of phrases: no more of them can pass than the search ha
 class Key(StrEnum):
     """Keys that write no character of their own."""
 
-    BACKSPACE = "backspace"  # takes the last letter away, or undoes what wrote the last word
+    BACKSPACE = "backspace"  # takes the last character (grapheme) away, or undoes what wrote the last word
     ENTER = "enter"
     FIRST = "first"  # takes the first word of the strip
     SECOND = "second"
@@ -63,6 +65,7 @@ class _Before(NamedTuple):
     text: str
     typed: str
     session: TypingSession
+    own_blank: bool
 
 
 class LiveKeyboard:
@@ -79,14 +82,15 @@ class LiveKeyboard:
         self._coming = decoder if isinstance(decoder, Future) else _here(decoder)
         self._session = model.typing()
         self._undo: list[_Before] = []
+        self._own_blank = False  # whether the text ends in a blank that nobody typed, behind a word that was taken
         self._kept = ""  # a word whose correction was undone: it is not corrected again
         self._offered: Offered | None = None
 
     def press(self, key: str) -> None:
-        """A key: a character, or one of `Key`; what writes nothing (control characters) does nothing.
+        """A key: a character (of several code points, it may be), or one of `Key`; control characters do nothing.
 
-        Letters and digits are part of a word, and so are signs like @ and #, which leave it as it is; marks, brackets,
-        quotation marks and dashes end it.
+        Letters and digits are part of a word, and so are joiners and signs like @ and #, which leave it as it is;
+        marks, brackets, quotation marks, dashes and blanks of any width end it.
         """
         of_type("key", key, str)
         if self._in_number and (key == Key.ENTER or (_is_sign(key) and not key.isdigit())):
@@ -98,18 +102,19 @@ class LiveKeyboard:
                 self._erase()
             case Key.PHRASE:
                 if self.offered.phrase:
-                    self._write(self.typed + self.offered.phrase, " ")
+                    self._write(self.typed + self.offered.phrase, " ", own=True)
             case Key.FIRST | Key.SECOND | Key.THIRD:
                 if (place := PICKS.index(Key(key))) < len(self.offered.strip):
-                    self._write(self.offered.strip[place], " ")
-            case " ":
-                if word or not self.text[-1:].isspace():
-                    self._write(word, " ")
+                    self._write(self.offered.strip[place], " ", own=True)
+            case " " if self._own_blank and not word:
+                self._own_blank = False  # it is there already
             case Key.ENTER:
                 self._write(word, "\n")
             case _ if key in IN_NUMBERS and self.typed[-1:].isdigit():
                 self.typed += key
             case _ if _is_sign(key) and key in MARKS + OPENING + CLOSING + DASHES + QUOTATION:
+                self._write(word, key)
+            case _ if _is_sign(key) and key.isspace():
                 self._write(word, key)
             case _ if _is_sign(key):
                 self.typed += key
@@ -118,14 +123,31 @@ class LiveKeyboard:
         self.keys += 1
         self._offered = None
 
+    def paste(self, text: str) -> None:
+        """Text from elsewhere, which stands as it is: what is no word is not corrected. Control characters are left
+        out, but for line ends and tabs. It counts as a key.
+        """
+        of_type("text", text, str)
+        lines = text.replace("\r\n", "\n").replace("\r", "\n")
+        whole = self.typed + "".join(sign for sign in lines if sign in "\n\t" or _is_sign(sign))
+        end = 1 + max((at for at, sign in enumerate(whole) if sign.isspace()), default=-1)
+        if end:
+            self._remember()
+            self.text += whole[:end]
+            self._session.commit(whole[:end])
+            self._own_blank = False
+        self.typed = self._kept = whole[end:]
+        self.keys += 1
+        self._offered = None
+
     @property
     def offered(self) -> Offered:
         """What is shown now."""
         if self._offered is None or self.ready != self._offered.corrects:
             ready = self.ready
-            phrase = self._session.compose(self.typed, threshold=self._threshold)
+            phrase = self._session.compose(self._prefix, threshold=self._threshold)
             strip, correction = (self._strip(), self._correction()) if ready else (self._begun(), None)
-            self._offered = Offered(strip, correction, str(phrase or "")[len(self.typed) :], ready)
+            self._offered = Offered(strip, correction, self._in_capitals(self._behind(str(phrase or ""))), ready)
         return self._offered
 
     @property
@@ -144,7 +166,7 @@ class LiveKeyboard:
         """Without the decoder: the next words, or those of them that begin as typed."""
         if not self.typed:
             return tuple(each.word for each in self._session.next_words(min(SHOWN, len(self._vocabulary.words))))
-        return tuple(self._cased(each.word) for each in self._session.words_above(RARE, self.typed)[:SHOWN])
+        return tuple(self._cased(each.word) for each in self._session.words_above(RARE, self._prefix)[:SHOWN])
 
     def _strip(self) -> tuple[str, ...]:
         if not self.typed:
@@ -162,7 +184,7 @@ class LiveKeyboard:
     def _correction(self) -> str | None:
         """The word that a blank would write in place of what is typed; None where that stands."""
         keys = self._tapped()
-        if keys is None or self.typed == self._kept or self._vocabulary.id_of(self.typed) != OOV:
+        if keys is None or self.typed == self._kept or self._is_known or self._is_mixed:
             return None
         correction = at_space(self._decoder, self._layout.centres[keys], self._session.log_probabilities)
         unaccented = self._accented(self.typed) and not self._accented(correction.text)
@@ -187,38 +209,88 @@ class LiveKeyboard:
         form = self._layout.typed_form(self.typed)
         return None if not form or len(form) > LONGEST else self._layout.key_ids(form)
 
+    @property
+    def _prefix(self) -> str:
+        """How the words begin that go on with what is typed: in its capitals, where the vocabulary has such words."""
+        there = len(self._vocabulary.ids_beginning(self._spelled(self.typed)))
+        return self.typed if there else self.typed.lower()
+
+    def _behind(self, words: str) -> str:
+        """What follows the prefix in words that begin with it."""
+        return words[len(self._spelled(self._prefix)) :]
+
+    def _spelled(self, word: str) -> str:
+        """As the vocabulary writes a word, or the beginning of one."""
+        writing = self._vocabulary.writing
+        spelled = canonical(word, writing)
+        return lowered(spelled, writing.language) if writing.lowercase else spelled
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the vocabulary has the word, in these capitals or, where any were typed, in fewer."""
+        lower = self.typed.lower()
+        forms = {self.typed} if lower == self.typed else {self.typed, lower, lower[:1].upper() + lower[1:]}
+        return any(self._vocabulary.id_of(form) != OOV for form in forms)
+
+    @property
+    def _is_mixed(self) -> bool:
+        """Whether there are capitals inside the word and small letters too, which somebody means: iPhone, McKay."""
+        return not self._is_shouted and any(sign.isupper() for sign in self.typed[1:])
+
+    @property
+    def _is_shouted(self) -> bool:
+        """Whether all letters are capitals, and more than one."""
+        return self.typed.isupper() and sum(sign.isupper() for sign in self.typed) > 1
+
+    def _in_capitals(self, words: str) -> str:
+        """Words that go on with a shouted one are shouted too."""
+        return words.upper() if self._is_shouted else words
+
     def _cased(self, word: str) -> str:
-        """With a capital where what is typed begins with one."""
+        """In the capitals of what is typed: all, the first, or those inside where the word goes on with it."""
+        if self._is_shouted:
+            return word.upper()
+        begun = unicodedata.normalize("NFC", self.typed)
+        if self._is_mixed and word[: len(begun)].lower() == begun.lower():
+            return self.typed + word[len(begun) :]
         return word[:1].upper() + word[1:] if self.typed[:1].isupper() else word
 
     # -- what is written -----------------------------------------------------------------------------------------------
 
-    def _write(self, words: str, after: str) -> None:
-        """Words in place of what is typed, and what follows them; the session reads both."""
-        self._undo.append(_Before(self.text, self.typed, self._session))
+    def _write(self, words: str, after: str, *, own: bool = False) -> None:
+        """Words in place of what is typed, and what follows them; the session reads both.
+
+        own: `after` is the keyboard's, who types gives it up for a mark.
+        """
+        self._remember()
         begun = bool(self.typed) or _opens(self.text)
         if after in MARKS + CLOSING and not words:
-            closes = self.text[-2:-1] not in (*MARKS,)  # behind another mark the blank is between sentences
-            self.text = (self.text.removesuffix(" ") if closes else self.text) + after
+            self.text = (self.text.removesuffix(" ") if self._own_blank else self.text) + after
         else:
             self.text += words + after if begun else f" {words}{after}" if words else after
-        self.typed, self._session = "", self._session.fork()
+        self.typed, self._own_blank = "", own
         self._session.commit(words)
-        last = (self.text.split() or [""])[-1]
-        if after == LINE_END or (after in MARKS and LINE_END in pieces(last)):
+        last = after if after.isspace() else (self.text.split() or [""])[-1] if after in MARKS else ""
+        if LINE_END in pieces(last):
             self._session.commit(LINE_END)
+
+    def _remember(self) -> None:
+        """What is written next can be undone."""
+        self._undo.append(_Before(self.text, self.typed, self._session, self._own_blank))
+        self._session = self._session.fork()
 
     def _erase(self) -> None:
         if self.typed:
-            self.typed = self.typed[:-1]
+            self.typed = "".join(graphemes(self.typed)[:-1])
         elif self._undo:
-            self.text, self.typed, self._session = self._undo.pop()
+            self.text, self.typed, self._session, self._own_blank = self._undo.pop()
             self._kept = self.typed
 
 
 def _is_sign(key: str) -> bool:
-    """Whether a key writes itself."""
-    return len(key) == 1 and key.isprintable()
+    """Whether a key writes itself: one character of Unicode's, none of them a control or half of a pair."""
+    signs = not any(unicodedata.category(point) in ("Cc", "Cs") for point in key)
+    return signs and (len(key) == 1 or (key != "" and graphemes(key) == [key]))
 
 
 def _opens(text: str) -> bool:

@@ -27,7 +27,7 @@ from typing import Any
 
 from tacit.errors import BudgetError, RunError
 from tacit.files import sync_folder
-from tacit.folders import folder_beside
+from tacit.folders import folder_beside, place_of
 from tacit.parsing import strict_json
 from tacit.records import from_plain, to_plain
 from tacit.runs.budget_book import (
@@ -76,6 +76,7 @@ class PopulationBudget:
         )
         if path.exists():
             raise RunError(f"'{path}' exists already, and what is allowed never changes; begin another at a new path.")
+        path = place_of(path)
         with folder_beside(path) as draft:
             line, seal = _line(0, START, allowed)
             for name, content in ((ENTRIES, line), (HEAD, _head(1, seal)), (LOCK, b"")):

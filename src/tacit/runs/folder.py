@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, sync_folder
-from tacit.folders import folder_beside, write_over
+from tacit.folders import folder_beside, place_of, write_over
 from tacit.parsing import parsed_json, parsed_toml
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
@@ -77,7 +77,7 @@ class Run:
                 f"'{path}' exists already and a run never overwrites another; choose another --out, "
                 f"or continue it with `tacit resume {path}`."
             )
-        path = path if path.name else path.resolve()
+        path = place_of(path)
         with folder_beside(path) as draft, writing(path):
             write_draft(draft, f'kind = "{metadata.kind}"\n{settings}', metadata, noise_key, strategy)
             if path.exists():
@@ -119,7 +119,7 @@ class Run:
         """The right to write. The kernel frees it when the process dies, however it dies."""
         if not self.writable:
             raise RunError(f"'{self.path}' cannot be written; copy it to where it can, or give the right to write.")
-        with open(self.path / "lock", "a+") as file:
+        with open(self.path / "lock", "a+", encoding="ascii") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

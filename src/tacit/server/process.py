@@ -29,6 +29,7 @@ def main() -> int:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format=f"{FORMAT} [{sys.argv[2]}]")
     logging.getLogger("tacit").setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.ERROR)  # strangers must not fill a disk with their bad requests
+    sys.stdout.reconfigure(encoding="utf-8")  # type: ignore[union-attr]  # as the supervisor reads, whatever the locale
     told = parsed_json(sys.stdin.readline())
     threading.Thread(target=_end_with_the_supervisor, daemon=True).start()
     signal.signal(signal.SIGTERM, _terminated)  # uvicorn takes it over in a worker

@@ -56,7 +56,7 @@ class Child:
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
             pass_fds=tuple(self.role.descriptors),
             start_new_session=True,  # Ctrl-C is the supervisor's to pass on
         )

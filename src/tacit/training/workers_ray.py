@@ -230,7 +230,12 @@ def check_cluster(address: str) -> None:
     join = "import ray, sys; ray.init(sys.argv[1], log_to_driver=False, logging_level='ERROR')"
     try:
         subprocess.run(
-            [sys.executable, "-c", join, address], check=True, capture_output=True, text=True, timeout=ANSWERS_WITHIN
+            [sys.executable, "-c", join, address],
+            check=True,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=ANSWERS_WITHIN,
         )
     except subprocess.TimeoutExpired as error:
         raise InputError(f"no cluster answers at '{address}' within {ANSWERS_WITHIN:.0f} s; {wayout}.") from error

@@ -20,7 +20,7 @@ import numpy as np
 
 from tacit.errors import InputError, ProtocolError
 from tacit.files import sync_folder, write_whole
-from tacit.folders import folder_beside
+from tacit.folders import folder_beside, place_of
 from tacit.secure_aggregation.one_message.decryptor_messages import (
     Agreement,
     Deposit,
@@ -274,6 +274,7 @@ def make_decryptor(folder: Path, *, draw: Draw = os.urandom) -> None:
         return
     if folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"the folder '{folder}' is no decryptor's and not empty; give a new one.")
+    folder = place_of(folder)
     with folder_beside(folder) as draft:
         (draft / ROUNDS).mkdir()
         for name in (IDENTITY, BOX):
