@@ -1,11 +1,8 @@
 """Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
 
-import random
 import re
-import sqlite3
 import subprocess
 import sysconfig
-from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +22,6 @@ from tacit.data.docstrings import Docstrings, prose
 from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
-from tacit.data.stackoverflow import read_example
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
@@ -269,137 +265,6 @@ class TestGit:
         self.git(tmp_path, "init", "-q")
         with pytest.raises(SourceError, match="has no history to read"):
             open_source(f"git:{tmp_path}")
-
-
-def varint(value: int) -> bytes:
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def example(features: dict[str, list[bytes]]) -> bytes:
-    """A serialised tf.train.Example of bytes features (and an int64 one, to be stepped over)."""
-    entries = b"".join(
-        field(1, field(1, name.encode()) + field(2, field(1, b"".join(field(1, value) for value in values))))
-        for name, values in features.items()
-    )
-    score = field(1, field(1, b"score") + field(2, field(3, field(1, varint(300)))))
-    return field(1, score + entries)
-
-
-class TestStackOverflow:
-    def write(self, path: Path, rows: list[tuple[str, str, bytes]]) -> str:
-        """The tables that tensorflow_federated's sql_client_data.py reads."""
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(
-                "CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL, "
-                "serialized_example_proto BLOB NOT NULL)"
-            )
-            connection.execute(
-                "CREATE TABLE client_metadata "
-                "(client_id TEXT NOT NULL, split_name TEXT NOT NULL, num_examples INTEGER NOT NULL)"
-            )
-            connection.executemany("INSERT INTO examples VALUES (?, ?, ?)", rows)
-        connection.close()
-        return f"stackoverflow:{path}"
-
-    def post(self, text: str, date: str) -> bytes:
-        return example({"creation_date": [date.encode()], "tokens": [text.encode()], "tags": [b"x" * 300]})
-
-    def test_posts_by_client_and_time(self, tmp_path: Path) -> None:
-        rows = [
-            ("train", "2", self.post("later ones", "1970-01-01 00:01:05.767 UTC")),
-            ("heldout", "1", self.post("hello", "1970-01-02 00:00:00 UTC")),
-            ("train", "2", self.post("first", "1970-01-01 00:00:03.1 UTC")),
-            ("test", "3", example({"tokens": [b"no", b"date"]})),
-        ]
-        clients = read(self.write(tmp_path / "so.sqlite", rows))
-        assert texts(clients) == {"1": ["hello"], "3": ["no date"], "2": ["first", "later ones"]}
-        assert {name: client.split for name, client in clients.items()} == {
-            "1": "validation",
-            "3": "test",
-            "2": "train",
-        }
-        assert {name: client.timestamps.tolist() for name, client in clients.items()} == {  # type: ignore[union-attr]
-            "1": [86_400],
-            "3": [NO_TIME],
-            "2": [3, 65],
-        }
-
-    @given(
-        st.dictionaries(st.text(max_size=5), st.lists(st.binary(max_size=200), max_size=3), max_size=4),
-        st.integers(0, 10_000),
-    )
-    def test_examples_come_back_or_are_refused(self, features: dict[str, list[bytes]], cut: int) -> None:
-        blob = example(features)
-        assert read_example(blob) == features
-        with suppress(ValueError, IndexError):  # what _post turns into a SourceError
-            read_example(blob[: cut % len(blob)])
-
-    def test_other_wire_types_are_stepped_over(self) -> None:
-        others = varint(2 << 3 | 1) + bytes(8) + varint(3 << 3 | 5) + bytes(4) + varint(4 << 3) + varint(1000)
-        assert read_example(others + example({"a": [b"b"]})) == {"a": [b"b"]}
-        with pytest.raises(ValueError, match="wire type 3"):
-            read_example(varint(1 << 3 | 3))
-
-    def test_refusals(self, tmp_path: Path) -> None:
-        good = self.post("x", "")
-        cases = {
-            "is in t.* and in t": [("train", "1", good), ("test", "1", good)],
-            "has a split 'dev'": [("dev", "1", good)],
-            "no tf.train.Example": [("train", "1", b"\x0a\xff")],
-        }
-        for number, (complaint, rows) in enumerate(cases.items()):
-            with pytest.raises(SourceError, match=complaint):
-                read(self.write(tmp_path / f"{number}.sqlite", rows))
-        bad_text = example({"tokens": [b"\xff"]})
-        with pytest.raises(SourceError, match="UTF-8"):
-            read(self.write(tmp_path / "bad.sqlite", [("train", "1", bad_text)]))
-        bad_date = example({"tokens": [b"x"], "creation_date": [b"yesterday"]})
-        with pytest.raises(SourceError, match="yesterday"):
-            read(self.write(tmp_path / "date.sqlite", [("train", "1", bad_date)]))
-
-    def test_what_is_no_blob_of_anybody_is_refused(self, tmp_path: Path) -> None:
-        """SQLite keeps any value in any column."""
-        good = self.post("x", "")
-        for number, (row, complaint) in enumerate(
-            {
-                ("train", "1", None): "a post of client '1' is nothing, and a tf.train.Example is bytes",
-                ("train", "1", "text"): "is a value of the type str",
-                ("train", "1", 5): "is a value of the type int",
-                ("train", None, good): "has no client_id",
-                (None, "1", good): "has a split None",
-                (b"train", "1", good): "has a split b'train'",
-                ("train", "1", b"\x80" * 100_000 + b"\x01"): "a number of more than 64 bits",
-            }.items()
-        ):
-            path = tmp_path / f"{number}.sqlite"
-            with closing(sqlite3.connect(path)) as connection, connection:
-                connection.execute("CREATE TABLE examples (split_name, client_id, serialized_example_proto)")
-                connection.execute("INSERT INTO examples VALUES (?, ?, ?)", row)
-            with pytest.raises(SourceError, match=complaint):
-                read(f"stackoverflow:{path}")
-
-    def test_a_damaged_page_is_said_so(self, tmp_path: Path) -> None:
-        place = self.write(tmp_path / "so.sqlite", [("train", f"{at}", self.post("x" * 99, "")) for at in range(99)])
-        path = tmp_path / "so.sqlite"
-        whole, draw = path.read_bytes(), random.Random(3)
-        for begin in [*range(100, len(whole), 4096), *draw.sample(range(4096), 99)]:
-            path.write_bytes(whole[:begin] + draw.randbytes(1000) + whole[begin + 1000 :])
-            with suppress(SourceError):  # what is in no page that counts is no damage
-                read(place)
-
-    def test_files_of_another_layout_are_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "text").write_text("this is not a database, but it is long enough to be one " * 9)
-        with pytest.raises(SourceError, match="is not SQLite"):
-            open_source(f"stackoverflow:{tmp_path / 'text'}")
-        sqlite3.connect(tmp_path / "empty").close()
-        with pytest.raises(SourceError, match="no column 'split_name'"):
-            open_source(f"stackoverflow:{tmp_path / 'empty'}")
-        with pytest.raises(SourceError, match="is not a file"):
-            open_source(f"stackoverflow:{tmp_path / 'none'}")
 
 
 class TestInstalled:
