@@ -1,5 +1,6 @@
 """Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
 
+import os
 import re
 import subprocess
 import sysconfig
@@ -115,6 +116,9 @@ class TestParquet:
             ("chat-test.parquet", None),
             ("latest.parquet", None),
             ("chat.test.old.parquet", None),
+            ("chat.Test.PARQUET", "test"),
+            ("validation-00001-of-00012.parquet", "validation"),
+            ("retrain-00001-of-00012.parquet", None),
         ],
     )
     def test_a_file_alone_is_the_split_that_it_is_called(self, tmp_path: Path, name: str, split: str | None) -> None:
@@ -139,6 +143,149 @@ class TestParquet:
         write(tmp_path / "1.parquet", client_id=["a"], text=["1"])
         write(tmp_path / "2.parquet", client_id=["a", "b"], text=["2", "3"])
         assert texts(read(tmp_path)) == {"a": ["1", "2"], "b": ["3"]}
+
+    def test_a_folder_is_read_with_all_below_it(self, tmp_path: Path) -> None:
+        """Whatever the capitals of its suffix, a file is read, or it is counted as not read."""
+        for place in ("b.PARQUET", "sub/c.Parquet", "sub/deeper/d.parquet", "linked from/e.parquet"):
+            (tmp_path / "all" / place).parent.mkdir(parents=True, exist_ok=True)
+            write(tmp_path / "all" / place, client_id=[place], text=["x"])
+        (tmp_path / "all" / "linked from").rename(tmp_path / "elsewhere")
+        (tmp_path / "all" / "link").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "all" / "sub" / "round").symlink_to(tmp_path / "all")
+        write(tmp_path / "all" / "a.parquet", client_id=["a"], text=["x"])
+        for hidden in (".f.parquet", "_g.parquet", ".cache/h.parquet", "_SUCCESS", "i.csv", "j.parquet.gz"):
+            (tmp_path / "all" / hidden).parent.mkdir(exist_ok=True)
+            (tmp_path / "all" / hidden).write_text("not read")
+        clients = read(tmp_path / "all")
+        assert sorted(clients) == ["a", "b.PARQUET", "linked from/e.parquet", "sub/c.Parquet", "sub/deeper/d.parquet"]
+        assert open_source(str(tmp_path / "all")).left_out == {"files that are hidden or not called *.parquet": 6}
+
+    def test_the_nearest_name_says_which_split(self, tmp_path: Path) -> None:
+        for place in ("chat.test/part-0.parquet", "chat.test/old/b.train.parquet", "data/train-00000-of-00001.parquet"):
+            (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+            write(tmp_path / place, client_id=[place], text=["x"])
+        assert [client.split for client in read(tmp_path).values()] == ["train", "test", "train"]
+
+    def test_files_of_a_prefix_may_have_capitals_or_be_folders(self, tmp_path: Path) -> None:
+        write(tmp_path / "chat.train.parquet", client_id=["a"], text=["x"])
+        write(tmp_path / "chat.Test.PARQUET", client_id=["b"], text=["x"])
+        (tmp_path / "chat.validation.parquet").mkdir()
+        write(tmp_path / "chat.validation.parquet" / "part-0.parquet", client_id=["c"], text=["x"])
+        write(tmp_path / "chat.dev.parquet", client_id=["d"], text=["x"])
+        write(tmp_path / "chats.train.parquet", client_id=["e"], text=["x"])
+        clients = read(tmp_path / "chat")
+        assert {name: client.split for name, client in clients.items()} == dict(zip("acb", SPLITS, strict=True))
+        told = open_source(str(tmp_path / "chat")).left_out
+        assert {what: count for what, count in told.items() if count} == {
+            "files that begin with chat. and are no split": 1
+        }
+        write(tmp_path / "chat.TEST.parquet", client_id=["f"], text=["x"])
+        with pytest.raises(SourceError, match="are both the split test; rename one"):
+            open_source(str(tmp_path / "chat"))
+
+    def test_what_is_no_file_is_refused(self, tmp_path: Path) -> None:
+        write(tmp_path / "a.parquet", client_id=["a"], text=["x"])
+        os.mkfifo(tmp_path / "pipe.parquet")
+        with pytest.raises(SourceError, match=r"pipe.parquet is a link to nothing, a pipe or a device"):
+            open_source(str(tmp_path))
+        (tmp_path / "pipe.parquet").unlink()
+        (tmp_path / "gone.parquet").symlink_to(tmp_path / "nothing")
+        with pytest.raises(SourceError, match=r"gone.parquet is a link to nothing"):
+            open_source(str(tmp_path))
+        (tmp_path / "gone.parquet").unlink()
+        (tmp_path / "empty.parquet").touch()
+        with pytest.raises(SourceError, match=r"empty.parquet cannot be read as Parquet"):
+            open_source(str(tmp_path))
+
+    def test_a_folder_that_cannot_be_listed_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(tmp_path / "a.parquet", client_id=["a"], text=["x"])
+        (tmp_path / "closed").mkdir()
+        listed = os.scandir
+
+        def scandir(place: str) -> Any:  # a test that is run as root can close no folder to itself
+            if str(place).endswith("closed"):
+                raise PermissionError(13, "Permission denied", str(place))
+            return listed(place)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        with pytest.raises(SourceError, match=r"closed cannot be listed \(Permission denied\)"):
+            open_source(str(tmp_path))
+
+    @pytest.mark.parametrize(
+        "owners",
+        [
+            pa.array([True]),
+            pa.array([b"a"]),
+            pa.array([1.0]),
+            pa.array([1], pa.timestamp("ms")),
+            pa.array([1], pa.date32()),
+            pa.array([1], pa.time32("s")),
+            pa.array([1], pa.duration("s")),
+            pa.array([b"0123456789abcdef"], pa.binary(16)),
+            pa.array([1], pa.decimal128(9, 2)),
+            pa.array([["a"]]),
+            pa.array([True]).dictionary_encode(),
+        ],
+        ids=lambda owners: str(owners.type),
+    )
+    def test_what_is_no_name_is_refused_as_one(self, tmp_path: Path, owners: pa.Array) -> None:
+        with pytest.raises(SourceError, match=r"column 'client_id' is .*, which is no name; say which column"):
+            read(write(tmp_path / "a.parquet", client_id=owners, text=["x"]))
+
+    @pytest.mark.parametrize(
+        "owners",
+        [
+            pa.array(["7"], pa.large_string()),
+            pa.array([7], pa.int8()),
+            pa.array([7], pa.uint64()),
+            pa.array(["7"]).dictionary_encode(),
+            pa.array([7]).dictionary_encode(),
+            pa.array(["7"], pa.string_view()),
+        ],
+        ids=lambda owners: str(owners.type),
+    )
+    def test_text_and_whole_numbers_are_names(self, tmp_path: Path, owners: pa.Array) -> None:
+        assert list(read(write(tmp_path / "a.parquet", client_id=owners, text=["x"]))) == ["7"]
+
+    @pytest.mark.parametrize(
+        ("column", "seconds"),
+        [
+            (pa.array([1_700_000_000_123], pa.timestamp("ms")), 1_700_000_000),
+            (pa.array([1_700_000_000_123_456], pa.timestamp("us", "Europe/Madrid")), 1_700_000_000),
+            (pa.array([1_700_000_000_123_456_789], pa.timestamp("ns", "UTC")), 1_700_000_000),
+            (pa.array([1_700_000_000], pa.int64()), 1_700_000_000),
+            (pa.array([1_700_000_000], pa.uint32()), 1_700_000_000),
+            (pa.array([19_675], pa.date32()), 1_699_920_000),
+            (pa.array([1_699_920_000_000], pa.date64()), 1_699_920_000),
+        ],
+        ids=lambda column: str(getattr(column, "type", "")),
+    )
+    def test_times_are_read_by_the_type_of_their_column(self, tmp_path: Path, column: pa.Array, seconds: int) -> None:
+        path = write(tmp_path / "a.parquet", client_id=["a"], text=["x"], timestamp=column)
+        assert read(path)["a"].timestamps.tolist() == [seconds]  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("column", "complaint"),
+        [
+            (
+                pa.array([1_700_000_000_123]),
+                r"in the year 5\d{4} .*looks like milliseconds.*timestamp\('ms'\).* by 1,000",
+            ),
+            (pa.array([5, None, 1_700_000_000_123_456]), r"looks like microseconds.*timestamp\('us'\)"),
+            (pa.array([1_700_000_000_123_456_789]), r"looks like nanoseconds.*timestamp\('ns'\)"),
+            (pa.array([2**63], pa.uint64()), "nobody typed then"),
+            (pa.array([-62_135_596_801]), "leave unknown times empty"),
+            (pa.array([1_700_000_000_000], pa.timestamp("s")), r"in the year 5\d{4}.*leave unknown times empty"),
+            (pa.array([1.7e9]), "'timestamp' is double"),
+            (pa.array([True]), "'timestamp' is bool"),
+        ],
+        ids=str,
+    )
+    def test_times_of_another_unit_are_refused(self, tmp_path: Path, column: pa.Array, complaint: str) -> None:
+        many = len(column)
+        path = write(tmp_path / "a.parquet", client_id=["a"] * many, text=["x"] * many, timestamp=column)
+        with pytest.raises(SourceError, match=complaint):
+            read(path)
 
     @pytest.mark.parametrize(
         ("columns", "complaint"),
