@@ -112,7 +112,7 @@ def test_nobody_is_a_signer_with_one(key: bytes, tmp_path: Path) -> None:
             settings(**document)
     for keys in ({"old": said, "new": GOOD.hex()}, {"old": GOOD.hex(), "new": said}):
         with pytest.raises(ValidationError, match="small order"):
-            KeyRotation(**keys)
+            KeyRotation(**keys)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("key", BOXES, ids=bytes.hex)
