@@ -22,6 +22,7 @@ OPEN = {
     "progress",
     "records",
     "parsing",
+    "local_times",
     "files",
     "folders",
     "compiled",

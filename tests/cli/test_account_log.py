@@ -36,7 +36,7 @@ def write(path: Path, times: list[Any], first: int = 0, header: str = "round,fin
 
 
 @pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("written", [*ZONES, lambda when: when.timestamp(), lambda when: when.replace(tzinfo=None)])
+@pytest.mark.parametrize("written", [*ZONES, lambda when: when.timestamp()])
 def test_a_round_an_hour_with_a_two_day_timer(tmp_path: Path, written: Any, first: int) -> None:
     times = [BEGIN + timedelta(hours=at) for at in range(200)]
     path = write(tmp_path / "rounds.csv", [written(time) for time in times], first)
@@ -49,6 +49,14 @@ def test_a_round_an_hour_with_a_two_day_timer(tmp_path: Path, written: Any, firs
     )
     assert shown["timer_seconds"] == 48 * HOUR
     assert invoke(path, "--timer 2d --mechanism tree --noise-multiplier 7").exit_code == 0
+
+
+def test_the_zone_of_clocks_is_declared(tmp_path: Path) -> None:
+    path = write(tmp_path / "rounds.csv", [f"2026-05-01T{hour:02}:00:00" for hour in range(24)])
+    line = "--timer 5h --mechanism tree --noise-multiplier 7"
+    refused = invoke(path, line)
+    assert refused.exit_code == 2 and "--time-zone" in refused.stderr
+    assert account(path, f"{line} --time-zone Europe/Madrid")["min_separation"] == 5
 
 
 def test_every_mechanism_by_its_name(tmp_path: Path) -> None:

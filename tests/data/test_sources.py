@@ -1,11 +1,9 @@
 """Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
 
-import random
+import os
 import re
-import sqlite3
 import subprocess
 import sysconfig
-from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,6 @@ from tacit.data.docstrings import Docstrings, prose
 from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES
-from tacit.data.stackoverflow import read_example
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
@@ -119,6 +116,9 @@ class TestParquet:
             ("chat-test.parquet", None),
             ("latest.parquet", None),
             ("chat.test.old.parquet", None),
+            ("chat.Test.PARQUET", "test"),
+            ("validation-00001-of-00012.parquet", "validation"),
+            ("retrain-00001-of-00012.parquet", None),
         ],
     )
     def test_a_file_alone_is_the_split_that_it_is_called(self, tmp_path: Path, name: str, split: str | None) -> None:
@@ -143,6 +143,149 @@ class TestParquet:
         write(tmp_path / "1.parquet", client_id=["a"], text=["1"])
         write(tmp_path / "2.parquet", client_id=["a", "b"], text=["2", "3"])
         assert texts(read(tmp_path)) == {"a": ["1", "2"], "b": ["3"]}
+
+    def test_a_folder_is_read_with_all_below_it(self, tmp_path: Path) -> None:
+        """Whatever the capitals of its suffix, a file is read, or it is counted as not read."""
+        for place in ("b.PARQUET", "sub/c.Parquet", "sub/deeper/d.parquet", "linked from/e.parquet"):
+            (tmp_path / "all" / place).parent.mkdir(parents=True, exist_ok=True)
+            write(tmp_path / "all" / place, client_id=[place], text=["x"])
+        (tmp_path / "all" / "linked from").rename(tmp_path / "elsewhere")
+        (tmp_path / "all" / "link").symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "all" / "sub" / "round").symlink_to(tmp_path / "all")
+        write(tmp_path / "all" / "a.parquet", client_id=["a"], text=["x"])
+        for hidden in (".f.parquet", "_g.parquet", ".cache/h.parquet", "_SUCCESS", "i.csv", "j.parquet.gz"):
+            (tmp_path / "all" / hidden).parent.mkdir(exist_ok=True)
+            (tmp_path / "all" / hidden).write_text("not read")
+        clients = read(tmp_path / "all")
+        assert sorted(clients) == ["a", "b.PARQUET", "linked from/e.parquet", "sub/c.Parquet", "sub/deeper/d.parquet"]
+        assert open_source(str(tmp_path / "all")).left_out == {"files that are hidden or not called *.parquet": 6}
+
+    def test_the_nearest_name_says_which_split(self, tmp_path: Path) -> None:
+        for place in ("chat.test/part-0.parquet", "chat.test/old/b.train.parquet", "data/train-00000-of-00001.parquet"):
+            (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+            write(tmp_path / place, client_id=[place], text=["x"])
+        assert [client.split for client in read(tmp_path).values()] == ["train", "test", "train"]
+
+    def test_files_of_a_prefix_may_have_capitals_or_be_folders(self, tmp_path: Path) -> None:
+        write(tmp_path / "chat.train.parquet", client_id=["a"], text=["x"])
+        write(tmp_path / "chat.Test.PARQUET", client_id=["b"], text=["x"])
+        (tmp_path / "chat.validation.parquet").mkdir()
+        write(tmp_path / "chat.validation.parquet" / "part-0.parquet", client_id=["c"], text=["x"])
+        write(tmp_path / "chat.dev.parquet", client_id=["d"], text=["x"])
+        write(tmp_path / "chats.train.parquet", client_id=["e"], text=["x"])
+        clients = read(tmp_path / "chat")
+        assert {name: client.split for name, client in clients.items()} == dict(zip("acb", SPLITS, strict=True))
+        told = open_source(str(tmp_path / "chat")).left_out
+        assert {what: count for what, count in told.items() if count} == {
+            "files that begin with chat. and are no split": 1
+        }
+        write(tmp_path / "chat.TEST.parquet", client_id=["f"], text=["x"])
+        with pytest.raises(SourceError, match="are both the split test; rename one"):
+            open_source(str(tmp_path / "chat"))
+
+    def test_what_is_no_file_is_refused(self, tmp_path: Path) -> None:
+        write(tmp_path / "a.parquet", client_id=["a"], text=["x"])
+        os.mkfifo(tmp_path / "pipe.parquet")
+        with pytest.raises(SourceError, match=r"pipe.parquet is a link to nothing, a pipe or a device"):
+            open_source(str(tmp_path))
+        (tmp_path / "pipe.parquet").unlink()
+        (tmp_path / "gone.parquet").symlink_to(tmp_path / "nothing")
+        with pytest.raises(SourceError, match=r"gone.parquet is a link to nothing"):
+            open_source(str(tmp_path))
+        (tmp_path / "gone.parquet").unlink()
+        (tmp_path / "empty.parquet").touch()
+        with pytest.raises(SourceError, match=r"empty.parquet cannot be read as Parquet"):
+            open_source(str(tmp_path))
+
+    def test_a_folder_that_cannot_be_listed_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        write(tmp_path / "a.parquet", client_id=["a"], text=["x"])
+        (tmp_path / "closed").mkdir()
+        listed = os.scandir
+
+        def scandir(place: str) -> Any:  # a test that is run as root can close no folder to itself
+            if str(place).endswith("closed"):
+                raise PermissionError(13, "Permission denied", str(place))
+            return listed(place)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+        with pytest.raises(SourceError, match=r"closed cannot be listed \(Permission denied\)"):
+            open_source(str(tmp_path))
+
+    @pytest.mark.parametrize(
+        "owners",
+        [
+            pa.array([True]),
+            pa.array([b"a"]),
+            pa.array([1.0]),
+            pa.array([1], pa.timestamp("ms")),
+            pa.array([1], pa.date32()),
+            pa.array([1], pa.time32("s")),
+            pa.array([1], pa.duration("s")),
+            pa.array([b"0123456789abcdef"], pa.binary(16)),
+            pa.array([1], pa.decimal128(9, 2)),
+            pa.array([["a"]]),
+            pa.array([True]).dictionary_encode(),
+        ],
+        ids=lambda owners: str(owners.type),
+    )
+    def test_what_is_no_name_is_refused_as_one(self, tmp_path: Path, owners: pa.Array) -> None:
+        with pytest.raises(SourceError, match=r"column 'client_id' is .*, which is no name; say which column"):
+            read(write(tmp_path / "a.parquet", client_id=owners, text=["x"]))
+
+    @pytest.mark.parametrize(
+        "owners",
+        [
+            pa.array(["7"], pa.large_string()),
+            pa.array([7], pa.int8()),
+            pa.array([7], pa.uint64()),
+            pa.array(["7"]).dictionary_encode(),
+            pa.array([7]).dictionary_encode(),
+            pa.array(["7"], pa.string_view()),
+        ],
+        ids=lambda owners: str(owners.type),
+    )
+    def test_text_and_whole_numbers_are_names(self, tmp_path: Path, owners: pa.Array) -> None:
+        assert list(read(write(tmp_path / "a.parquet", client_id=owners, text=["x"]))) == ["7"]
+
+    @pytest.mark.parametrize(
+        ("column", "seconds"),
+        [
+            (pa.array([1_700_000_000_123], pa.timestamp("ms")), 1_700_000_000),
+            (pa.array([1_700_000_000_123_456], pa.timestamp("us", "Europe/Madrid")), 1_700_000_000),
+            (pa.array([1_700_000_000_123_456_789], pa.timestamp("ns", "UTC")), 1_700_000_000),
+            (pa.array([1_700_000_000], pa.int64()), 1_700_000_000),
+            (pa.array([1_700_000_000], pa.uint32()), 1_700_000_000),
+            (pa.array([19_675], pa.date32()), 1_699_920_000),
+            (pa.array([1_699_920_000_000], pa.date64()), 1_699_920_000),
+        ],
+        ids=lambda column: str(getattr(column, "type", "")),
+    )
+    def test_times_are_read_by_the_type_of_their_column(self, tmp_path: Path, column: pa.Array, seconds: int) -> None:
+        path = write(tmp_path / "a.parquet", client_id=["a"], text=["x"], timestamp=column)
+        assert read(path)["a"].timestamps.tolist() == [seconds]  # type: ignore[union-attr]
+
+    @pytest.mark.parametrize(
+        ("column", "complaint"),
+        [
+            (
+                pa.array([1_700_000_000_123]),
+                r"in the year 5\d{4} .*looks like milliseconds.*timestamp\('ms'\).* by 1,000",
+            ),
+            (pa.array([5, None, 1_700_000_000_123_456]), r"looks like microseconds.*timestamp\('us'\)"),
+            (pa.array([1_700_000_000_123_456_789]), r"looks like nanoseconds.*timestamp\('ns'\)"),
+            (pa.array([2**63], pa.uint64()), "nobody typed then"),
+            (pa.array([-62_135_596_801]), "leave unknown times empty"),
+            (pa.array([1_700_000_000_000], pa.timestamp("s")), r"in the year 5\d{4}.*leave unknown times empty"),
+            (pa.array([1.7e9]), "'timestamp' is double"),
+            (pa.array([True]), "'timestamp' is bool"),
+        ],
+        ids=str,
+    )
+    def test_times_of_another_unit_are_refused(self, tmp_path: Path, column: pa.Array, complaint: str) -> None:
+        many = len(column)
+        path = write(tmp_path / "a.parquet", client_id=["a"] * many, text=["x"] * many, timestamp=column)
+        with pytest.raises(SourceError, match=complaint):
+            read(path)
 
     @pytest.mark.parametrize(
         ("columns", "complaint"),
@@ -269,137 +412,6 @@ class TestGit:
         self.git(tmp_path, "init", "-q")
         with pytest.raises(SourceError, match="has no history to read"):
             open_source(f"git:{tmp_path}")
-
-
-def varint(value: int) -> bytes:
-    return bytes([value]) if value < 128 else bytes([value & 127 | 128]) + varint(value >> 7)
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def example(features: dict[str, list[bytes]]) -> bytes:
-    """A serialised tf.train.Example of bytes features (and an int64 one, to be stepped over)."""
-    entries = b"".join(
-        field(1, field(1, name.encode()) + field(2, field(1, b"".join(field(1, value) for value in values))))
-        for name, values in features.items()
-    )
-    score = field(1, field(1, b"score") + field(2, field(3, field(1, varint(300)))))
-    return field(1, score + entries)
-
-
-class TestStackOverflow:
-    def write(self, path: Path, rows: list[tuple[str, str, bytes]]) -> str:
-        """The tables that tensorflow_federated's sql_client_data.py reads."""
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute(
-                "CREATE TABLE examples (split_name TEXT NOT NULL, client_id TEXT NOT NULL, "
-                "serialized_example_proto BLOB NOT NULL)"
-            )
-            connection.execute(
-                "CREATE TABLE client_metadata "
-                "(client_id TEXT NOT NULL, split_name TEXT NOT NULL, num_examples INTEGER NOT NULL)"
-            )
-            connection.executemany("INSERT INTO examples VALUES (?, ?, ?)", rows)
-        connection.close()
-        return f"stackoverflow:{path}"
-
-    def post(self, text: str, date: str) -> bytes:
-        return example({"creation_date": [date.encode()], "tokens": [text.encode()], "tags": [b"x" * 300]})
-
-    def test_posts_by_client_and_time(self, tmp_path: Path) -> None:
-        rows = [
-            ("train", "2", self.post("later ones", "1970-01-01 00:01:05.767 UTC")),
-            ("heldout", "1", self.post("hello", "1970-01-02 00:00:00 UTC")),
-            ("train", "2", self.post("first", "1970-01-01 00:00:03.1 UTC")),
-            ("test", "3", example({"tokens": [b"no", b"date"]})),
-        ]
-        clients = read(self.write(tmp_path / "so.sqlite", rows))
-        assert texts(clients) == {"1": ["hello"], "3": ["no date"], "2": ["first", "later ones"]}
-        assert {name: client.split for name, client in clients.items()} == {
-            "1": "validation",
-            "3": "test",
-            "2": "train",
-        }
-        assert {name: client.timestamps.tolist() for name, client in clients.items()} == {  # type: ignore[union-attr]
-            "1": [86_400],
-            "3": [NO_TIME],
-            "2": [3, 65],
-        }
-
-    @given(
-        st.dictionaries(st.text(max_size=5), st.lists(st.binary(max_size=200), max_size=3), max_size=4),
-        st.integers(0, 10_000),
-    )
-    def test_examples_come_back_or_are_refused(self, features: dict[str, list[bytes]], cut: int) -> None:
-        blob = example(features)
-        assert read_example(blob) == features
-        with suppress(ValueError, IndexError):  # what _post turns into a SourceError
-            read_example(blob[: cut % len(blob)])
-
-    def test_other_wire_types_are_stepped_over(self) -> None:
-        others = varint(2 << 3 | 1) + bytes(8) + varint(3 << 3 | 5) + bytes(4) + varint(4 << 3) + varint(1000)
-        assert read_example(others + example({"a": [b"b"]})) == {"a": [b"b"]}
-        with pytest.raises(ValueError, match="wire type 3"):
-            read_example(varint(1 << 3 | 3))
-
-    def test_refusals(self, tmp_path: Path) -> None:
-        good = self.post("x", "")
-        cases = {
-            "is in t.* and in t": [("train", "1", good), ("test", "1", good)],
-            "has a split 'dev'": [("dev", "1", good)],
-            "no tf.train.Example": [("train", "1", b"\x0a\xff")],
-        }
-        for number, (complaint, rows) in enumerate(cases.items()):
-            with pytest.raises(SourceError, match=complaint):
-                read(self.write(tmp_path / f"{number}.sqlite", rows))
-        bad_text = example({"tokens": [b"\xff"]})
-        with pytest.raises(SourceError, match="UTF-8"):
-            read(self.write(tmp_path / "bad.sqlite", [("train", "1", bad_text)]))
-        bad_date = example({"tokens": [b"x"], "creation_date": [b"yesterday"]})
-        with pytest.raises(SourceError, match="yesterday"):
-            read(self.write(tmp_path / "date.sqlite", [("train", "1", bad_date)]))
-
-    def test_what_is_no_blob_of_anybody_is_refused(self, tmp_path: Path) -> None:
-        """SQLite keeps any value in any column."""
-        good = self.post("x", "")
-        for number, (row, complaint) in enumerate(
-            {
-                ("train", "1", None): "a post of client '1' is nothing, and a tf.train.Example is bytes",
-                ("train", "1", "text"): "is a value of the type str",
-                ("train", "1", 5): "is a value of the type int",
-                ("train", None, good): "has no client_id",
-                (None, "1", good): "has a split None",
-                (b"train", "1", good): "has a split b'train'",
-                ("train", "1", b"\x80" * 100_000 + b"\x01"): "a number of more than 64 bits",
-            }.items()
-        ):
-            path = tmp_path / f"{number}.sqlite"
-            with closing(sqlite3.connect(path)) as connection, connection:
-                connection.execute("CREATE TABLE examples (split_name, client_id, serialized_example_proto)")
-                connection.execute("INSERT INTO examples VALUES (?, ?, ?)", row)
-            with pytest.raises(SourceError, match=complaint):
-                read(f"stackoverflow:{path}")
-
-    def test_a_damaged_page_is_said_so(self, tmp_path: Path) -> None:
-        place = self.write(tmp_path / "so.sqlite", [("train", f"{at}", self.post("x" * 99, "")) for at in range(99)])
-        path = tmp_path / "so.sqlite"
-        whole, draw = path.read_bytes(), random.Random(3)
-        for begin in [*range(100, len(whole), 4096), *draw.sample(range(4096), 99)]:
-            path.write_bytes(whole[:begin] + draw.randbytes(1000) + whole[begin + 1000 :])
-            with suppress(SourceError):  # what is in no page that counts is no damage
-                read(place)
-
-    def test_files_of_another_layout_are_refused(self, tmp_path: Path) -> None:
-        (tmp_path / "text").write_text("this is not a database, but it is long enough to be one " * 9)
-        with pytest.raises(SourceError, match="is not SQLite"):
-            open_source(f"stackoverflow:{tmp_path / 'text'}")
-        sqlite3.connect(tmp_path / "empty").close()
-        with pytest.raises(SourceError, match="no column 'split_name'"):
-            open_source(f"stackoverflow:{tmp_path / 'empty'}")
-        with pytest.raises(SourceError, match="is not a file"):
-            open_source(f"stackoverflow:{tmp_path / 'none'}")
 
 
 class TestInstalled:

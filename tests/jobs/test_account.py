@@ -4,13 +4,17 @@ import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.jobs.account.job import account, read_round_times
+from tacit.jobs.account.job import account, participation_in_log, read_round_times
 from tacit.jobs.design import design_mechanism
 from tacit.privacy import Guarantee, Participation, Tree
+from tacit.privacy.measured_participation import timed_participation
 
 SERVED = Participation.from_rounds_between(rounds=2000, rounds_between=313, max_participations=6)
 BEGIN = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -43,11 +47,65 @@ def write(path: Path, times: list[Any], first: int = 0) -> Path:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("written", [*ZONES, lambda when: when.timestamp(), lambda when: when.replace(tzinfo=None)])
+@pytest.mark.parametrize("written", [*ZONES, lambda when: when.timestamp()])
 def test_times_as_people_and_programs_write_them(tmp_path: Path, written: Any, first: int) -> None:
     times = [BEGIN + timedelta(hours=at) for at in range(200)]
     path = write(tmp_path / "rounds.csv", [written(time) for time in times], first)
     assert read_round_times(path) == [time.timestamp() for time in times]
+
+
+MADRID = ZoneInfo("Europe/Madrid")
+CHANGED = datetime(2026, 10, 25, 1, tzinfo=UTC)  # clocks of Madrid go from 3 to 2
+
+
+def shown(when: datetime) -> str:
+    """What a clock on the wall shows."""
+    return when.astimezone(MADRID).replace(tzinfo=None).isoformat()
+
+
+def test_times_without_a_zone_are_not_taken_for_utc(tmp_path: Path) -> None:
+    """A round an hour, a timer of 24: the day of 25 hours that clocks show has 25 rounds, and the timer leaves 24."""
+    times = [CHANGED + timedelta(hours=at) for at in range(-15, 11)]
+    as_utc = [datetime.fromisoformat(shown(time)).replace(tzinfo=UTC).timestamp() for time in times]
+    assert timed_participation(as_utc, timer=24 * 3600).min_separation == 25
+    assert timed_participation([time.timestamp() for time in times], timer=24 * 3600).min_separation == 24
+    path = write(tmp_path / "rounds.csv", [shown(time) for time in times])
+    with pytest.raises(InputError, match=r"line 2 of .*'2026-10-24T12:00:00' says no time zone.*--time-zone Europe"):
+        read_round_times(path)
+    with pytest.raises(InputError, match=r"line 16 of .*Europe/Madrid showed 2026-10-25 02:00:00 twice.*\+01:00 say"):
+        read_round_times(path, time_zone="Europe/Madrid")
+    written = [
+        time.astimezone(MADRID).isoformat() if abs(time - CHANGED) <= timedelta(hours=1) else shown(time)
+        for time in times
+    ]
+    path = write(tmp_path / "rounds.csv", written)
+    assert read_round_times(path, time_zone="Europe/Madrid") == [time.timestamp() for time in times]
+    assert participation_in_log(path, timer=24 * 3600, clock="finish", time_zone="Europe/Madrid").min_separation == 24
+
+
+@given(begin=st.integers(0, 400 * 24), hours=st.lists(st.integers(0, 30), min_size=1, max_size=30))
+def test_clocks_of_a_zone_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, begin: int, hours: list[int]
+) -> None:
+    """Whatever the season: the moments come back, but for those that a clock shows twice."""
+    times = [BEGIN + timedelta(hours=begin + sum(hours[:at])) for at in range(len(hours))]
+    path = write(tmp_path_factory.mktemp("log") / "rounds.csv", [shown(time) for time in times])
+    twice = [shown(time) in (shown(time + timedelta(hours=1)), shown(time - timedelta(hours=1))) for time in times]
+    if any(twice):
+        with pytest.raises(InputError, match=f"line {twice.index(True) + 2} of .* twice"):
+            read_round_times(path, time_zone="Europe/Madrid")
+    else:
+        assert read_round_times(path, time_zone="Europe/Madrid") == [time.timestamp() for time in times]
+
+
+def test_what_clocks_never_showed_and_zones_that_are_none(tmp_path: Path) -> None:
+    path = write(tmp_path / "rounds.csv", ["2026-03-29T02:30:00"])
+    with pytest.raises(InputError, match="showed 2026-03-29 02:30:00 never"):
+        read_round_times(path, time_zone="Europe/Madrid")
+    for name in ("Europe/Nowhere", "/etc/passwd", "../zone", "", "Europe", "a\0b", "\udc80"):
+        with pytest.raises(InputError, match=r"the time zone .* is unknown here"):
+            read_round_times(path, time_zone=name)
+    assert read_round_times(path, time_zone="UTC") == [datetime(2026, 3, 29, 2, 30, tzinfo=UTC).timestamp()]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +123,7 @@ def test_times_as_people_and_programs_write_them(tmp_path: Path, written: Any, f
         ("round,finished\n0,10\n1,5\n", "finished before the round before it"),
         ("round,finished\n0,yesterday\n", "neither ISO 8601 nor Unix seconds"),
         ("round,finished\n0,nan\n", "is not a moment"),
+        ("round,finished\n0,1777636800000\n", "divide all times by 1,000"),
         ("round,finished\n0.5,10\n", "'0.5' is not a whole number"),
         ("round,finished\n0\n", "has 1 columns"),
     ],

@@ -9,7 +9,7 @@ import uvicorn
 
 from tacit.protocol.messages import Problem
 from tacit.server.http import connections
-from tacit.server.http.connections import MOST_HEAD, ServedConnection
+from tacit.server.http.connections import MOST_HEAD, ScreenedConnection, ServedConnection
 
 Exchange = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, bytes]]
 
@@ -22,15 +22,15 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"hello"})
 
 
-def talk(exchange: Exchange) -> bytes:
+def talk(exchange: Exchange, listener: type[ServedConnection] = ServedConnection) -> bytes:
     """What an exchange with a server over a socket gives."""
 
     async def talked() -> bytes:
-        config = uvicorn.Config(app, http=ServedConnection, ws="none", lifespan="off", log_config=None)
+        config = uvicorn.Config(app, http=listener, ws="none", lifespan="off", log_config=None)
         config.load()
         state = uvicorn.server.ServerState()
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(lambda: ServedConnection(config, state, {}), "127.0.0.1", 0)
+        server = await loop.create_server(lambda: listener(config, state, {}), "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         try:
             return await asyncio.wait_for(exchange(reader, writer), 30)
@@ -94,6 +94,57 @@ def test_what_is_no_http_is_a_problem_and_the_end(sent: bytes) -> None:
     head, _, body = talk(exchange).partition(b"\r\n\r\n")
     assert b"400 Bad Request" in head and b"connection: close" in head
     assert Problem.model_validate_json(body).type == "tacit:malformed"
+
+
+@pytest.mark.parametrize("listener", [ServedConnection, ScreenedConnection])
+@pytest.mark.parametrize(
+    "hosts",
+    [
+        b"",
+        b"Host: a\r\nHost: a\r\n",
+        b"host: a\r\nHOST: b\r\n",
+        b"Host: a b\r\n",
+        b"Host: a/b\r\n",
+        b"Host: a:b\r\n",
+        b"Host: u@a\r\n",
+        b"Host: \xff\r\n",
+        b"Host: a,b:1:2\r\n",
+    ],
+)
+@pytest.mark.parametrize("before", [b"", REQUEST])
+def test_a_request_that_names_no_host_or_several_is_refused(
+    hosts: bytes, before: bytes, listener: type[ServedConnection]
+) -> None:
+    """RFC 9112, section 3.2; one that was sent behind another, too, whose answer comes whole before."""
+
+    async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(before + b"POST / HTTP/1.1\r\n" + hosts + b"Content-Length: 3\r\n\r\nabc")
+        return await whole(reader, writer)
+
+    first, refused, second = talk(exchange, listener).partition(b"HTTP/1.1 400 ")
+    assert first.endswith(b"hello") == bool(before) and refused
+    head, _, body = second.partition(b"\r\n\r\n")
+    assert b"connection: close" in head
+    problem = Problem.model_validate_json(body)
+    assert problem.type == "tacit:malformed" and "Host" in problem.detail
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"HTTP/1.0\r\n",
+        b"HTTP/1.1\r\nHost:\r\n",
+        b"HTTP/1.1\r\nHost: [::1]:80\r\n",
+        b"HTTP/1.1\r\nHOST: 10.0.0.1:8080\r\n",
+        b"HTTP/1.1\r\nHost: xn--caf-dma.example.\r\n",
+    ],
+)
+def test_other_requests_are_answered(head: bytes) -> None:
+    async def exchange(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
+        writer.write(b"GET / " + head + b"Connection: close\r\n\r\n")
+        return await whole(reader, writer)
+
+    assert talk(exchange).endswith(b"hello")
 
 
 def test_there_are_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -85,7 +85,10 @@ def account_strategy(
 @command
 def account_log(
     rounds: Annotated[
-        Path, typer.Argument(help="A CSV file with the columns round and finished (ISO 8601, or Unix seconds).")
+        Path,
+        typer.Argument(
+            help="A CSV file with the columns round and finished (ISO 8601 with its zone, or Unix seconds)."
+        ),
     ],
     timer: Annotated[str, typer.Option(help="How long a device waits before it takes part again: 48h, 90m, 2d.")],
     mechanism: AnyMechanism,
@@ -96,11 +99,15 @@ def account_log(
             help="When a device's timer starts: when its round finishes, as the papers count, or already at its upload."
         ),
     ] = "finish",
+    time_zone: Annotated[
+        str | None,
+        typer.Option(help="Whose clocks showed the times of the log that say no zone: UTC, Europe/Madrid."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """What happened, from a log of round times: MinS and MaxP as the timer enforced them, and the guarantee."""
     waited = seconds(timer, "timer")
-    participation = participation_in_log(rounds, timer=waited, clock=clock)
+    participation = participation_in_log(rounds, timer=waited, clock=clock, time_zone=time_zone)
     guarantee = noise.guarantee(_strategy(mechanism.chosen(), participation, as_json), participation)
     happened = MechanismAccount.from_guarantee(guarantee, noise.read_at, timer_seconds=waited, timer_starts_at=clock)
     say(happened, as_json, _show)

@@ -2,15 +2,19 @@
 
 A prefix `DIR/blogs` for which `blogs.train.parquet`, `blogs.validation.parquet` and `blogs.test.parquet`
 exist fixes the split by file. A file of such a name (`test.parquet`, too) is that split whole wherever it is read, and
-so are the files of a folder of such a name (`blogs.test`, `test`), where they say nothing else themselves.
+so are the files of a folder of such a name (`blogs.test`, `test`), where they say nothing else themselves. A folder is
+read with all folders below it. Capitals in these names mean nothing. What is there and is not read is counted.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tacit.data.clients import check_text
+from tacit.data.folder_files import files_below, is_hidden
 from tacit.data.manifest import SPLITS
 from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain
 from tacit.errors import SourceError
@@ -23,6 +27,8 @@ else:
     pa = when_used("pyarrow")
     pq = when_used("pyarrow.parquet")
 
+SUFFIX = ".parquet"
+SHARD = re.compile("-[0-9]{5}-of-[0-9]{5}$")  # as data sets of Hugging Face name the parts of a split
 ROWS_AT_ONCE = 20_000  # a few megabytes of text; memory does not grow with the file
 AS_EVERYWHERE = Columns()
 WAY_OUT = (
@@ -46,9 +52,18 @@ class ParquetClients(RowsOfClients):
     takes: ClassVar[str] = "PATH"
     says: ClassVar[str] = "Parquet with columns client_id, text and perhaps timestamp: a file, a folder, a prefix"
 
-    def __init__(self, files: Sequence[tuple[Path, str | None]], *, called: Columns = AS_EVERYWHERE) -> None:
-        """`files`: path and the split it fixes, or None. SourceError when columns are missing or no text."""
-        super().__init__([_part(path, split, called) for path, split in files])
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, str | None]],
+        *,
+        called: Columns = AS_EVERYWHERE,
+        passed_over: Mapping[str, int] | None = None,
+    ) -> None:
+        """`files`: path and the split it fixes, or None; passed_over: files that are not read, by what they are.
+
+        SourceError when a file is none, columns are missing or no text.
+        """
+        super().__init__([_part(path, split, called) for path, split in files], passed_over=passed_over)
         self.description = "Parquet " + ", ".join(path.name for path, _ in files)
 
     @classmethod
@@ -57,27 +72,66 @@ class ParquetClients(RowsOfClients):
         path = Path(place).expanduser()
         if path.is_file():
             return cls([(path, split_named(path.name))], called=called)
-        if path.is_dir():
-            found = sorted(path.glob("*.parquet"))
-            if not found:
-                raise SourceError(f"{path} has no *.parquet files; for a folder of text files write folder:{path}.")
-            whole = split_named(path.resolve().name)
-            return cls([(file, split_named(file.name) or whole) for file in found], called=called)
-        by_split = {split: path.with_name(f"{path.name}.{split}.parquet") for split in SPLITS}
-        if not by_split["train"].is_file():
-            sought = "file" if path.suffix == ".parquet" else "file, folder or prefix"
-            other = f" (no {by_split['train'].name} either)" if sought != "file" else ""
-            raise SourceError(f"there is no Parquet {sought} {path}{other}; check the path.")
-        return cls([(file, split) for split, file in by_split.items() if file.is_file()], called=called)
+        files, passed_over = _in_folder(path) if path.is_dir() else _of_prefix(path)
+        return cls(files, called=called, passed_over=passed_over)
+
+
+Found: TypeAlias = tuple[list[tuple[Path, str | None]], dict[str, int]]  # files with their splits, what is not read
+
+
+def _in_folder(folder: Path) -> Found:
+    """The Parquet files of a folder and of those below it. SourceError where there is none."""
+    there = files_below(folder)
+    found = [file for file in there if file.name.lower().endswith(SUFFIX) and not is_hidden(file, folder)]
+    if not found:
+        others = f" ({len(there):,} others)" if there else ""
+        raise SourceError(f"{folder} has no *{SUFFIX} files{others}; for a folder of text files write folder:{folder}.")
+    whole = split_named(folder.resolve().name)
+    splits = (
+        next(filter(None, map(split_named, reversed(file.relative_to(folder).parts))), whole)  # the nearest name
+        for file in found
+    )
+    passed_over = {f"files that are hidden or not called *{SUFFIX}": len(there) - len(found)}
+    return list(zip(found, splits, strict=True)), passed_over
+
+
+def _of_prefix(prefix: Path) -> Found:
+    """The files of a prefix, or the folders that are called so, in the order of splits. SourceError without train."""
+    beside = sorted(prefix.parent.glob(f"{escape(prefix.name)}.*"))
+    by_split: dict[str, Path] = {}
+    for path in beside:
+        split = path.name[len(prefix.name) + 1 :].lower().removesuffix(SUFFIX)
+        if split not in SPLITS or not path.name.lower().endswith(SUFFIX):
+            continue
+        if split in by_split:
+            raise SourceError(f"{by_split[split]} and {path} are both the split {split}; rename one.")
+        by_split[split] = path
+    if "train" not in by_split:
+        sought = "file" if prefix.suffix.lower() == SUFFIX else "file, folder or prefix"
+        other = f" (no {prefix.name}.train{SUFFIX} either)" if sought != "file" else ""
+        raise SourceError(f"there is no Parquet {sought} {prefix}{other}; check the path.")
+    passed_over = {f"files that begin with {prefix.name}. and are no split": len(beside) - len(by_split)}
+    files: list[tuple[Path, str | None]] = []
+    for split in filter(by_split.__contains__, SPLITS):
+        path = by_split[split]
+        below, others = _in_folder(path) if path.is_dir() else ([(path, split)], {})
+        files += [(file, split) for file, _ in below]
+        passed_over |= others
+    return files, passed_over
 
 
 def split_named(name: str) -> str | None:
-    """The split that a file or folder is by its name, `NAME.test.parquet` or `test`; None where the name says none."""
-    last = name.removesuffix(".parquet").rpartition(".")[2]
+    """The split that a file or folder is by its name, `NAME.test.parquet`, `test` or `test-00000-of-00001.parquet`.
+
+    None where the name says none.
+    """
+    last = SHARD.sub("", name.lower().removesuffix(SUFFIX)).rpartition(".")[2]
     return last if last in SPLITS else None
 
 
 def _part(path: Path, split: str | None, called: Columns) -> RowsPart:
+    if not path.is_file():
+        raise SourceError(f"{path} is a link to nothing, a pipe or a device, and Parquet is a file; move it away.")
     schema = _schema(path)
     names = called.found(schema.names, str(path), WAY_OUT)
     renamed = pa.schema([pa.field(column, schema.field(given).type) for column, given in names.items()])

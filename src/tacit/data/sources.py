@@ -9,7 +9,7 @@ from tacit.data.git_history import GitHistory
 from tacit.data.manuals import Manuals
 from tacit.data.parquet import ParquetClients
 from tacit.data.public_text import PublicText
-from tacit.data.stackoverflow import StackOverflow
+from tacit.data.stackoverflow import StackOverflow, StackOverflowUnseen
 from tacit.data.tables import Columns
 from tacit.data.text_folder import TextFolder
 from tacit.errors import SourceError
@@ -36,6 +36,7 @@ SOURCES: dict[str, type[NamedSource]] = {
         TextFolder,
         GitHistory,
         StackOverflow,
+        StackOverflowUnseen,
         PublicText,
         ParquetClients,
     )

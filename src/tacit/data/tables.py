@@ -3,7 +3,7 @@
 Rows that are grouped by client are streamed, part by part; others are sorted in memory first.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ else:
     pa = when_used("pyarrow")
     pc = when_used("pyarrow.compute")
 
+EARLIEST, LATEST = -62_135_596_800, 4_102_444_800  # the years 1 and 2100: whoever typed did it between
+SECONDS_OF_A_YEAR = 31_556_952
+UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+PARTS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # of a second
 OFTEN_CALLED = {  # elsewhere; parts of names, the likelier first
     "client_id": ("author", "user", "client", "device", "person", "owner", "name"),
     "text": ("body", "text", "content", "message", "comment", "sentence", "post"),
@@ -84,10 +88,11 @@ class RowsOfClients:
 
     description: str
 
-    def __init__(self, parts: Sequence[RowsPart]) -> None:
+    def __init__(self, parts: Sequence[RowsPart], *, passed_over: Mapping[str, int] | None = None) -> None:
+        """passed_over: what was left out before any row is read, files say."""
         self._parts = parts
         self.expected_clients: int | None = None
-        self.left_out: dict[str, int] = {}
+        self.left_out: dict[str, int] = dict(passed_over or {})
 
     def clients(self) -> Iterator[ClientText]:
         """All clients; those of a fixed split in the order train, validation, test."""
@@ -134,48 +139,76 @@ def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "t
                 f"{where} has columns {', '.join(schema.names)} but no {name!r}; rename the one that is meant."
             )
     columns: dict[str, Any] = {name: pa.large_string() for name in needed}
-    if "client_id" in needed and not _can_be_text(owner := schema.field("client_id").type):
-        raise SourceError(f"{where}: column 'client_id' is {owner}, which is no name; make it text or whole numbers.")
+    if "client_id" in needed:
+        owner = schema.field("client_id").type
+        if not (_is_text(owner) or pa.types.is_integer(_values_of(owner))):
+            raise SourceError(
+                f"{where}: column 'client_id' is {owner}, which is no name; say which column tells who typed, or make "
+                "it text or whole numbers."
+            )
     given = schema.field("text").type
-    while pa.types.is_dictionary(given):
-        given = given.value_type
-    if not (pa.types.is_string(given) or pa.types.is_large_string(given) or _is_view(given) or pa.types.is_null(given)):
+    if not _is_text(given):
         raise SourceError(f"{where}: column 'text' is {given}, not text; cast it to string (UTF-8).")
     if "client_id" in needed and "timestamp" in schema.names:
         given = schema.field("timestamp").type
-        if not (pa.types.is_integer(given) or pa.types.is_timestamp(given) or pa.types.is_null(given)):
+        if not (pa.types.is_integer(given) or _is_time(given) or pa.types.is_null(given)):
             raise SourceError(f"{where}: column 'timestamp' is {given}; make it int64 unix seconds or a timestamp.")
         columns["timestamp"] = given
     return columns
 
 
-def _is_view(given: Any) -> bool:
-    """Text as polars keeps it."""
-    return bool(pa.types.is_string_view(given))
+def _values_of(given: Any) -> Any:
+    """The type of the values behind categories."""
+    while pa.types.is_dictionary(given):
+        given = given.value_type
+    return given
 
 
-def _can_be_text(given: Any) -> bool:
-    try:
-        pa.nulls(0, given).cast(pa.large_string())
-    except pa.ArrowException:
-        return False
-    return not pa.types.is_floating(given)
+def _is_text(given: Any) -> bool:
+    """Polars keeps text as views; a column without any value has no type."""
+    given = _values_of(given)
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_null)
+    return any(kind(given) for kind in kinds)
+
+
+def _is_time(given: Any) -> bool:
+    return bool(pa.types.is_timestamp(given) or pa.types.is_date(given))
 
 
 def plain(table: "pa.Table", columns: Iterable[str], where: str) -> "pa.Table":
-    """The columns with names and texts as strings and times as int64 seconds; SourceError for a row of nobody's."""
+    """The columns with names and texts as strings and times as int64 seconds; SourceError for a row of nobody's.
+
+    Timestamps of a zone are times whatever the zone; those of none are taken as UTC; a date is its midnight in UTC.
+    SourceError for a time at which nobody typed, as seconds are that were milliseconds.
+    """
     for name in columns:
-        column = table[name]
-        if name == "timestamp":
-            if pa.types.is_timestamp(column.type):
-                column = column.cast(pa.timestamp("s"), safe=False)
-            column = column.cast(pa.int64())
-        else:
-            column = column.cast(pa.large_string())
+        column = _seconds(table[name], where) if name == "timestamp" else table[name].cast(pa.large_string())
         table = table.set_column(table.schema.get_field_index(name), name, column)
     if "client_id" in columns and table["client_id"].null_count:
         raise SourceError(f"{where}: a row has no client_id; every text is somebody's: fill it or drop the row.")
     return table
+
+
+def _seconds(column: Any, where: str) -> Any:
+    """Times as int64 seconds since 1970."""
+    by_type = _is_time(column.type)
+    seconds = column.cast(pa.timestamp("s"), safe=False).cast(pa.int64()) if by_type else column
+    for time in filter(None, pc.min_max(seconds).as_py().values()):
+        if EARLIEST <= time < LATEST or time == NO_TIME:
+            continue
+        way_out = "give seconds since 1970 or a timestamp, and leave unknown times empty"
+        unit = next((unit for unit, parts in PARTS.items() if 0 < time // parts < LATEST), None)
+        if unit and not by_type:
+            way_out = (
+                f"it looks like {UNITS[unit]}: make the column a timestamp of that unit, in pyarrow "
+                f"column.cast(pyarrow.timestamp({unit!r})), or divide it by {PARTS[unit]:,}"
+            )
+        year = 1970 + time // SECONDS_OF_A_YEAR
+        raise SourceError(
+            f"{where}: the timestamp {time} is in the year {year} as seconds since 1970, and nobody typed then; "
+            f"{way_out}."
+        )
+    return seconds.cast(pa.int64())
 
 
 def as_list(column: Any, what: str, where: str | None) -> list[str | None]:

@@ -23,6 +23,7 @@ from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.protocol.bounded_http import Connection, Server, connected
 from tacit.protocol.token_format import CODE
+from tacit.secure_aggregation.small_order import anybody_signs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # `messages.Name`
 
@@ -146,11 +147,11 @@ def enrolment_code_in(file: Path) -> str:
 
 
 def operator_key_of(said: str) -> str:
-    """An Ed25519 public key. Raises: InputError for what is none."""
+    """An Ed25519 public key. Raises: InputError for what is none, and for one for which anybody can sign."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
-        if len(said) != 64:
+        if len(said) != 64 or anybody_signs(bytes.fromhex(said)):
             raise ValueError
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(said))
     except ValueError:

@@ -22,6 +22,7 @@ from tacit.parsing import parsed_toml
 from tacit.protocol.messages import MatrixFile, Plan, RoundTask
 from tacit.protocol.train import TrainDocument
 from tacit.records import from_plain
+from tacit.secure_aggregation.small_order import anybody_signs
 
 FILE = "policy.toml"
 SUMS = ("plain", "encoded", "sealed")  # how reports are summed
@@ -72,6 +73,11 @@ class Policy:
         ):
             raise InputError(
                 f"decryptors has {strange!r}, which is no key; give 64 hexadecimal digits, as a decryptor shows."
+            )
+        if nobodys := next((key for key in self.decryptors if anybody_signs(bytes.fromhex(key))), None):
+            raise InputError(
+                f"decryptors has {nobodys!r}, a point of small order, for which anybody signs; give the key that a "
+                "decryptor shows."
             )
         for each in dataclasses.fields(self):
             if isinstance(each.default, int | float):

@@ -12,6 +12,7 @@ from tacit.errors import InputError, ProtocolError, RunError, TaskRefused, of_ty
 from tacit.files import PathLike, as_path, check_folder, held, read_bounded
 from tacit.secure_aggregation.one_message.decryptor import Decryptor, make_decryptor
 from tacit.secure_aggregation.one_message.decryptor_messages import KeySum, NoiseRequest, Refusal
+from tacit.secure_aggregation.small_order import anybody_signs
 from tacit.secure_aggregation.wire import ROUND_BYTES, opened
 
 IDENTITY = re.compile(r"[0-9a-fA-F]{64}")
@@ -158,7 +159,7 @@ def _identities(file: Path) -> frozenset[bytes]:
     except OSError as error:
         raise InputError(f"'{file}' cannot be read ({error.strerror}); give a file of identities.") from None
     for number, line in enumerate(lines, 1):
-        if IDENTITY.fullmatch(line.strip()) is None:
+        if IDENTITY.fullmatch(line.strip()) is None or anybody_signs(bytes.fromhex(line)):
             raise InputError(
                 f"line {number} of '{file}' is no identity; give 64 hexadecimal digits in each line, as `tacit "
                 f"decryptor` "

@@ -1,14 +1,16 @@
 """What the documents of the protocol are made of: their base, and values with a bound on each."""
 
 from collections.abc import Callable
+from functools import partial
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from tacit.errors import InputError
 from tacit.parsing import strict_json
+from tacit.secure_aggregation.small_order import anybody_agrees, anybody_signs
 
 if TYPE_CHECKING:
     from tacit.federation.report_shape import ReportShape
@@ -29,13 +31,22 @@ MOST_KINDS = 64  # that a device says that it can do
 MOST_CRITICAL = 32  # keys of one object
 UNKNOWN = "this version of tacit does not know it; a later one may"  # of a refusal
 
+
+def somebodys(key: str, anybody: Callable[[bytes], bool]) -> str:
+    """A key of 64 hexadecimal digits; refused where anybody has it (`small_order`)."""
+    if anybody(bytes.fromhex(key)):
+        raise PydanticCustomError("small_order", "the key is a point of small order, which anybody has")
+    return key
+
+
 KindName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]  # of any version's table
 Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Purpose: TypeAlias = Literal["plan", "task", "receipt", "head", "token-key", "hand-over"]
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
 Text: TypeAlias = Annotated[str, StringConstraints(max_length=MOST_LETTERS)]
 Digest: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # SHA-256
-PublicKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # Ed25519 or X25519
+PublicKey: TypeAlias = Annotated[Digest, AfterValidator(partial(somebodys, anybody=anybody_signs))]  # Ed25519
+BoxKey: TypeAlias = Annotated[Digest, AfterValidator(partial(somebodys, anybody=anybody_agrees))]  # X25519
 Signature: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{128}$")]  # Ed25519
 Identifier: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]  # random
 Secret: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]  # random

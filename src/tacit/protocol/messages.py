@@ -19,6 +19,7 @@ from tacit.protocol.fields import (
     MOST_PARAMETERS,
     MOST_PROOF,
     MOST_RECIPE,
+    BoxKey,
     Count,
     Digest,
     Document,
@@ -153,7 +154,7 @@ class AggregationSettings(Document):
     kind: Literal["plain", "encoded", "sealed"]
     threshold: Several  # no sum of fewer reports is opened
     keepers: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their identities, else none
-    boxes: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: their keys for boxes, in the same order
+    boxes: Annotated[tuple[BoxKey, ...], Field(max_length=100)]  # sealed: their keys for boxes, in the same order
     # sealed: so many decryptors may work with the server and learn nothing
     corrupt: Annotated[int, Field(ge=0, le=100)]
     contributors: Annotated[tuple[PublicKey, ...], Field(max_length=100)]  # sealed: who adds noise to every sum

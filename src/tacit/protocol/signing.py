@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tacit.protocol.fields import Purpose, SignedDocument
 from tacit.protocol.messages import Signed
+from tacit.secure_aggregation.small_order import anybody_signs
 
 
 def digest(text: str) -> str:
@@ -25,9 +26,15 @@ def is_signed(kind: type[SignedDocument], signed: Signed, public: str) -> bool:
 
 
 def is_signature(purpose: Purpose, text: str, signature: str, public: str) -> bool:
-    """Whether this is the signature of the text for the purpose, by the owner of the public key."""
+    """Whether this is the signature of the text for the purpose, by the owner of the public key.
+
+    A key of small order has no owner: it signed nothing.
+    """
+    raw = bytes.fromhex(public)
+    if anybody_signs(raw):
+        return False
     try:
-        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public))
+        key = Ed25519PublicKey.from_public_bytes(raw)
         key.verify(bytes.fromhex(signature), signed_bytes(purpose, text))
     except InvalidSignature:
         return False

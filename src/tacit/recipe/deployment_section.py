@@ -11,6 +11,7 @@ from tacit.privacy.separation import DeviceSeparation
 from tacit.privacy.shared_noise import check_honest
 from tacit.recipe.sections import AggregationSection, RoundsSection, Section
 from tacit.secure_aggregation.one_message.messages import MOST_DECRYPTORS
+from tacit.secure_aggregation.small_order import anybody_agrees, anybody_signs
 
 HOUR = 3600.0  # seconds
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -32,6 +33,11 @@ class NamedDecryptor(NamedTuple):
                 f"deployment.decryptors has {line!r}, which is no decryptor; write 'URL IDENTITY BOX', the two keys of "
                 f"64 "
                 "hexadecimal digits as `tacit decryptor` shows them."
+            )
+        if anybody_signs(bytes.fromhex(parts[1])) or anybody_agrees(bytes.fromhex(parts[2])):
+            raise ValueError(
+                f"deployment.decryptors has {line!r} with a key of small order, which anybody has; write those that "
+                "`tacit decryptor` shows."
             )
         url = urlsplit(parts[0])
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment:

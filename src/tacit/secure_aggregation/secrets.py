@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from tacit.errors import InputError, ProtocolError
+from tacit.secure_aggregation.small_order import anybody_signs
 
 Draw: TypeAlias = Callable[[int], bytes]  # so many random bytes
 Words: TypeAlias = npt.NDArray[np.uint32]
@@ -157,6 +158,8 @@ class Identity:
 
 def check_signature(public: bytes, purpose: str, message: bytes, signature: bytes) -> None:
     """Raises: ProtocolError unless the holder of this identity signed the message for this purpose."""
+    if anybody_signs(public):
+        raise ProtocolError(f"an identity ({purpose}) is a point of small order, for which anybody could sign.")
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(signature, _labelled(purpose, message))
     except (InvalidSignature, ValueError):

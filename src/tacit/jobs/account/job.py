@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from numbers import Real
 from pathlib import Path
 from types import NoneType
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import read_bounded
+from tacit.local_times import moment_of, zone_called
 from tacit.parsing import MOST_JSON, parsed_json
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.delta import PAPERS_DELTA, default_delta
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 COLUMNS = ("round", "finished")
+LATEST = 4_102_444_800.0  # the year 2100 in seconds since 1970
 
 
 def delta_or_default(delta: float | None, clients: int | None) -> float:
@@ -125,28 +127,32 @@ def strategy_from_file(path: Path) -> Strategy:
 # -- round times -------------------------------------------------------------------------------------------------------
 
 
-def participation_in_log(path: Path, *, timer: float, clock: Clock) -> Participation:
+def participation_in_log(path: Path, *, timer: float, clock: Clock, time_zone: str | None = None) -> Participation:
     """What a timer (seconds) allowed in a run whose rounds finished as `read_round_times` says."""
-    return timed_participation(read_round_times(path), timer=timer, clock=clock)
+    return timed_participation(read_round_times(path, time_zone=time_zone), timer=timer, clock=clock)
 
 
-def read_round_times(path: Path) -> list[float]:
+def read_round_times(path: Path, *, time_zone: str | None = None) -> list[float]:
     """When each round finished, in seconds, in the order of the rounds.
+
+    time_zone: whose clocks showed the times that say no offset; None: each must say one. A day of local time has 23 or
+    25 hours where clocks are changed, and a separation counted in it is another than the timer's.
 
     InputError naming the line where the header lacks a column, a round is missing, repeated or out of order, a
     time cannot be read, or a round finished before the one before it. The first round is numbered 0 or 1.
     """
+    zone = None if time_zone is None else zone_called(time_zone)
     try:
         content = read_bounded(path)
     except FileNotFoundError:
         raise InputError(f"there is no log of rounds '{path}'; give a CSV file with 'round' and 'finished'.") from None
     try:
-        return _round_times(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")), path)
+        return _round_times(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")), path, zone)
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"'{path}' is not CSV in UTF-8 ({error}); save it as that.") from error
 
 
-def _round_times(rows: "Reader", path: Path) -> list[float]:
+def _round_times(rows: "Reader", path: Path, zone: tzinfo | None) -> list[float]:
     header = [name.strip().lower() for name in next(rows, [])]
     if any(header.count(name) != 1 for name in COLUMNS):
         raise InputError(f"'{path}' begins with the columns {header}; give a header line with 'round' and 'finished'.")
@@ -159,7 +165,7 @@ def _round_times(rows: "Reader", path: Path) -> list[float]:
         where = f"line {rows.line_num} of '{path}'"
         if len(row) <= max(at):
             raise InputError(f"{where} has {len(row)} columns and the header {len(header)}; complete the line.")
-        number, time = _round(row[at[0]], where), _time(row[at[1]], where)
+        number, time = _round(row[at[0]], where), _time(row[at[1]], where, zone)
         first = number if not times else first
         _check_next(number, time, first, times, where)
         times.append(time)
@@ -188,19 +194,38 @@ def _round(text: str, where: str) -> int:
         ) from error
 
 
-def _time(text: str, where: str) -> float:
-    """Seconds since 1970; a time without a zone is taken as UTC."""
+def _time(text: str, where: str, zone: tzinfo | None) -> float:
+    """Seconds since 1970."""
     text = text.strip()
     try:
         seconds = float(text)
     except ValueError:
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            raise InputError(
-                f"{where}: the time {text!r} is neither ISO 8601 nor Unix seconds; write 2026-05-01T12:00:00Z, say."
-            ) from None
-        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        return _moment(text, where, zone).timestamp()
     if not math.isfinite(seconds):
         raise InputError(f"{where}: the time {text!r} is not a moment; write 2026-05-01T12:00:00Z, say.")
+    if seconds >= LATEST:
+        raise InputError(
+            f"{where}: the time {text!r} is after the year 2100 in seconds since 1970, so it was counted in a smaller "
+            "unit; divide all times by 1,000 if they are milliseconds."
+        )
     return seconds
+
+
+def _moment(text: str, where: str, zone: tzinfo | None) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{where}: the time {text!r} is neither ISO 8601 nor Unix seconds; write 2026-05-01T12:00:00Z, say."
+        ) from None
+    if moment.tzinfo:
+        return moment
+    if zone is None:
+        raise InputError(
+            f"{where}: the time {text!r} says no time zone, and a day has 23 or 25 hours where clocks are changed; "
+            f"write {text}Z if it is UTC, or say whose clocks showed it, --time-zone Europe/Madrid."
+        )
+    try:
+        return moment_of(moment, zone)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

@@ -1,11 +1,13 @@
 """HTTP connections that end when nothing comes: what uvicorn's own leave open for as long as a stranger likes."""
 
+import re
 import resource
 from asyncio import TimerHandle
 from functools import partial
 from typing import Any
 
 import httptools
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from tacit.server.http.body_stream import BodyStream
@@ -19,7 +21,17 @@ MOST_STRANGERS = 256  # screened connections of a process at a time that showed 
 LARGE = 1 << 16  # bytes of a body that can be poured
 # ASGI extension of such a request: has the body poured, once, into a memoryview of just its length
 STREAM = "tacit.pour"
+HOST = re.compile(rb"([A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.v]+\])(:[0-9]*)?")  # RFC 3986, section 3.2.2
 TRUST = "tacit.trust"  # ASGI extension of a screened connection's request: its credential was shown
+
+
+async def _no_host(scope: Scope, receive: Receive, send: Send) -> None:
+    """ASGI: the answer to a request of which nobody knows for whom it is."""
+    body = Refused("malformed", "a request of HTTP/1.1 has one header Host, with a host and perhaps a port.").body()
+    headers = {"content-type": MEDIA_TYPE, "content-length": str(len(body)), "connection": "close"}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": 400, "headers": raw})
+    await send({"type": "http.response.body", "body": body})
 
 
 class ServedConnection(HttpToolsProtocol):
@@ -58,10 +70,21 @@ class ServedConnection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """httptools: its headers are there."""
         self._have_head()
-        super().on_headers_complete()
+        served = self.app
+        if self.parser.get_http_version() == "1.1" and not self._names_host():
+            self.app = _no_host
+        try:
+            super().on_headers_complete()
+        finally:
+            self.app = served
         length = next((value for name, value in self.headers if name == b"content-length"), b"0")
         if int(length) >= LARGE:  # httptools takes digits alone
             self.scope["extensions"] = {STREAM: partial(self._body_stream, self.cycle)}  # type: ignore[dict-item]
+
+    def _names_host(self) -> bool:
+        """Whether the request has one header Host, with a host or with nothing: RFC 9112, section 3.2."""
+        hosts = [value for name, value in self.headers if name == b"host"]
+        return len(hosts) == 1 and HOST.fullmatch(hosts[0]) is not None
 
     def shutdown(self) -> None:
         """uvicorn: the process ends."""

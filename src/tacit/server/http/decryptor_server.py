@@ -25,6 +25,7 @@ from tacit.contributor.contributor import NoiseContributor
 from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.address import HOST, Address
+from tacit.secure_aggregation.small_order import anybody_signs
 from tacit.server.http.connections import LISTENER, TRUST, ScreenedConnection, allow_connections
 from tacit.server.http.problems import MEDIA_TYPE, Refused
 from tacit.server.http.reports import HEX_64, LENGTH
@@ -138,7 +139,7 @@ async def _no_such(request: Request, error: Exception) -> Response:
 
 def operator_of(key: str) -> Ed25519PublicKey:
     """The public key that 64 hexadecimal digits say. Raises: InputError."""
-    if not HEX_64.fullmatch(key):
+    if not HEX_64.fullmatch(key) or anybody_signs(bytes.fromhex(key)):
         raise InputError(
             f"--operator-key {key[:70]!r} is no key; give the 64 hexadecimal digits that `tacit serve` shows."
         )
