@@ -22,6 +22,7 @@ from tests.support.secure_aggregation.one_message_parts import CLIENTS, DRAW, Sm
 
 from tacit.errors import ProtocolError, RoundAborted
 from tacit.protocol.one_message_shape import most_sealed_bytes
+from tacit.secure_aggregation.discrete_gaussian import sample
 from tacit.secure_aggregation.one_message import client
 from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, public_polynomial
@@ -41,6 +42,7 @@ from tacit.secure_aggregation.one_message.report_check import (
 )
 from tacit.secure_aggregation.one_message.ring_inverse import inverted
 from tacit.secure_aggregation.residue_sums import add_packed
+from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.secrets import Identity, Words, derived, public_key, seeded, unsealed
 from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, rebuilt, split
 
@@ -150,6 +152,72 @@ def test_findings_are_signed_and_of_reports_in_the_sum(tmp_path: Path) -> None:
     small.agree()
     with pytest.raises(ProtocolError, match="or is closed"):
         small.server.leave_out(small.report(0, vectors(1)[0]).to_bytes())
+
+
+def test_a_report_of_one_attempt_is_none_of_another(tmp_path: Path) -> None:
+    """Its round is in the challenge, in what is signed and in every box: nothing of it can be shown twice."""
+    one, other = (small_round(tmp_path, seed=bytes(31) + bytes([at])) for at in range(2))
+    assert one.settings.attempts == other.settings.attempts
+    report = one.report(0, vectors(1)[0])
+    deposit = one.server.receive(report.to_bytes())[0]
+    with pytest.raises(ProtocolError):
+        other.server.receive(report.to_bytes())
+    with pytest.raises(ProtocolError, match=r"a signature \(report\)"):
+        other.server.receive(dataclasses.replace(report, round=other.settings.name).to_bytes())
+    other.decryptors[0].receive(other.server.opening().to_bytes())
+    with pytest.raises(ProtocolError, match=r"a signature \(report\)"):
+        other.decryptors[0].receive(dataclasses.replace(deposit, round=other.settings.name).to_bytes())
+    of_other = report_of(other.settings, LIAR, honest(other.settings, vectors(1)[0]), passes_server=True)
+    with pytest.raises(ProtocolError, match=r"a signature \(report\)"):
+        other.server.receive(dataclasses.replace(of_other, boxes=report.boxes).to_bytes())
+
+
+def test_what_the_page_says_a_saboteur_can_still_do(tmp_path: Path) -> None:
+    """A key or an error beyond an honest one's fits, and voids the sum: the page says so, and up to which size."""
+    known = small_round(tmp_path / "known").settings
+    ring, vector = known.slots.parameters.ring, vectors(1)[0]
+    key = sample(4096, DRAW)
+    key[7] += 1 << 12
+    long_key = Lie(client._ciphertexts(known, vector, key, DRAW), client._shares(known, key, DRAW))
+    large_error, total = honest(known, vector), np.zeros((2, 4096), np.uint64)
+    add_packed(ring, total, memoryview(large_error.made.body))
+    error = np.zeros(4096, np.int64)
+    error[5] = 400
+    ring.add(total, ring.transform(ring.scaled(ring.reduced(error), 1 << known.slots.parameters.plain_bits)))
+    body = pack(ring, total)
+    large_error.made = client._Ciphertexts(body, switched(ring, total)[None], large_error.made.rows)
+    for lie, why in ((long_key, "no sum of clients' keys"), (large_error, "part 1 of 1 fails its checks")):
+        small = small_round(tmp_path / why[:4])
+        deposits = small.received(2)
+        deposits.append(small.server.receive(report_of(small.settings, LIAR, lie, passes_server=True).to_bytes()))
+        for index in range(4):
+            assert not any(finding.wrong for finding in found_by(small, index, deposits))
+        small.agree()
+        for index in range(small.settings.quorum):
+            small.server.answer(small.summed_by(index, deposits).to_bytes())
+        with pytest.raises(RoundAborted, match=why):
+            small.server.opened()
+
+
+@pytest.mark.parametrize("parameters", list(PUBLISHED.values()), ids=lambda each: each.name)
+def test_a_saboteurs_key_is_up_to_the_size_that_the_page_says(parameters: LatticeParameters) -> None:
+    """One number of it, with masks of zero: below half of that size all tests pass, beyond it about half."""
+    rounds = dataclasses.replace(A_ROUND, parameters=parameters.name.encode())
+    known, most = check_range(parameters), {4096: 1 << 21, 8192: 1 << 21, 16384: 1 << 22}[parameters.degree]
+    assert 0.98 * most < 2 * known.most / max(known.factor - 1, 1) < 1.02 * most
+    alpha = switched(parameters.ring, public_polynomial(parameters, rounds.seed, 0))
+    for number, least, greatest in ((most * 31 // 64, 1.0, 1.0), (most * 17 // 16, 0.2, 0.6)):
+        key, seen = np.zeros((rounds.packed, rounds.columns), np.uint32), []
+        key[0, 0] = number
+        shares = split(key, rounds.points, 2, DRAW, packed=rounds.packed)
+        fitting = (alpha.astype(np.uint64) * np.uint64(number) % np.uint64(PRIME)).astype(np.uint32)
+        for _ in range(8):
+            challenge = Challenge.from_seed(DRAW(32), parameters.degree, rounds.columns)
+            masks = np.zeros((2, TESTS + CODE_TESTS), np.uint32)
+            parts = rounds.parts(challenge, as_row(alpha)[None], shares, masks)
+            values = check_values(challenge, fitting[None], parts[:, CODE_TESTS:])
+            seen.append(float(np.mean((values >= -known.most) & (values < known.most))))
+        assert least <= float(np.mean(seen)) <= greatest, (number, seen)
 
 
 # -- the mathematics ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from tacit.secure_aggregation.one_message.report_check import (
     switched,
     within,
 )
+from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.secrets import Identity, Words, agreed, public_key, tag
 from tacit.secure_aggregation.shares import Elements, uniform
@@ -92,32 +93,41 @@ def one_random_ciphertext(settings: OneMessageRound, vector: Words) -> Lie:
     return random_ciphertexts(settings, vector, polynomials=1)
 
 
-def a_key_that_is_not_small(settings: OneMessageRound, vector: Words, *, number: int = PRIME // 3) -> Lie:
-    """Ciphertexts that fit modulo p a key of any numbers modulo p, and modulo q none: the sum would be garbage."""
+def fitting_modulo_p(settings: OneMessageRound, key: Integers) -> Lie:
+    """Ciphertexts that fit this key of any numbers modulo p, and modulo q none: the sum would be garbage."""
     slots = settings.slots
     ring, degree = slots.parameters.ring, slots.parameters.degree
-    key = np.zeros(degree, np.int64)
-    key[3] = number
     parts, scaled, rows = [], [], []
     for index in range(slots.polynomials):
-        alpha = switched(ring, public_polynomial(slots.parameters, settings.seed, index))
-        shifted = np.roll(alpha.astype(np.int64), 3)
-        shifted[:3] = -shifted[:3]
-        wanted = [int(each) * number % PRIME * ring.modulus // PRIME for each in shifted]
+        row = as_row(switched(ring, public_polynomial(slots.parameters, settings.seed, index)))
+        products = [int((row[degree - 1 - i : 2 * degree - 1 - i] * key % PRIME).sum()) % PRIME for i in range(degree)]
+        wanted = [each * ring.modulus // PRIME for each in products]
         residues = np.stack([np.array([each % prime for each in wanted], np.uint64) for prime in ring.primes])
         total = ring.transform(residues)
         parts.append(pack(ring, total))
         scaled.append(switched(ring, total))
-        rows.append(as_row(alpha))
+        rows.append(row)
     return Lie(
         client._Ciphertexts(b"".join(parts), np.stack(scaled), np.stack(rows)),
         client._shares(settings, key, os.urandom),
     )
 
 
+def a_key_that_is_not_small(settings: OneMessageRound, vector: Words, *, number: int = PRIME // 3) -> Lie:
+    key = np.zeros(settings.slots.parameters.degree, np.int64)
+    key[3] = number
+    return fitting_modulo_p(settings, key)
+
+
 def a_key_that_a_factor_hides(settings: OneMessageRound, vector: Words) -> Lie:
     """Its large number is small, times 64 or 32 and modulo p."""
     return a_key_that_is_not_small(settings, vector, number=PRIME // 32)
+
+
+def a_long_key_of_small_numbers(settings: OneMessageRound, vector: Words) -> Lie:
+    """No number alone would be noticed; together they are longer than a key may be."""
+    signs = np.random.default_rng().choice([-1, 1], settings.slots.parameters.degree)
+    return fitting_modulo_p(settings, (signs << 20).astype(np.int64))
 
 
 def boxes_of_another(settings: OneMessageRound, vector: Words) -> Lie:
@@ -152,6 +162,7 @@ LIES = (
     one_random_ciphertext,
     a_key_that_is_not_small,
     a_key_that_a_factor_hides,
+    a_long_key_of_small_numbers,
     boxes_of_another,
     another_mask,
     a_broken_box,
