@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tacit.jobs.plan.production import plan_production
     from tacit.jobs.plan.simulate import simulate
     from tacit.jobs.pretrain import pretrain
+    from tacit.jobs.preview_data import preview_data
     from tacit.jobs.report import compare, report
     from tacit.jobs.resume import resume
     from tacit.jobs.statement import statement, verify
@@ -79,6 +80,7 @@ _HOME = {
     "plan_epsilon": "tacit.jobs.plan.epsilon",
     "plan_production": "tacit.jobs.plan.production",
     "pretrain": "tacit.jobs.pretrain",
+    "preview_data": "tacit.jobs.preview_data",
     "report": "tacit.jobs.report",
     "resume": "tacit.jobs.resume",
     "run_device": "tacit.device.device",
@@ -123,6 +125,7 @@ __all__ = [
     "plan_epsilon",
     "plan_production",
     "pretrain",
+    "preview_data",
     "report",
     "resume",
     "run_device",

@@ -1,9 +1,11 @@
 """Each kind of source gives what is in it, once, in a fixed order, or says in one line why not."""
 
 import os
+import random
 import re
 import subprocess
 import sysconfig
+import textwrap
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,11 @@ from tests.conftest import REPOSITORY
 
 import tacit
 from tacit.data import ClientText, TableOf, TextsOf, open_source
-from tacit.data.clients import check_text, paragraphs, split_of
+from tacit.data.clients import SaysHow, check_text, paragraphs, split_of
 from tacit.data.docstrings import Docstrings, prose
 from tacit.data.manifest import NO_TIME, SPLITS
 from tacit.data.manuals import DOCUMENTS, Manuals, manuals
-from tacit.data.sources import SOURCES
+from tacit.data.sources import SOURCES, absolute
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
@@ -333,12 +335,12 @@ class TestParquet:
             (tmp_path / name).write_text("no")
         for path, complaint in (
             ("a.parquet", "cannot be read as Parquet.*check the path"),
-            ("a.csv", r"cannot be read as Parquet.*tacit.import_data\(pyarrow.csv.read_csv\("),
+            ("parquet:{}/a.csv", r"cannot be read as Parquet.*write csv:\S*a.csv"),
             ("b", "no Parquet file, folder or prefix"),
             ("b.parquet", r"no Parquet file \S*b\.parquet; check the path"),
         ):
             with pytest.raises(SourceError, match=complaint):
-                open_source(str(tmp_path / path))
+                open_source(path.format(tmp_path) if ":" in path else str(tmp_path / path))
         (tmp_path / "c").mkdir()
         with pytest.raises(SourceError, match=r"no \*.parquet files"):
             open_source(str(tmp_path / "c"))
@@ -351,14 +353,44 @@ class TestFolder:
         (tmp_path / "sub" / "a.md").write_text("", encoding="utf-8")
         (tmp_path / ".hidden.txt").write_text("no")
         (tmp_path / "picture.png").write_bytes(b"\xff")
+        assert open_source(f"folder:{tmp_path}").left_out == {"files that are hidden or not text by their names": 2}
         assert texts(read(f"folder:{tmp_path}")) == {"b.txt": ["one two", "three"], "sub/a.md": [""]}
+
+    def test_lines_that_are_messages_are_texts_of_their_own(self, tmp_path: Path) -> None:
+        """A folder of chat logs gave one sentence a file on 4f13359c, without a word."""
+        messages = [f"{number} is what I say to you" for number in range(9)]
+        (tmp_path / "ann.txt").write_text("\n".join([*messages, "ok", "", "see you"]))
+        source = open_source(f"folder:{tmp_path}", lines="messages")
+        (client,) = source.clients()
+        assert list(client.texts) == [*messages, "ok", "see you"]
+        assert isinstance(source, SaysHow)
+        assert source.how_read == ("each line is a text of its own",) and source.doubts == []
+        joined = open_source(f"folder:{tmp_path}")
+        (client,) = joined.clients()
+        assert len(client.texts) == 2
+        assert isinstance(joined, SaysHow)
+        assert "9 of 9 line breaks" in joined.doubts[0] and "--lines messages" in joined.doubts[0]
+
+    def test_text_that_is_broken_to_fit_is_not_taken_for_messages(self, tmp_path: Path) -> None:
+        draw = random.Random(1)
+        words = " ".join("x" * draw.randint(1, 9) for _ in range(400))
+        (tmp_path / "essay.txt").write_text(textwrap.fill(words, 72))
+        for lines, doubts in (("paragraphs", 0), ("messages", 1)):
+            source = open_source(f"folder:{tmp_path}", lines=lines)
+            list(source.clients())
+            assert isinstance(source, SaysHow)
+            assert len(source.doubts) == doubts and (not doubts or "--lines paragraphs" in source.doubts[0])
+        with pytest.raises(SourceError, match="lines='verses' is unknown; give paragraphs or messages"):
+            open_source(f"folder:{tmp_path}", lines="verses")
 
     def test_other_encodings_are_refused_by_name(self, tmp_path: Path) -> None:
         (tmp_path / "latin.txt").write_bytes("café".encode("latin-1"))
-        with pytest.raises(SourceError, match=r"latin.txt is not UTF-8 \(byte 3.*iconv -f LATIN1"):
+        with pytest.raises(SourceError, match=r"latin.txt, line 1 is not utf-8.*--encoding cp1252"):
             read(f"folder:{tmp_path}")
+        (client,) = open_source(f"folder:{tmp_path}", encoding="latin-1").clients()
+        assert list(client.texts) == ["café"]
         (tmp_path / "a windows.txt").write_bytes("café".encode("utf-16"))
-        with pytest.raises(SourceError, match=r"windows.txt is not UTF-8 \(byte 0.*iconv -f UTF-16"):
+        with pytest.raises(SourceError, match=r"windows.txt, line 1 is not utf-8.*--encoding utf-16"):
             read(f"folder:{tmp_path}")
 
     def test_empty_or_missing_folders_are_refused(self, tmp_path: Path) -> None:
@@ -392,6 +424,36 @@ class TestGit:
         found = sorted((list(client.texts), client.timestamps.tolist()) for client in clients)  # type: ignore[union-attr]
         assert found == [(["First", "Second line\nWrite to <email>."], [1, 2]), (["Third"], [3])]
         assert not any("ann" in client.client_id or "@" in str(client.texts) for client in clients)
+
+    def test_an_author_of_several_repositories_is_one_client(
+        self, repository: Path, tmp_path_factory: pytest.TempPathFactory
+    ) -> None:
+        """Each drew its own salt on 4f13359c, and `git:A,B` was no place."""
+        other = tmp_path_factory.mktemp("other, too")
+        self.git(other, "init", "-q")
+        self.commit(other, "bob@y.org", 1, "Elsewhere")
+        fork = tmp_path_factory.mktemp("fork")
+        self.git(fork, "clone", "-q", str(repository), str(fork / "of"))
+        spec = f"git:{repository},{other},{fork / 'of'}"
+        with pytest.raises(SourceError, match="has no history to read"):
+            open_source(spec)  # the comma in a name parts two
+        other = other.rename(other.with_name("other"))
+        source = open_source(f"git:{repository},{other},{fork / 'of'}")
+        found = sorted((list(client.texts), client.timestamps.tolist()) for client in source.clients())  # type: ignore[union-attr]
+        assert found == [(["Elsewhere", "Third"], [1, 3]), (["First", "Second line\nWrite to <email>."], [1, 2])]
+        assert source.left_out == {"commits that another of the repositories has, too": 3}
+        names = [client.client_id for client in source.clients()]
+        assert names == sorted(names)
+        assert absolute(f"git:{repository},{other}") == f"git:{repository.resolve()},{other.resolve()}"
+
+    def test_odd_authors_and_long_messages(self, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.commit(repository, "e\x1fve@z.org", 9, "Odd")
+        monkeypatch.setattr("tacit.data.git_history.MOST_TEXT", 300)
+        monkeypatch.setattr("tacit.data.git_history.BYTES_AT_ONCE", 7)
+        self.commit(repository, "ann@x.org", 10, "word " * 100)
+        source = open_source(f"git:{repository}")
+        assert len(list(source.clients())) == 3
+        assert source.left_out == {"commit messages of more than 300 bytes": 1}
 
     def test_every_import_names_people_anew(self, repository: Path) -> None:
         first, second = ({c.client_id for c in open_source(f"git:{repository}").clients()} for _ in range(2))
@@ -535,7 +597,9 @@ class TestTheTable:
         if SOURCES[name].takes:
             with pytest.raises(SourceError):
                 open_source(f"{name}:{tmp_path / 'nothing'}")
-            with pytest.raises(SourceError, match="is unknown; give docstrings, manuals, folder:PATH, git:PATH"):
+            with pytest.raises(
+                SourceError, match="is unknown; give docstrings, manuals, arrow:PATH, csv:PATH, folder:PATH, git:PATHS"
+            ):
                 open_source(f"{name}:")
 
 

@@ -59,6 +59,21 @@ class Source(Protocol):
         ...
 
 
+@runtime_checkable
+class SaysHow(Protocol):
+    """A source that says more of itself: for a preview, and for warnings."""
+
+    @property
+    def how_read(self) -> Sequence[str]:
+        """How rows and lines become texts, a line for each way."""
+        ...
+
+    @property
+    def doubts(self) -> Sequence[str]:
+        """What looked wrong when it was read to its end, with a way out."""
+        ...
+
+
 def checked_clients(source: Source) -> Iterator[ClientText]:
     """The clients of a source, none of whose texts is longer than what cuts text bears.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.data.batches import batches_of
 from tacit.data.clients import ClientText
 from tacit.data.manifest import SPLITS
-from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain
+from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain, said_of
 from tacit.errors import SourceError
 from tacit.extras import when_used
 
@@ -87,4 +87,5 @@ def _part(rows: Any, split: str | None, called: Columns) -> RowsPart:
             taken = table.select([names[column] for column in wanted]).rename_columns(list(wanted))
             yield plain(taken, wanted, where)
 
-    return RowsPart(where=where, name=where, split=split, columns=columns, read=read)
+    how = said_of(names, batches.schema.names)
+    return RowsPart(where=where, name=where, split=split, columns=columns, read=read, how=how)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from tacit.data.clients import check_text
 from tacit.data.folder_files import files_below, is_hidden
 from tacit.data.manifest import SPLITS
-from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain
+from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain, said_of
 from tacit.errors import SourceError
 from tacit.extras import when_used
 
@@ -35,14 +35,8 @@ WAY_OUT = (
     "Needed are client_id, text and perhaps timestamp; say which column is meant, {option} NAME (in Python "
     "{column}=NAME), or rename it."
 )
-# What makes a table of a file that is often taken for Parquet.
-READERS = {
-    ".csv": "pyarrow.csv.read_csv",
-    ".json": "pyarrow.json.read_json",
-    ".jsonl": "pyarrow.json.read_json",
-    ".feather": "pyarrow.feather.read_table",
-    ".arrow": "pyarrow.feather.read_table",
-}
+# Sources of files that are often taken for Parquet.
+READERS = {".csv": "csv", ".tsv": "tsv", ".json": "jsonl", ".jsonl": "jsonl", ".feather": "arrow", ".arrow": "arrow"}
 
 
 class ParquetClients(RowsOfClients):
@@ -136,7 +130,8 @@ def _part(path: Path, split: str | None, called: Columns) -> RowsPart:
     names = called.found(schema.names, str(path), WAY_OUT)
     renamed = pa.schema([pa.field(column, schema.field(given).type) for column, given in names.items()])
     columns = columns_of(renamed, str(path))
-    return RowsPart(where=str(path), name=path.name, split=split, columns=columns, read=partial(_read, path, names))
+    read, how = partial(_read, path, names), said_of(names, schema.names)
+    return RowsPart(where=str(path), name=path.name, split=split, columns=columns, read=read, how=how)
 
 
 def read_texts(path: Path) -> Iterator[str]:
@@ -165,9 +160,7 @@ def owner_column(path: Path, called: str = "client_id") -> str | None:
 def _unreadable(path: Path, error: Exception) -> SourceError:
     reader = READERS.get(path.suffix.lower())
     way_out = (
-        "check the path or write it anew"
-        if reader is None
-        else f"read it in Python, where a table is a source: tacit.import_data({reader}({str(path)!r}), ...)"
+        "check the path or write it anew" if reader is None else f"write {reader}:{path}, if it is what its name says"
     )
     return SourceError(f"{path} cannot be read as Parquet ({error}); {way_out}.")
 

@@ -1,18 +1,19 @@
 """Rows of clients in Arrow tables: columns `client_id`, `text` and, if known, `timestamp`, from wherever they are read.
 
-Rows that are grouped by client are streamed, part by part; others are sorted in memory first.
+Rows that are grouped by client are streamed, part by part; others are put together first (`scattered_rows.py`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import ClientText
 from tacit.data.manifest import NO_TIME
+from tacit.data.scattered_rows import by_client
 from tacit.errors import SourceError
 from tacit.extras import when_used
 
@@ -65,6 +66,13 @@ class Columns:
         return names
 
 
+def said_of(names: Mapping[str, str], there: Sequence[str]) -> str:
+    """For a preview: which columns are which, and those that are not read."""
+    read = ", ".join(f"{column} is {given!r}" for column, given in names.items())
+    others = [name for name in there if name not in names.values()]
+    return f"columns: {read}" + (f"; not read: {', '.join(others)}" if others else "")
+
+
 def _meant(column: str, given: str, there: Sequence[str]) -> str:
     """A guess at the column, in brackets; empty where there is none."""
     alike = [name for part in OFTEN_CALLED[column] for name in there if part in name.lower()]
@@ -81,26 +89,48 @@ class RowsPart:
     split: str | None
     columns: dict[str, Any]  # the type each is read as, by name
     read: Callable[[dict[str, Any]], Iterator["pa.Table"]]
+    how: str = ""  # for a preview: which columns are which, how lines are read
 
 
 class RowsOfClients:
     """What a source over rows does, whatever they are read from: each client once, in one split."""
 
     description: str
+    by_name: ClassVar[bool] = False  # always in the order of the clients' names, so that their order says nothing
 
     def __init__(self, parts: Sequence[RowsPart], *, passed_over: Mapping[str, int] | None = None) -> None:
         """passed_over: what was left out before any row is read, files say."""
         self._parts = parts
+        self._passed_over = dict(passed_over or {})
         self.expected_clients: int | None = None
-        self.left_out: dict[str, int] = dict(passed_over or {})
+        self.left_out: dict[str, int] = dict(self._passed_over)
+        self.doubts: list[str] = []
+
+    @property
+    def how_read(self) -> Sequence[str]:
+        """How rows are read, a line for each way."""
+        return tuple(dict.fromkeys(part.how for part in self._parts if part.how))
+
+    def leave_out(self, what: str, count: int = 1) -> None:
+        """Count what is not read."""
+        self.left_out[what] = self.left_out.get(what, 0) + count
 
     def clients(self) -> Iterator[ClientText]:
         """All clients; those of a fixed split in the order train, validation, test."""
         grouped, splits = self._survey()
         self.expected_clients = len(splits)
-        tables = self._tables() if grouped else [self._sorted_table()]
+        self.left_out = dict(self._passed_over)  # what the survey left out is left out again, and counted once
+        tables = self._tables() if grouped and not self.by_name else by_client(self._tables())
         for client_id, table in _runs(tables):
-            yield _client(client_id, table, splits[client_id])
+            if client_id not in splits:
+                raise SourceError(
+                    f"client {client_id!r} of '{self.description}' was not there when it was read before; give rows "
+                    "that are the same each time they are read."
+                )
+            client = _client(client_id, table, splits[client_id])
+            if empty := sum(not text for text in client.texts):
+                self.leave_out("rows without text", empty)
+            yield client
 
     def _survey(self) -> tuple[bool, dict[str | None, str | None]]:
         """Whether rows are grouped by client, and each client's split; SourceError when it is in two."""
@@ -124,11 +154,6 @@ class RowsOfClients:
     def _tables(self) -> Iterator["pa.Table"]:
         for part in self._parts:
             yield from part.read(part.columns)
-
-    def _sorted_table(self) -> "pa.Table":
-        table = pa.concat_tables(list(self._tables()), promote_options="default")
-        table = table.append_column("row", pa.array(np.arange(len(table))))  # keeps a client's rows in order
-        return table.sort_by([("client_id", "ascending"), ("row", "ascending")])
 
 
 def columns_of(schema: Any, where: str, needed: Sequence[str] = ("client_id", "text")) -> dict[str, Any]:

@@ -3,29 +3,27 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import NoneType
-from typing import Any
+from typing import Any, Unpack
 
 from tacit.data import (
     Cache,
     CacheManifest,
     Source,
-    TableOf,
     VocabularyChoice,
     VocabularyRecord,
     build_cache,
-    open_source,
 )
-from tacit.data.batches import holds_rows
-from tacit.data.clients import checked_clients, split_of
+from tacit.data.clients import SaysHow, checked_clients, split_of
 from tacit.data.manifest import SPLITS
 from tacit.data.manuals import manuals
 from tacit.data.parquet import owner_column, read_texts
-from tacit.data.sources import SOURCES
+from tacit.data.sources import SOURCES, HowToRead
 from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.opened_cache import open_cache
+from tacit.jobs.opened_source import columns_called, source_of
 from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary_lines
@@ -57,6 +55,7 @@ def import_data(
     text: str | None = None,
     timestamp: str | None = None,
     progress: Progress = silent,
+    **how: Unpack[HowToRead],
 ) -> Cache:
     """Tokenise the clients of a source with the chosen vocabulary, into a cache at `out`.
 
@@ -68,19 +67,15 @@ def import_data(
     language, emoji: how words are written, as `tacit.text.words.Writing` has them; of a saved vocabulary its own.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
     word is unknown, and of fewer than three clients. client_id, text, timestamp: what these columns are called in
-    Parquet or a table; None: just so.
+    a file or a table; None: just so. how: what else a named source takes (encoding, delimiter, lines ...), as
+    `tacit.data.sources.HowToRead` lists it. `tacit.preview_data` shows what would be read.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
-    if not holds_rows(source):
-        of_type("source", source, str, Source)
     of_type("vocabulary", vocabulary, VocabularyChoice, NoneType)
-    named = {"client_id": client_id, "text": text, "timestamp": timestamp}
-    for column, name in named.items():
-        of_type(column, name, str, NoneType)
-    called = Columns(**{column: name for column, name in named.items() if name is not None})
+    called = columns_called(client_id, text, timestamp)
     progress(StageBegan(FINDING, opening=source if isinstance(source, str) and source in SOURCES else ""))
-    clients = _source(source, called)
+    clients = source_of(source, called, **how)
     progress(StageEnded(FINDING))
     choice = VocabularyChoice(public=(MANUALS,)) if vocabulary is None else vocabulary
     progress(StageBegan(COUNTING, opening=_counted_on(choice)))
@@ -115,6 +110,8 @@ def import_data(
     )
     for warning in _warnings(place, before, cache.manifest):
         progress(warning)
+    for doubt in clients.doubts if isinstance(clients, SaysHow) else ():
+        progress(Warned("doubtful reading", doubt))
     return cache
 
 
@@ -156,18 +153,6 @@ def _there(place: Path) -> CacheManifest | None:
         return Cache.open(place).manifest
     except CacheError:
         return None
-
-
-def _source(given: Any, called: Columns) -> Source:
-    """Raises: SourceError, also where columns are named of what has none."""
-    other = called if called != Columns() else None
-    if isinstance(given, str):
-        return open_source(given, called=other)
-    if not isinstance(given, Source):
-        return TableOf(given, client_id=called.client_id, text=called.text, timestamp=called.timestamp)
-    if other is not None:
-        raise SourceError(f"{given.description} gives clients as they are; leave the columns' names out.")
-    return given
 
 
 def _counted_on(choice: VocabularyChoice) -> str:

@@ -5,6 +5,7 @@ Each function takes a result's record, or what it is read from, and gives blocks
 
 import math
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
@@ -292,14 +293,43 @@ def _shown(name: str, value: float) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def of_preview(facts: Mapping[str, Any]) -> list[Block]:
+    """How clients' text would be read, what of it, and its beginning."""
+    lines = [facts["source"], *(f"  read as    {each}" for each in facts["how_read"])]
+    lines.append(f"  clients    {facts['clients']:,} ({_of_splits(facts['splits'])})")
+    lines.append(f"  texts      {facts['texts']:,}, {facts['characters']:,} characters")
+    if facts["earliest"] is None:
+        lines.append("  times      none")
+    else:
+        undated = f"; {facts['undated_texts']:,} texts without" if facts["undated_texts"] else ""
+        lines.append(f"  times      {_moment(facts['earliest'])} to {_moment(facts['latest'])}{undated}")
+    lines += [f"  left out   {count:,} {what}" for what, count in facts["left_out"].items() if count]
+    lines += [f"  LOOKS WRONG: {doubt}" for doubt in facts["doubts"]]
+    for client in facts["first"]:
+        lines.append(f"  {client['client_id']} ({client['of']:,} texts)")
+        lines += [f"    {text!r}" for text in client["texts"]]
+    return [Paragraph(line) for line in lines]
+
+
+def _of_splits(splits: Mapping[str, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in splits.items())
+
+
+def _moment(seconds: int) -> str:
+    """In UTC; the bare number where no calendar has it."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return f"{seconds:,} s"
+
+
 def of_data(facts: Mapping[str, Any]) -> list[Block]:
     """Clients, words, words per client with a bar for each decade, and where the vocabulary comes from."""
     words, vocabulary = facts["words_per_client"], facts["vocabulary"]
     left_out = {**facts["left_out"], "clients without a sentence": facts["clients_without_sentences"]}
-    splits = ", ".join(f"{count:,} {name}" for name, count in facts["splits"].items())
     lines = [
         f"{facts['cache']}: {facts['source']}",
-        f"  clients    {facts['clients']:,} ({splits})",
+        f"  clients    {facts['clients']:,} ({_of_splits(facts['splits'])})",
         f"  sentences  {facts['sentences']:,}",
         f"  words      {facts['words']:,}, {facts['oov_rate']:.2%} out of vocabulary",
         f"  vocabulary {vocabulary['size']:,} ids, {vocabulary['provenance']}: {vocabulary['description']}",
