@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.ngram import ngram
     from tacit.jobs.personalize.job import personalize
     from tacit.jobs.plan.epsilon import plan_epsilon
     from tacit.jobs.plan.job import plan
@@ -74,6 +75,7 @@ _HOME = {
     "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
+    "ngram": "tacit.jobs.ngram",
     "noise_forecast": "tacit.jobs.train.noise_forecast",
     "personalize": "tacit.jobs.personalize.job",
     "plan": "tacit.jobs.plan.job",
@@ -117,6 +119,7 @@ __all__ = [
     "import_data",
     "load_model",
     "new_recipe",
+    "ngram",
     "noise_forecast",
     "open_data",
     "open_run",

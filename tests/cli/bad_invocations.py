@@ -80,6 +80,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--users-per-layer", "5", "--resample-users", "--prefixes", "4", "--depth", "3"),
     ),
     "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4", "--declared-public"),
+    "ngram": ("cache", "--out", "new", "--declared-public"),
     "tune": ("recipe.toml", "--out", "new"),
     "recipe new": ("--data", "cache", "--epsilon", "8", "--anyway", "--out", "new"),
     "recipe list": (),
@@ -376,6 +377,7 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
             case "cache":
                 yield "data show", (name, "--verify"), REFUSED
                 yield "pretrain", (name, "--out", "new"), REFUSED
+                yield "ngram", (name, "--out", "new", "--declared-public"), REFUSED
                 yield "evaluate", ("model", "--data", name), REFUSED
                 yield "type", ("model", "model", "--data", name, "--out", "new"), REFUSED
             case "model":

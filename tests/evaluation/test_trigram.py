@@ -12,8 +12,9 @@ from tests.support.keyboard.counting import whole
 
 from tacit.errors import InputError
 from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.trigram import UNRELIABLE, BackedOffTrigram, discounts, text_of
+from tacit.evaluation.trigram import BackedOffTrigram, text_of
 from tacit.networks.metrics import ALL_TOKENS
+from tacit.networks.ngram.kneser_ney import UNRELIABLE, discounts
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 

@@ -21,7 +21,8 @@ from tacit.discovery.settings import DiscoverySettings, LocalReportSettings
 from tacit.errors import CacheError, InputError
 from tacit.jobs.run_start import checked_cache
 from tacit.jobs.train.run import begin, carry_on
-from tacit.keyboard.model_folder import load_model, write_model, write_origin
+from tacit.keyboard.model_folder import load_model, write_model
+from tacit.networks.model_files import write_origin
 from tacit.runs import Run
 from tacit.text.vocabulary import Provenance, Vocabulary
 from tacit.training import rounds

@@ -234,3 +234,23 @@ def test_the_command(cache: Cache, tmp_path: Path) -> None:
     assert again.exit_code == 0 and "word_pairs: 1,600 cells" in again.stdout
     mixed = CliRunner().invoke(app, [*given, "words:9"])
     assert mixed.exit_code == 2 and "count each in a run of its own" in mixed.output.replace("\n", " ")
+
+
+def test_units_are_released_and_reports_divide_by_them(cache: Cache, tmp_path: Path) -> None:
+    """The noise of every cell is that of both norms in units; what people read is in occurrences."""
+    asked = CountSettings(
+        sums=(replace(PAIRS, unit=16), StatisticSum(statistic="word_counts", words=12, norm=3.0, unit=4)),
+        split_name="train",
+    )
+    found = tacit.count(cache, tmp_path / "run", settings=asked, release=PRICE, seed=1)
+    loaded = np.load(tmp_path / "run" / "report" / "sums.npz")
+    plain = tacit.count(cache, tmp_path / "plain", settings=SETTINGS, release=PRICE, seed=1)
+    stddev = np.load(tmp_path / "plain" / "report" / "sums.npz")["stddev"]
+    assert float(loaded["stddev"]) == pytest.approx(float(stddev) / 5 * np.hypot(4 * 16, 3 * 4))
+    of_pairs = found.released["sums"]["word_pairs"]
+    assert of_pairs["stddev"] == pytest.approx(float(loaded["stddev"]) / 16) and of_pairs["unit"] == 16
+    sent, before = (each.exact["sums"]["word_pairs"] for each in (found, plain))
+    assert sent["typed"] == before["typed"] and sent["sent"] > before["sent"]
+    assert tacit.verify(tmp_path / "run").holds
+    again = tacit.resume(tmp_path / "run")
+    assert again.to_record() == found.to_record()

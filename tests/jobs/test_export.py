@@ -31,11 +31,12 @@ from tacit.errors import CacheError, InputError, RunError
 from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exported
-from tacit.keyboard.model_folder import load_model, write_model, write_origin
+from tacit.keyboard.model_folder import load_model, write_model
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model, phone_model_of
 from tacit.keyboard.prompts import prompts_for
+from tacit.networks.model_files import write_origin
 from tacit.reports.text import to_text
 from tacit.text.vocabulary import Provenance
 

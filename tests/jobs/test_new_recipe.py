@@ -17,8 +17,9 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.jobs.plan.new_recipe import NewRecipe, new_recipe
 from tacit.jobs.train.noise_forecast import forecast_for_record
-from tacit.keyboard.model_folder import write_model, write_origin
+from tacit.keyboard.model_folder import write_model
 from tacit.networks.language_model import parameter_count
+from tacit.networks.model_files import write_origin
 from tacit.planning.new_recipe import Corpus, RecipeProposal, propose
 from tacit.planning.noise_forecast import ratio_for
 from tacit.recipe import Recipe

@@ -1,13 +1,13 @@
 """The command `tacit`: every sub-command in the file named after its subject, imported when it is used.
 
-`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy
-against computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what
-it proved, `pretrain.py` makes a first model from public text, `recipe.py` writes recipes, `tune.py` finds settings in
-small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a model does, `count.py`
-what their text is like, `type.py` types with two of them, `demo.py` is the main job, `report.py` shows and compares,
-`suggest.py` asks a model for next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one,
-`decryptor.py` is what a third party runs for secure sums, `serve.py` a server of real devices, and `device.py` is one
-of them.
+`data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy against
+computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved,
+`pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
+finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
+model does, `count.py` what their text is like, `type.py` types with two of them, `demo.py` is the main job, `report.py`
+shows and compares, `suggest.py` asks a model for next words, `export.py` writes it for phones, `keyboard.py` lets
+somebody type with one, `decryptor.py` is what a third party runs for secure sums, `serve.py` a server of real devices,
+and `device.py` is one of them.
 """
 
 import sys
@@ -64,6 +64,9 @@ COMMANDS = {
         "Find frequent unknown words under local differential privacy, layer by layer of a trie.",
     ),
     "pretrain": at("pretrain:pretrain", "Train a model on public text; `tacit train --init OUT` begins from it."),
+    "ngram": at(
+        "ngram:ngram", "Count a Kneser-Ney model of public text: words, pairs and longer n-grams in small tables."
+    ),
     "tune": at(
         "tune:tune", "Try server learning rates and clipping quantiles small, then write the production recipe."
     ),

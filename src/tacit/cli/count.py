@@ -20,7 +20,7 @@ def count(
         typer.Argument(
             help="Each a statistic with its cuts, and what slices it: words:10,100 or 'words:10,100 by sentences:5'. "
             "Or each a sum over the first words of the vocabulary, and the norm of a client's part: "
-            "'word_pairs:1000 norm 30'."
+            "'word_pairs:1000 norm 30', or with ' unit 16' behind, so that less is lost by rounding."
         ),
     ],
     data: Annotated[Path, typer.Option(help="A cache of clients' text.")],

@@ -77,7 +77,7 @@ class CountSettings:
     def counted(self) -> dict[str, Any]:
         """The statistics or the sums under their own key, for TOML, which has no null."""
         if self.sums:
-            return {"sums": list(map(to_plain, self.sums))}
+            return {"sums": list(map(StatisticSum.to_plain, self.sums))}
         return {"statistics": list(map(StatisticHistogram.to_plain, self.statistics))}
 
 

@@ -1,10 +1,6 @@
 """A backed-off trigram: the strongest language model without a network, to compare a trained one with.
 
-Interpolated modified Kneser-Ney smoothing, the best of the smoothings compared in Chen & Goodman, "An
-Empirical Study of Smoothing Techniques for Language Modeling", Harvard TR-10-98 (1998), section 3 (after
-Kneser & Ney, ICASSP 1995): every n-gram's count loses a discount that depends on it being 1, 2 or more,
-what is taken goes to the next shorter context, and a shorter context counts after how many different words
-it was seen, not how often.
+Interpolated modified Kneser-Ney smoothing (`networks.ngram.kneser_ney`):
 
     p(w | u v) = (c(uvw) - D(c(uvw))) / c(uv.) + backoff(u v) * p(w | v),   likewise p(w | v) with p(w),
     p(w)       = (c'(w) - D(c'(w))) / c'(.)   + backoff    / (V - 2)
@@ -16,7 +12,7 @@ it has no limit on the words of a sentence that it learns from.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,37 +23,10 @@ from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.held_out import HeldOut
 from tacit.networks.language_model import kinds_of
 from tacit.networks.metrics import END, KNOWN, METRICS, SHOWN, UNKNOWN, Counts, Words
-from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
-
-Ids = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from tacit.networks.ngram.kneser_ney import FloatArray, Ids, NGrams, sum_by, unigram_of
+from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 
 CONTEXTS_AT_ONCE = 1 << 15  # bounds the memory of ranking; changes nothing else
-UNRELIABLE = (
-    0.5,
-    1.0,
-    1.5,
-)  # discounts where the text is too small to estimate them, as KenLM's fallback has them
-
-
-class NGrams(NamedTuple):
-    """The n-grams of one length that were seen, sorted; a key is their ids as digits in base V."""
-
-    keys: Ids  # (n,) context * V + word
-    shares: FloatArray  # (n,) (count - discount) / the context's count
-    contexts: Ids  # (m,) the different contexts, sorted
-    starts: Ids  # (m + 1,): the n-grams of contexts[i] are keys[starts[i]:starts[i+1]]
-    backoffs: FloatArray  # (m,) the probability that a context leaves to the shorter one
-
-    def share(self, keys: Ids) -> FloatArray:
-        """The discounted share of each key, 0 where it was not seen."""
-        at = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-        return np.where(self.keys[at] == keys, self.shares[at], 0.0)
-
-    def backoff(self, contexts: Ids) -> FloatArray:
-        """What each context leaves to the shorter one: all of it where the context was not seen."""
-        at = np.minimum(np.searchsorted(self.contexts, contexts), len(self.contexts) - 1)
-        return np.where(self.contexts[at] == contexts, self.backoffs[at], 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,17 +56,13 @@ class BackedOffTrigram:
         trigrams, counts = count_trigrams(text, vocabulary)
         v, bigram = trigrams // vocabulary % vocabulary, trigrams % vocabulary**2
         # Nothing stands before a beginning: what follows it counts as often as it was seen, as in KenLM.
-        bigrams, kinds = _sum_by(bigram, np.where(v == BOS, counts, 1))
-        seen, unigram = _sum_by(bigrams % vocabulary, np.ones_like(bigrams))
-        share, backoff = _discounted(unigram, np.zeros(1, np.int64))
-        probability = np.full(vocabulary, backoff[0] / (vocabulary - 2))
-        probability[seen] += share
-        probability[[PAD, BOS]] = 0.0
+        bigrams, kinds = sum_by(bigram, np.where(v == BOS, counts, 1))
+        seen, unigram = sum_by(bigrams % vocabulary, np.ones_like(bigrams))
         return cls(
             vocabulary=vocabulary,
-            unigram=probability,
-            bigrams=_ngrams(bigrams, kinds, vocabulary),
-            trigrams=_ngrams(trigrams, counts, vocabulary),
+            unigram=unigram_of(seen, unigram, vocabulary),
+            bigrams=NGrams.discounted(bigrams, kinds, vocabulary),
+            trigrams=NGrams.discounted(trigrams, counts, vocabulary),
         )
 
     def probability(self, u: Ids, v: Ids, w: Ids) -> FloatArray:
@@ -198,40 +163,6 @@ def count_trigrams(ids: Ids, vocabulary: int) -> tuple[Ids, Ids]:
     before = np.where(previous == BOS, BOS, before)
     keys = (before * vocabulary + previous) * vocabulary + ids[1:]
     return np.unique(keys[ids[1:] != BOS], return_counts=True)
-
-
-def discounts(counts: Ids) -> FloatArray:
-    """(4,): what a count of 0, 1, 2 and 3 or more loses [Chen & Goodman 1998, Eq. 26].
-
-    Where too little text makes the estimates undefined or negative, `UNRELIABLE`.
-    """
-    n1, n2, n3, n4 = np.bincount(np.minimum(counts, 5), minlength=6)[1:5].tolist()
-    if min(n1, n2, n3, n4) == 0:
-        return np.array([0.0, *UNRELIABLE])
-    y = n1 / (n1 + 2 * n2)
-    estimates = [k - (k + 1) * y * above / below for k, below, above in ((1, n1, n2), (2, n2, n3), (3, n3, n4))]
-    return np.array([0.0, *(estimates if min(estimates) >= 0 else UNRELIABLE)])
-
-
-def _discounted(counts: Ids, starts: Ids) -> tuple[FloatArray, FloatArray]:
-    """(shares (n,), backoffs (m,)) of the counts whose contexts begin at `starts` (m,)."""
-    taken = discounts(counts)[np.minimum(counts, 3)]
-    totals = np.add.reduceat(counts, starts)
-    sizes = np.diff(starts, append=len(counts))
-    return (counts - taken) / np.repeat(totals, sizes), np.add.reduceat(taken, starts) / totals
-
-
-def _ngrams(keys: Ids, counts: Ids, vocabulary: int) -> NGrams:
-    contexts, starts = np.unique(keys // vocabulary, return_index=True)
-    shares, backoffs = _discounted(counts, starts)
-    return NGrams(keys, shares, contexts, np.append(starts, len(keys)), backoffs)
-
-
-def _sum_by(keys: Ids, values: Ids) -> tuple[Ids, Ids]:
-    """(the different keys, sorted, and the sum of the values of each)."""
-    order = np.argsort(keys, kind="stable")
-    keys, starts = np.unique(keys[order], return_index=True)
-    return keys, np.add.reduceat(values[order], starts)
 
 
 def _best(

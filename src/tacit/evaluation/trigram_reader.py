@@ -4,8 +4,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tacit.evaluation.trigram import BackedOffTrigram, FloatArray, Ids, NGrams
+from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.keyboard.suggest import Scores
+from tacit.networks.ngram.kneser_ney import FloatArray, Ids, NGrams
 from tacit.text.vocabulary import BOS
 
 Context: TypeAlias = tuple[int, int]  # the last two tokens (u, v), the later one second

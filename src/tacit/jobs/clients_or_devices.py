@@ -18,6 +18,7 @@ from tacit.files import PathLike
 from tacit.jobs.devices import RealDevices
 from tacit.jobs.run_start import checked_cache
 from tacit.keyboard.model_folder import TrainedModel
+from tacit.keyboard.phone_model import PhoneModel
 from tacit.networks.language_model import settings_of
 from tacit.progress import Progress
 from tacit.runs.metadata import DeploymentUsed
@@ -61,7 +62,7 @@ class Simulated:
         path, digest = str(self.cache.path.resolve()), self.cache.manifest.digest
         return {"data": {"path": path, "sha256": digest, "split": split_name}}
 
-    def named(self, models: Sequence[TrainedModel]) -> tuple[str, ...]:
+    def named(self, models: Sequence[TrainedModel | PhoneModel]) -> tuple[str, ...]:
         """The models as a report names them: as they were given."""
         return tuple(map(str, models))
 
@@ -116,11 +117,11 @@ class Devices:
         about_models = {"networks": networks} if networks else {}
         return {**self.real.to_plain(), "vocabulary": vocabulary, **about_models}
 
-    def named(self, models: Sequence[TrainedModel]) -> tuple[str, ...]:
+    def named(self, models: Sequence[TrainedModel | PhoneModel]) -> tuple[str, ...]:
         """The models as a report names them: by their folders, where that tells them apart. Where they lie on the
         server is nobody's business.
         """
-        names = tuple(each.path.resolve().name for each in models)
+        names = tuple(Path(str(each)).resolve().name for each in models)
         if len(set(names)) == len(names):
             return names
         return tuple(f"{name} {number}" for number, name in enumerate(names, start=1))

@@ -29,6 +29,7 @@ from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.jobs.account.budget import Reservation
 from tacit.keyboard.model_folder import TrainedModel
+from tacit.keyboard.phone_model import PhoneModel
 from tacit.mechanisms import add_independent_noise, round_key
 from tacit.parsing import parsed_json
 from tacit.privacy import Participation
@@ -48,9 +49,9 @@ CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of t
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 
-def model_record(model: TrainedModel) -> dict[str, str]:
-    """A model as the settings of a run name it."""
-    return {"path": str(model.path.resolve()), "sha256": model.digest}
+def model_record(model: TrainedModel | PhoneModel) -> dict[str, str]:
+    """A model that was read from files as the settings of a run name it."""
+    return {"path": str(Path(str(model)).resolve()), "sha256": model.digest}
 
 
 def cost_of_release(settings: Mapping[str, Any]) -> ReleaseCost | None:

@@ -8,7 +8,7 @@ import numpy as np
 import tomli_w
 
 from tacit.compute import Hardware
-from tacit.errors import InputError, of_type
+from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.result import JobResult
 from tacit.progress import Progress, silent
@@ -132,22 +132,14 @@ def pretrain(
     text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
     training diverges.
     """
-    from tacit.jobs.run_start import begin, cache_used, checked_cache, key_for, of_this_process
+    from tacit.jobs.run_start import begin, cache_used, key_for, of_this_process, public_cache, public_source
     from tacit.networks.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
     Hardware().apply()  # it needs one device; a training in the same process, as in the demo, needs one a core
     if min(seed, held_out - 1) < 0:
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
-    of_type("declared_public", declared_public, bool)
-    cache = checked_cache(data, progress=progress)
-    if not (cache.manifest.public or declared_public):
-        raise InputError(
-            f"the text in '{cache.path}' is clients' ({cache.manifest.source}), and a model of it carries what they "
-            "typed into every private run that begins from it, at a price that no statement knows; import public text "
-            "(`tacit data import public:FILE.parquet`, or `manuals`), or, if this text is public though it has "
-            "clients, say --declared-public (in Python declared_public=True), which the statements repeat."
-        )
+    cache = public_cache(data, declared_public=declared_public, progress=progress)
     network = _with_words(model or {}, cache)
     written = {
         "data": cache.manifest.digest,
@@ -156,9 +148,7 @@ def pretrain(
         "model": settings_of(network),
         "pretraining": to_plain(settings or Pretraining()),
     }
-    used = cache_used(cache)
-    if not cache.manifest.public:
-        used = replace(used, source=f"{used.source}, whose clients' text was declared public")
+    used = replace(cache_used(cache), source=public_source(cache))
     metadata = PretrainingMetadata(**of_this_process(seed), data=used, parameters=parameter_count(network))
     return _to_the_end(begin(as_path("out", out), tomli_w.dumps(written), metadata, key_for(seed)), progress)
 
@@ -196,8 +186,9 @@ def _train(run: Run, progress: Progress) -> None:
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.held_out import HeldOut
     from tacit.jobs.run_start import same_cache
-    from tacit.keyboard.model_folder import write_model, write_origin
+    from tacit.keyboard.model_folder import write_model
     from tacit.networks.language_model import Parameters, model_of, next_word_loss
+    from tacit.networks.model_files import write_origin
     from tacit.runs import MetricEntry
     from tacit.training import generator_for
     from tacit.training.pretrain import Pretraining, best_of, pretrain

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.data import Cache
-from tacit.errors import CacheError, InputError, RunError
+from tacit.errors import CacheError, InputError, RunError, of_type
 from tacit.files import PathLike, check_folder
 from tacit.jobs.account.budget import BudgetRequest, refuse_another, reserved
 from tacit.jobs.opened_cache import open_cache
@@ -55,6 +55,29 @@ def checked_cache(data: Cache | PathLike, *, progress: Progress = silent) -> Cac
     if held != (listed.sha256, listed.size, listed.kind, listed.description):
         raise CacheError(f"{cache.path} lists another vocabulary than it holds; import the source again.")
     return cache
+
+
+def public_cache(data: Cache | PathLike, *, declared_public: bool, progress: Progress = silent) -> Cache:
+    """A checked cache whose text a model may be made of that private runs begin from, or that is shipped.
+
+    Raises: InputError where it has clients and nobody declared their text public; as `checked_cache`.
+    """
+    of_type("declared_public", declared_public, bool)
+    cache = checked_cache(data, progress=progress)
+    if not (cache.manifest.public or declared_public):
+        raise InputError(
+            f"the text in '{cache.path}' is clients' ({cache.manifest.source}), and a model of it carries what they "
+            "typed into every private run that begins from it, at a price that no statement knows; import public text "
+            "(`tacit data import public:FILE.parquet`, or `manuals`), or, if this text is public though it has "
+            "clients, say --declared-public (in Python declared_public=True), which the statements repeat."
+        )
+    return cache
+
+
+def public_source(cache: Cache) -> str:
+    """The text of a `public_cache`, as whatever is made of it names it."""
+    source = cache.manifest.source
+    return source if cache.manifest.public else f"{source}, whose clients' text was declared public"
 
 
 def same_cache(run: Run, used: CacheUsed, *, progress: Progress = silent) -> Cache:

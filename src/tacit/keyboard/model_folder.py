@@ -75,11 +75,6 @@ def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vo
     write_whole(folder / WORDS, vocabulary)
 
 
-def write_origin(folder: Path, public_text: str) -> None:
-    """Say that the model in `folder` was made from this public text, and from nothing else."""
-    write_whole(folder / ORIGIN, (json.dumps({"public_text": public_text}, ensure_ascii=False) + "\n").encode())
-
-
 def load_model(path: PathLike) -> TrainedModel:
     """The model of a folder that `write_model` wrote, or of the run or pre-training whose `model/` it is.
 

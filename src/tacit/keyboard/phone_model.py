@@ -1,8 +1,8 @@
 """A model as the phone holds it: what reads, the words, and nothing that trains.
 
 Read in NumPy where the network has a reader of its own (`HasReader`), so that the first suggestion comes before an
-accelerator's libraries would be loaded; any other network is read by JAX, which is loaded then. What `tacit export`
-wrote is read by ONNX Runtime.
+accelerator's libraries would be loaded; any other network is read by JAX, which is loaded then. What was counted says
+what reads it (`models.COUNTED`). What `tacit export` wrote is read by ONNX Runtime.
 """
 
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from tacit.keyboard.suggest import HasReader, Reader, Suggestion, TypingSession
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.networks.metrics import SHOWN
 from tacit.networks.model_files import read_files
+from tacit.networks.models import COUNTED
 from tacit.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def phone_model_of(model: "TrainedModel") -> PhoneModel:
 
 
 def load_phone_model(path: PathLike) -> PhoneModel:
-    """The model of a finished run, a pre-training or a model folder, or one that `tacit export` wrote.
+    """The model of a finished run, a pre-training or a model folder, a counted one, or one that `tacit export` wrote.
 
     Raises: InputError when there is none, its files do not belong together, or what reads it is not installed.
     """
@@ -72,6 +73,9 @@ def load_phone_model(path: PathLike) -> PhoneModel:
         exported: PhoneModel = _named(EXPORTED)(path)
         return exported
     files = read_files(path)
+    if files.kind in COUNTED:
+        counted: Reader = _named(COUNTED[files.kind])(files)
+        return PhoneModel(name=str(path), reader=counted, vocabulary=files.vocabulary, digest=files.digest)
     network = files.network()
     if not isinstance(network, HasReader):
         from tacit.keyboard.model_folder import load_model

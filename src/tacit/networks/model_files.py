@@ -5,19 +5,22 @@ JAX is not loaded here, but by a network whose module does: `model_folder` build
 """
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.numpy import load
+import numpy as np
+from safetensors import SafetensorError, safe_open
 
 from tacit.errors import InputError, of_type
-from tacit.files import read_bounded
+from tacit.files import read_bounded, write_whole
 from tacit.networks.language_model import LanguageModel, model_of
-from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
+from tacit.networks.models import COUNTED, ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.parsing import parsed_json, strict_json
 from tacit.text.vocabulary import Vocabulary
+
+DTYPES = {"F32": np.float32, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "U32": np.uint32}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,12 +28,17 @@ class ModelFiles:
     """What the folder of a model holds."""
 
     folder: Path
-    kind: str  # of network, by its name in `models.MODELS`, or "package.module:Class"
+    kind: str  # a name in `models.MODELS` or COUNTED, or "package.module:Class" of a network
     settings: dict[str, Any]  # of the network
-    weights: dict[str, Any]  # NumPy arrays by the names of `language_model.leaves`
+    weights: dict[str, Any]  # NumPy arrays by the names of `language_model.leaves`, read where they lie in the file
 
     def network(self) -> LanguageModel:
         """The network of these settings. Raises: InputError where there is none."""
+        if self.kind in COUNTED:
+            raise InputError(
+                f"the model in '{self.folder}' is of the kind {self.kind!r}, which is counted and no network; `tacit "
+                "suggest`, `keyboard`, `type` and `evaluate` read it, and nothing trains or exports it."
+            )
         try:
             return model_of(self.kind, self.settings)
         except InputError as error:
@@ -75,7 +83,7 @@ def read_files(path: Path) -> ModelFiles:
     """
     folder = path / "model" if (path / "model" / WEIGHTS).is_file() else path
     try:
-        weights = load((folder / WEIGHTS).read_bytes())
+        weights = mapped(folder / WEIGHTS)
         settings = strict_json(read_bounded(folder / SETTINGS))
         kind = settings.pop("kind")
         of_type("kind", kind, str)
@@ -86,3 +94,34 @@ def read_files(path: Path) -> ModelFiles:
     except (SafetensorError, ValueError, TypeError, KeyError, AttributeError, InputError) as error:
         raise InputError(f"the model in '{folder}' is damaged ({error}); restore it from a copy.") from error
     return ModelFiles(folder=folder, kind=kind, settings=settings, weights=weights)
+
+
+def write_origin(folder: Path, public_text: str) -> None:
+    """Say that the model in `folder` was made from this public text, and from nothing else."""
+    write_whole(folder / ORIGIN, (json.dumps({"public_text": public_text}, ensure_ascii=False) + "\n").encode())
+
+
+def is_counted(path: Path) -> bool:
+    """Whether the folder of a model, or its `model/`, says that it is of a kind in COUNTED."""
+    try:
+        return read_files(path).kind in COUNTED
+    except InputError:
+        return False
+
+
+def mapped(file: Path) -> dict[str, Any]:
+    """The arrays of a file of weights, by name, which are read from it when they are used.
+
+    Raises: FileNotFoundError, NotADirectoryError; SafetensorError, ValueError, KeyError where it is damaged.
+    """
+    content = np.memmap(file, np.uint8, mode="r")
+    with safe_open(file, "np") as checked:  # that each array lies in the file, and none in another
+        names = set(checked.keys())
+    begins = 8 + int.from_bytes(content[:8].tobytes(), "little")
+    head = parsed_json(content[8:begins].tobytes())
+    found = {}
+    for name in sorted(names):
+        first, last = head[name]["data_offsets"]
+        numbers = content[begins + first : begins + last].view(DTYPES[head[name]["dtype"]])
+        found[name] = np.asarray(numbers).reshape(head[name]["shape"])
+    return found

@@ -9,5 +9,9 @@ MODELS: dict[str, str] = {  # "module:class"
     "cifg": "tacit.networks.cifg.network:Cifg",
     "gru": "tacit.networks.gru:Gru",
 }
+# Models that were counted, not trained, by name: what makes of a folder's files a `keyboard.suggest.Reader`.
+COUNTED: dict[str, str] = {  # "module:function"
+    "ngram": "tacit.networks.ngram.reader:ngram_reader",
+}
 WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
 DEFAULT = "cifg"  # where a recipe names none: the network of papers 1 and 5

@@ -96,7 +96,8 @@ def of_sums(found: Mapping[str, Any]) -> list[Block]:
 
 def _counted(name: str, each: Mapping[str, Any]) -> str:
     """A sum in a few sentences: released with its noise, or exact with what clipping took."""
-    cells = f"{name}: {each['cells']:,} cells of the first {each['words']:,} words, norm {each['norm']:g}."
+    unit = f", unit {each['unit']}" if each.get("unit", 1) > 1 else ""
+    cells = f"{name}: {each['cells']:,} cells of the first {each['words']:,} words, norm {each['norm']:g}{unit}."
     if "stddev" not in each:
         return (
             f"{cells} {each['typed']:,} occurrences, {each['sent']:,} of them sent: {each['clients_scaled_down']:,} "

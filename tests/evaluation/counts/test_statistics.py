@@ -144,11 +144,25 @@ def test_a_statistic_that_fails_on_a_text_is_no_report(wrong: Exception, monkeyp
         ("word_pairs:1 norm 3", "of 1 words tells nothing apart"),
         ("word_pairs:3163 norm 3", "has 10,004,569 cells, and a report at most 10,000,000; give 3,162 words at most"),
         ("word_pairs:9 norm nan", "norm=nan must lie between 1"),
+        ("word_pairs:9 norm 3 unit 0", "unit=0 must lie between 1 and 65,536"),
+        ("word_pairs:9 norm 3 unit x", "is no sum"),
+        ("word_pairs:9 norm 5000 unit 16", "norm=80000 must lie between 1"),
     ],
 )
 def test_what_cannot_be_counted_is_said(text: str, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         CountSettings.named_by([text])
+
+
+@given(counts=st.lists(st.integers(1, 9), min_size=1, max_size=30), unit=st.integers(1, 200))
+def test_in_units_less_is_lost_and_the_norm_is_kept(counts: list[int], unit: int) -> None:
+    asked = StatisticSum.from_text(f"word_counts:40 norm 3 unit {unit}")
+    words = [number + SPECIALS for number, often in enumerate(counts) for _ in range(often)]
+    report = SumsQuestion((asked,)).report_of(OneClient([words]), 0).astype(np.float64) / unit
+    exact = np.pad(counts, (0, 40 - len(counts))) * min(1.0, 3 / float(np.linalg.norm(counts)))
+    assert np.linalg.norm(report) <= 3 + 1e-12
+    assert (report <= exact + 1e-9).all() and (exact - report < 1 / unit + 1e-9).all()
+    assert StatisticSum(**asked.to_plain()) == asked and ("unit" in asked.to_plain()) == (unit > 1)
 
 
 def test_a_question_is_read_back() -> None:

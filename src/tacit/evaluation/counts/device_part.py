@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.errors import InputError
 from tacit.evaluation.counts.cells import Buckets, HistogramCells
 from tacit.evaluation.counts.statistics import STATISTICS, SUMS, HasSentences, TypedText
-from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, BoundedLayout, Words
+from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, MOST_NORM, BoundedLayout, Words
 from tacit.parsing import parsed_toml
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import SPECIALS
@@ -24,6 +24,7 @@ from tacit.text.vocabulary import SPECIALS
 IntArray = NDArray[np.int64]
 BY = " by "  # between what is counted and what slices it, in a text
 NORM = " norm "  # between a sum and the norm of a device's part of it
+UNIT = " unit "  # between that norm and the units of one occurrence
 
 
 # -- what is asked of them ---------------------------------------------------------------------------------------------
@@ -140,13 +141,16 @@ def _cell_or_none(statistic: StatisticHistogram, text: TypedText) -> int:
 class StatisticSum:
     """One sum over devices: how often each cell occurs in a device's text, within an L2 norm.
 
-    A cell is one of the first words of the vocabulary, or a tuple of them. Raises: InputError for an unknown statistic,
-    for fewer words than two, for more cells than a report holds, and for a norm that is none.
+    A cell is one of the first words of the vocabulary, or a tuple of them. A device sends whole numbers, in which one
+    occurrence counts as `unit`: the larger it is, the less is lost where numbers are scaled down to the norm and
+    rounded. Raises: InputError for an unknown statistic, for fewer words than two, for more cells than a report holds,
+    and for a norm or a unit that is none.
     """
 
     statistic: str  # a name of SUMS
     words: int  # N, the first of the vocabulary; a cell of k words is one of N^k
-    norm: float  # that a device's numbers are scaled down to
+    norm: float  # that a device's occurrences are scaled down to
+    unit: int = 1  # what one occurrence counts in a report
 
     def __post_init__(self) -> None:
         if self.statistic not in SUMS:
@@ -159,15 +163,18 @@ class StatisticSum:
                 f"{self.statistic} of {self.words:,} words has {self.cells:,} cells, and a report at most "
                 f"{MOST_CELLS:,}; give {most:,} words at most."
             )
+        if not 1 <= self.unit <= MOST_NORM:
+            raise InputError(f"unit={self.unit} must lie between 1 and {MOST_NORM:,}; 16 is fine enough, say.")
         assert self.layout  # refuses a norm here
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Of `word_pairs:1000 norm 30`. Raises: InputError where it cannot be read."""
-        what, _, norm = text.partition(NORM)
+        """Of `word_pairs:1000 norm 30`, or with ` unit 16` behind. Raises: InputError where it cannot be read."""
+        what, _, within = text.partition(NORM)
         name, _, words = what.strip().partition(":")
+        norm, said, unit = within.partition(UNIT)
         try:
-            return cls(statistic=name, words=int(words), norm=float(norm))
+            return cls(statistic=name, words=int(words), norm=float(norm), unit=int(unit) if said else 1)
         except ValueError as error:
             if isinstance(error, InputError):
                 raise
@@ -176,6 +183,10 @@ class StatisticSum:
     def __str__(self) -> str:
         """Its name among others: words and norm do not tell two apart."""
         return self.statistic
+
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML, without what is as usual."""
+        return {name: value for name, value in to_plain(self).items() if (name, value) != ("unit", 1)}
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -189,18 +200,18 @@ class StatisticSum:
 
     @property
     def layout(self) -> BoundedLayout:
-        """Of a report of this sum alone."""
-        return BoundedLayout(sizes=(self.cells,), norms=(self.norm,))
+        """Of a report of this sum alone, in units."""
+        return BoundedLayout(sizes=(self.cells,), norms=(self.norm * self.unit,))
 
     def counted(self, text: TypedText) -> tuple[IntArray, IntArray]:
-        """The cells (n,) that occur in a text, increasing, and how often each does (n,), not clipped.
+        """The cells (n,) that occur in a text, increasing, and how often each does in units (n,), not clipped.
 
         Raises: what a statistic does.
         """
         places = SUMS[self.statistic][1](text) - SPECIALS  # in the vocabulary
         inside = places[((places >= 0) & (places < self.words)).all(axis=1)]
         cells, counts = np.unique(np.ravel_multi_index(tuple(inside.T), self.axes), return_counts=True)
-        return cells, counts
+        return cells, counts * self.unit
 
 
 @dataclass(frozen=True)
@@ -224,7 +235,8 @@ class SumsQuestion:
     def sums(self) -> BoundedLayout:
         """How a report lies in a vector, and its norms."""
         return BoundedLayout(
-            sizes=tuple(each.cells for each in self.statistics), norms=tuple(each.norm for each in self.statistics)
+            sizes=tuple(each.cells for each in self.statistics),
+            norms=tuple(norm for each in self.statistics for norm in each.layout.norms),
         )
 
     def report_of(self, text: HasSentences, client: int) -> Words:

@@ -135,6 +135,7 @@ class SumQuestion(CellsQuestion):
 
 class ClientsSummed:
     """What simulated clients have, exactly, added up client by client, so that no table of clients times cells is made.
+    All of it in units.
 
     typed, sent: (cells of all sums,) before clipping and after. shortened: of each sum, clients who were scaled down.
     """
@@ -150,7 +151,7 @@ class ClientsSummed:
             zip(self._computation.statistics, self._computation.sums.starts[:-1], strict=True)
         ):
             cells, counts = each.counted(text)
-            within = clipped(counts, each.norm)
+            within = clipped(counts, each.layout.clip_norm)
             self.typed[start + cells] += counts
             self.sent[start + cells] += within
             self.shortened[number] += not np.array_equal(counts, within)

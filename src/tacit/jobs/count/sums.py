@@ -96,10 +96,10 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
             values = found.sums[str(each)]
             sums[str(each)] = {
                 **_about(each),
-                "stddev": found.stddev,
+                "stddev": found.stddev / each.unit,
                 "reports": found.reports,
                 "clear": {
-                    "above": math.ceil(CLEAR * found.stddev),
+                    "above": math.ceil(CLEAR * found.stddev / each.unit),
                     "cells": int((values >= CLEAR * found.stddev).sum()),
                     "by_noise_alone": each.cells * float(ndtr(-CLEAR)),
                 },
@@ -113,8 +113,8 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
         sums = {
             str(each): {
                 **_about(each),
-                "typed": int(typed[at].sum()),
-                "sent": int(sent[at].sum()),
+                "typed": int(typed[at].sum()) // each.unit,
+                "sent": int(sent[at].sum()) // each.unit,
                 "clients_scaled_down": known.shortened[at],
                 "largest": _largest(each, sent[at], self._named),
             }
@@ -124,7 +124,7 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
 
 
 def _about(statistic: StatisticSum) -> dict[str, Any]:
-    return {"words": statistic.words, "cells": statistic.cells, "norm": statistic.norm}
+    return {"words": statistic.words, "cells": statistic.cells, "norm": statistic.norm, "unit": statistic.unit}
 
 
 def _largest(statistic: StatisticSum, values: NDArray[np.int64], vocabulary: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -132,6 +132,6 @@ def _largest(statistic: StatisticSum, values: NDArray[np.int64], vocabulary: tup
     places = np.argsort(-values, kind="stable")[:LARGEST_SAID]
     words = zip(*np.unravel_index(places, statistic.axes), strict=True)
     return [
-        {"cell": " ".join(vocabulary[at] for at in cell), "count": int(values[place])}
+        {"cell": " ".join(vocabulary[at] for at in cell), "count": round(int(values[place]) / statistic.unit)}
         for place, cell in zip(places, words, strict=True)
     ]

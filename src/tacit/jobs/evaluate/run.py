@@ -31,6 +31,7 @@ from tacit.evaluation.device_part import ModelsQuestion, NetworkWithParameters
 from tacit.evaluation.fairness import QUANTILES, advantage_of, shared_vocabulary, spread_of
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.intervals import as_share, complement
+from tacit.evaluation.reader_accuracy import evaluate_reader
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import EvaluationSettings
 from tacit.federation.collector import Collector
@@ -39,7 +40,9 @@ from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
 from tacit.jobs.count_steps import Lines, model_record, simulated
 from tacit.keyboard.model_folder import TrainedModel, load_model
+from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.networks.metrics import Counts
+from tacit.networks.model_files import is_counted
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.reports.page import ReportFiles
 from tacit.runs import Run
@@ -69,7 +72,7 @@ class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
     """An opened evaluation: models of one vocabulary, and the clients or devices."""
 
     metadata = EvaluationMetadata
-    models: tuple[TrainedModel, ...]
+    models: tuple[TrainedModel | PhoneModel, ...]
     settings: EvaluationSettings
     release: ReleaseCost | None
     participants: Simulated | Devices
@@ -90,11 +93,16 @@ class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
         return self.participants.named(self.models)
 
     @property
+    def networks(self) -> tuple[TrainedModel, ...]:
+        """The models that are networks; what is released is of networks alone."""
+        return tuple(each for each in self.models if isinstance(each, TrainedModel))
+
+    @property
     def task(self) -> CountQuestion:
         """The question of the one step. Needs a release."""
         assert self.release is not None  # the caller's to know
         computation = ModelsQuestion(
-            models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.models),
+            models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.networks),
             sentences=self.settings.sentences,
             words=self.settings.words,
         )
@@ -111,7 +119,7 @@ class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
         """See AnalyticsRun."""
         return {
             "models": [model_record(model) for model in self.models],
-            **self.participants.to_settings(self.settings.split_name, self.models[0].vocabulary.sha256, self.models),
+            **self.participants.to_settings(self.settings.split_name, self.models[0].vocabulary.sha256, self.networks),
             "clients": self.settings.clients,
             "sentences": self.settings.sentences,
             "words": self.settings.words,
@@ -212,7 +220,13 @@ def open_evaluation(
 ) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
     participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
-    loaded = [each if isinstance(each, TrainedModel) else load_model(as_path("models", each)) for each in models]
+    loaded = [each if isinstance(each, TrainedModel) else _opened(as_path("models", each)) for each in models]
+    counted = next((each for each in loaded if isinstance(each, PhoneModel)), None)
+    if counted is not None and (cost is not None or collector is not None):
+        raise InputError(
+            f"'{counted}' is counted, and devices evaluate networks alone, so nothing can be released of it; evaluate "
+            "it without a release."
+        )
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")
@@ -224,6 +238,10 @@ def open_evaluation(
     if collector is not None:
         check_answered(evaluation.task)
     return evaluation
+
+
+def _opened(path: Path) -> TrainedModel | PhoneModel:
+    return load_phone_model(path) if is_counted(path) else load_model(path)
 
 
 def _count_clients(
@@ -239,8 +257,8 @@ def _count_clients(
     if kept is not None:
         kept.drop_torn_line()
         found = {row["client"]: [Counts.from_row(each) for each in row["counts"]] for row in kept.rows()}
-    networks = dict.fromkeys(model.network for model in evaluation.models)
-    missing = len(found) < len(clients)
+    networks = dict.fromkeys(model.network for model in evaluation.networks)
+    missing = networks and len(found) < len(clients)
     opening = (
         compiling("evaluation", evaluation.settings.sentences, evaluation.settings.words, *networks) if missing else ""
     )
@@ -252,7 +270,12 @@ def _count_clients(
         held_out = HeldOut.read(
             cache, np.array(group), sentences=evaluation.settings.sentences, words=evaluation.settings.words
         )
-        each = [evaluate(model.network, model.parameters, held_out, cores=cores).clients for model in evaluation.models]
+        each = [
+            evaluate(model.network, model.parameters, held_out, cores=cores).clients
+            if isinstance(model, TrainedModel)
+            else evaluate_reader(model.reader, held_out).clients
+            for model in evaluation.models
+        ]
         new = {client: [of_model[at] for of_model in each] for at, client in enumerate(group)}
         found.update(new)
         if kept is not None:
