@@ -34,7 +34,7 @@ codecs.register_error("tacit.undecodable", _mark)  # so that the line is known, 
 def check_encoding(encoding: str) -> str:
     """Raises: SourceError for an encoding that Python does not know, or that is no encoding of text."""
     try:
-        io.TextIOWrapper(io.BytesIO(), encoding).close()
+        io.TextIOWrapper(io.BytesIO(), encoding=encoding).close()
     except (LookupError, ValueError) as error:
         raise SourceError(
             f"the encoding {encoding!r:.40} is unknown; give utf-8, utf-16, latin-1, cp1252 or another of Python's."
@@ -67,7 +67,7 @@ def decoded(path: Path, encoding: str, *, ends: str | None) -> Iterator[IO[str]]
     declared = check_encoding(encoding)
     with opened(path) as content:
         try:
-            yield io.TextIOWrapper(content, declared, errors="tacit.undecodable", newline=ends)
+            yield io.TextIOWrapper(content, encoding=declared, errors="tacit.undecodable", newline=ends)
         except UnicodeError as error:
             raise SourceError(f"{name_of_file(path)} is not {encoding} ({error}); {_declare(path)}.") from error
 
