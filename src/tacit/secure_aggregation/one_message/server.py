@@ -33,7 +33,7 @@ from tacit.secure_aggregation.one_message.messages import (
     signed_report,
 )
 from tacit.secure_aggregation.one_message.opened_slots import opened
-from tacit.secure_aggregation.one_message.report_check import CODE_TESTS, check_range, check_values, switched, within
+from tacit.secure_aggregation.one_message.report_check import check_range, check_values, switched, within
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.one_message.ring_inverse import centred, inverted
 from tacit.secure_aggregation.one_message.slots import Slots, Vector
@@ -282,7 +282,8 @@ def _check_fit(settings: OneMessageRound, report: OneMessageReport, digests: tup
         residues = np.zeros((len(parameters.primes), parameters.degree), np.uint64)
         add_packed(parameters.ring, residues, body[index * size : (index + 1) * size])
         scaled.append(switched(parameters.ring, residues))
-    values = check_values(settings.challenge(report.client, digests), np.stack(scaled), parts[:, CODE_TESTS:])
+    challenge = settings.challenge(report.client, digests)
+    values = check_values(challenge, np.stack(scaled), settings.key_in_tests(parts))
     if not within(values, check_range(parameters).most):
         raise ProtocolError(f"the ciphertexts of {_short(report.client)} are not under the key that it speaks of.")
 
