@@ -25,7 +25,7 @@ from tacit.errors import ProtocolError, RoundAborted
 from tacit.protocol.one_message_shape import most_sealed_bytes
 from tacit.secure_aggregation.discrete_gaussian import sample
 from tacit.secure_aggregation.one_message import client
-from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding, Refusal, signed_finding
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, public_polynomial
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.report_check import (
@@ -232,6 +232,23 @@ def test_a_saboteurs_key_is_up_to_the_size_that_the_page_says(parameters: Lattic
             values = check_values(challenge, fitting[None], rounds.key_in_tests(parts))
             seen.append(float(np.mean((values >= -known.most) & (values < known.most))))
         assert least <= float(np.mean(seen)) <= greatest, (number, seen)
+
+
+@pytest.mark.parametrize(
+    "said", [b"\x1b[2J\n2026 WARNING all is well " * 100_000, b" \n", b"\xff"], ids=["orders", "nothing", "no text"]
+)
+def test_a_decryptors_words_are_one_line_of_a_log(tmp_path: Path, said: bytes) -> None:
+    """And whatever they are, a report that it names is named."""
+    small = small_round(tmp_path)
+    ((deposit, *_), _) = small.received(2)
+    signer = Identity((small.folders[0] / "identity").read_bytes())
+    signature = signer.sign("finding", signed_finding(small.settings.name, deposit.client, said))
+    small.server.answer(Finding(small.settings.name, 0, deposit.client, said, signature).to_bytes())
+    (why,) = small.server.wrong.values()
+    assert why.startswith("decryptor 0: ") and why.isprintable() and len(why) < 1100
+    with pytest.raises(ProtocolError) as caught:
+        small.server.answer(Refusal(small.settings.name, said).to_bytes())
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 1100
 
 
 # -- the mathematics ---------------------------------------------------------------------------------------------------

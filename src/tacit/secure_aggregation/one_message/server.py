@@ -21,6 +21,7 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     Refusal,
     SetProposal,
     Vote,
+    reason_of,
     set_digest,
     signed_finding,
     signed_sum,
@@ -167,7 +168,7 @@ class OneMessageServer:
         kinds = (Finding, Vote, KeySum, Refusal)
         message = cast("Finding | Vote | KeySum | Refusal", parsed(data, kinds, round=self._settings.name))
         if isinstance(message, Refusal):
-            raise ProtocolError(f"a decryptor refuses: {message.reason.decode(errors='replace')}")
+            raise ProtocolError(f"a decryptor refuses: {reason_of(message.reason)}")
         if isinstance(message, Finding):
             self._hear(message)
         elif isinstance(message, Vote):
@@ -204,7 +205,7 @@ class OneMessageServer:
         signed = signed_finding(self._settings.name, finding.client, finding.wrong)
         check_signature(self._settings.decryptors[finding.decryptor], "finding", signed, finding.signature)
         if finding.client in self._clients:  # another's would fill the memory
-            self._findings[finding.decryptor][finding.client] = finding.wrong.decode(errors="replace")
+            self._findings[finding.decryptor][finding.client] = reason_of(finding.wrong) if finding.wrong else ""
 
     def _vote(self, vote: Vote) -> None:
         self._must_be_for_the_set(vote.decryptor, vote.clients)
