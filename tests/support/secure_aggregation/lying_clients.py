@@ -184,9 +184,10 @@ def report_of(settings: OneMessageRound, identity: Identity, lie: Lie, *, passes
         challenge, checking = settings.challenge(identity.public, digests), settings.quorum
         parts = settings.parts(challenge, made.rows, lie.shares[:checking], masks[:checking])
         values = check_values(challenge, made.scaled, settings.key_in_tests(parts))
-        if not passes_server or within(values, check_range(settings.slots.parameters).most):
+        known = check_range(settings.slots.parameters)
+        if not passes_server or within(values, known.most):
             break
-        if np.abs(values).max() > check_range(settings.slots.parameters).mask:  # by luck never: it says another number
+        if np.abs(values).max() > known.mask + known.shift:  # by luck never: it says another number
             weight = int(lagrange(settings.points[:checking], [PRIME - 1])[0, 0])
             of_tests = parts[0, CODE_TESTS :: settings.packed]
             of_tests[:] = (of_tests + values * pow(weight, -1, PRIME)) % PRIME
