@@ -110,8 +110,8 @@ def test_noise_is_no_message(data: bytes) -> None:
     [
         (b"", "no message"),
         (b"tacitsun" + MESSAGE.to_bytes()[8:], "no message"),
-        (MESSAGE.to_bytes()[:8] + b"\x03\x00" + MESSAGE.to_bytes()[10:], "Everything has version 3"),
-        (MESSAGE.to_bytes()[:8] + b"\x01\x00" + MESSAGE.to_bytes()[10:], "version 1; this program speaks 3 and 4"),
+        (MESSAGE.to_bytes()[:8] + b"\x05\x00" + MESSAGE.to_bytes()[10:], "Everything has version 5"),
+        (MESSAGE.to_bytes()[:8] + b"\x01\x00" + MESSAGE.to_bytes()[10:], "version 1; this program speaks 4 and 5"),
         (Little(ROUND, 1).to_bytes(), "kind 60002"),
         (MESSAGE.to_bytes() + b"\0", "ends within a field"),
         (MESSAGE.to_bytes() + bytes(4), "7 fields; these bytes have 8"),

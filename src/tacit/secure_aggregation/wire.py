@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar, Self, TypeAlias, TypeVar, get_type_
 from tacit.errors import ProtocolError
 
 MAGIC = b"tacitsum"
-VERSIONS = (3, 4)  # that this program speaks: each protocol has one
+VERSIONS = (4, 5)  # that this program speaks: each protocol has one
 ROUND_BYTES = DIGEST_BYTES = 32
 LENGTH_BYTES = 4
 HEADER_BYTES = len(MAGIC) + 2 + 2 + ROUND_BYTES

@@ -17,6 +17,7 @@ from tests.support.secure_aggregation.lying_clients import (
     honest,
     random_ciphertexts,
     report_of,
+    shares_of_another_key,
 )
 from tests.support.secure_aggregation.one_message_parts import CLIENTS, DRAW, Small, small_round, summed, vectors
 
@@ -24,11 +25,10 @@ from tacit.errors import ProtocolError, RoundAborted
 from tacit.protocol.one_message_shape import most_sealed_bytes
 from tacit.secure_aggregation.discrete_gaussian import sample
 from tacit.secure_aggregation.one_message import client
-from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding
+from tacit.secure_aggregation.one_message.decryptor_messages import Deposit, Finding, Refusal, signed_finding
 from tacit.secure_aggregation.one_message.lattice import PUBLISHED, LatticeParameters, public_polynomial
 from tacit.secure_aggregation.one_message.messages import OneMessageRound
 from tacit.secure_aggregation.one_message.report_check import (
-    CODE_TESTS,
     PICKS,
     TESTS,
     Challenge,
@@ -37,6 +37,7 @@ from tacit.secure_aggregation.one_message.report_check import (
     check_range,
     check_values,
     key_parts,
+    opened_parts,
     switched,
     within,
 )
@@ -44,7 +45,7 @@ from tacit.secure_aggregation.one_message.ring_inverse import inverted
 from tacit.secure_aggregation.residue_sums import add_packed
 from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.secrets import Identity, Words, derived, public_key, seeded, unsealed
-from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, rebuilt, split
+from tacit.secure_aggregation.shares import PRIME, Elements, combined, lagrange, rebuilt, split
 
 MANY = 30_000  # coordinates: two polynomials of the smallest set
 LIAR = Identity(bytes(31) + b"7")
@@ -90,6 +91,19 @@ def test_a_report_that_does_not_fit_is_named_and_the_sum_is_that_of_the_rest(
     for index in range(small.settings.quorum):
         small.server.answer(small.summed_by(index, deposits[:3]).to_bytes())
     assert small.server.opened().tolist() == summed(vectors(3, dimension=MANY))
+
+
+def test_a_quorum_that_checked_a_report_is_enough_whoever_is_away(tmp_path: Path) -> None:
+    """What the first decryptor finds is made up, as by a client that knows it is away, or works with it."""
+    small = small_round(tmp_path, dimension=MANY)
+    deposits = small.received_of(vectors(2, dimension=MANY))
+    wrong = shares_of_another_key(small.settings, vectors(1, dimension=MANY)[0])
+    deposits.append(small.server.receive(report_of(small.settings, LIAR, wrong, passes_server=True).to_bytes()))
+    for index in (1, 2, 3):
+        for finding in found_by(small, index, deposits):
+            small.server.answer(finding.to_bytes())
+    assert len(small.server.checked) == small.settings.quorum
+    assert list(small.server.wrong) == [LIAR.public]
 
 
 SERVER_SEES = ("random_ciphertexts", "one_random_ciphertext", "shares_of_another_key", "shares_of_almost_the_key")
@@ -213,11 +227,28 @@ def test_a_saboteurs_key_is_up_to_the_size_that_the_page_says(parameters: Lattic
         fitting = (alpha.astype(np.uint64) * np.uint64(number) % np.uint64(PRIME)).astype(np.uint32)
         for _ in range(8):
             challenge = Challenge.from_seed(DRAW(32), parameters.degree, rounds.columns)
-            masks = np.zeros((2, TESTS + CODE_TESTS), np.uint32)
+            masks = np.zeros((2, rounds.part_elements), np.uint32)
             parts = rounds.parts(challenge, as_row(alpha)[None], shares, masks)
-            values = check_values(challenge, fitting[None], parts[:, CODE_TESTS:])
+            values = check_values(challenge, fitting[None], rounds.key_in_tests(parts))
             seen.append(float(np.mean((values >= -known.most) & (values < known.most))))
         assert least <= float(np.mean(seen)) <= greatest, (number, seen)
+
+
+@pytest.mark.parametrize(
+    "said", [b"\x1b[2J\n2026 WARNING all is well " * 100_000, b" \n", b"\xff"], ids=["orders", "nothing", "no text"]
+)
+def test_a_decryptors_words_are_one_line_of_a_log(tmp_path: Path, said: bytes) -> None:
+    """And whatever they are, a report that it names is named."""
+    small = small_round(tmp_path)
+    ((deposit, *_), _) = small.received(2)
+    signer = Identity((small.folders[0] / "identity").read_bytes())
+    signature = signer.sign("finding", signed_finding(small.settings.name, deposit.client, said))
+    small.server.answer(Finding(small.settings.name, 0, deposit.client, said, signature).to_bytes())
+    (why,) = small.server.wrong.values()
+    assert why.startswith("decryptor 0: ") and why.isprintable() and len(why) < 1100
+    with pytest.raises(ProtocolError) as caught:
+        small.server.answer(Refusal(small.settings.name, said).to_bytes())
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 1100
 
 
 # -- the mathematics ---------------------------------------------------------------------------------------------------
@@ -236,10 +267,15 @@ def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
     shares, code, masks = (
         np.stack(each) for each in zip(*(np.split(box, [2048, 2050]) for box in opened), strict=True)
     )
-    assert known.quorum == 3 and not masks[3].any()
+    masks = masks.reshape(4, 64, 2)
+    weights = lagrange([1, 2, 3], [PRIME - 1, PRIME - 2]).astype(object)
+    assert known.quorum == 3
+    for hidden in (code, masks[:, :, 0], masks[:, :, 1]):  # on polynomials of degree 2, as shares are
+        assert (combined(lagrange([1, 2, 3], [4]), hidden[:3].astype(np.uint32)) == hidden[3]).all()
     key = rebuilt(shares[:3].astype(np.uint32), [1, 2, 3], packed=2).ravel().astype(np.int64)
     key = np.where(key > PRIME // 2, key - PRIME, key)
-    u = (masks.sum(0) + PRIME // 2) % PRIME - PRIME // 2
+    u = sum(weights[r] @ masks[:3, :, r].astype(object) for r in range(2)) % PRIME
+    u = ((u + PRIME // 2) % PRIME - PRIME // 2).astype(np.int64)
     assert np.all((u >= -64 * 2**20) & (u < 64 * 2**20)) and np.abs(key).max() < 88
 
     sha = [hashlib.sha256(part).digest() for part in (*report.boxes, report.ephemeral + report.tag, report.body)]
@@ -253,7 +289,7 @@ def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
     add_packed(ring, residues, memoryview(bytes(report.body)))
     gamma = switched(ring, residues).astype(np.int64)
 
-    parts = np.frombuffer(report.parts, "<u4").reshape(3, 66).astype(np.int64)
+    parts = np.frombuffer(report.parts, "<u4").reshape(3, 130).astype(np.int64)
     for test in range(64):
         row, y = -factors[test], int(u[test])
         for word in words[16 * test : 16 * test + 16]:
@@ -264,10 +300,8 @@ def test_a_report_says_what_the_page_says(tmp_path: Path) -> None:
         assert -63 * 2**20 <= (y + PRIME // 2) % PRIME - PRIME // 2 < 63 * 2**20
         for k in range(3):
             sums = [sum(map(int, part % PRIME * shares[k] % PRIME)) for part in (row[:2048], row[2048:])]
-            weights = lagrange([1, 2, 3], [PRIME - 1, PRIME - 2])[:, k]
-            assert (sum(int(w) * s for w, s in zip(weights, sums, strict=True)) - int(masks[k, test])) % PRIME == parts[
-                k, 2 + test
-            ]
+            for r in range(2):
+                assert (sums[r] - int(masks[k, test, r])) % PRIME == parts[k, 2 + 2 * test + r]
     for k in range(3):
         for at in range(2):
             total = sum(int(x) * int(c) for x, c in zip(shares[k], drawn[2048 * at :], strict=False))
@@ -346,7 +380,8 @@ def test_values_from_shares_are_those_of_the_formula(
     challenge = Challenge.from_seed(draw(32), degree, columns)
     rows = np.stack([as_row(each) for each in alphas])
     masks = check_masks(2**20, draw)
-    found = check_values(challenge, gammas, key_parts(challenge, rows, factor, shares, weights))
+    key_in_tests = opened_parts(key_parts(challenge, rows, factor, shares, packed), weights)
+    found = check_values(challenge, gammas, key_in_tests)
     plain = plain_tests(challenge, alphas, gammas, key.tolist(), factor, [0] * TESTS)
     assert found.tolist() == plain
     assert set(masks[masks < 2**21] // 2**20) <= {0} and set((PRIME - masks[masks >= 2**21]) // (2**20 + 1)) <= {0}
@@ -361,8 +396,8 @@ def test_an_honest_value_lies_within_its_bound_and_a_bound_is_not_loose(paramete
     for _ in range(4):
         lie = honest(rounds, np.full(rounds.dimension, rounds.largest, np.uint32))
         challenge = Challenge.from_seed(DRAW(32), parameters.degree, rounds.columns)
-        parts = rounds.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
-        most = max(most, int(np.abs(check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])).max()))
+        parts = rounds.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, rounds.part_elements), np.uint32))
+        most = max(most, int(np.abs(check_values(challenge, lie.made.scaled, rounds.key_in_tests(parts))).max()))
     known = check_range(parameters)
     assert known.shift / 32 < most < known.shift
     assert known.mask / PRIME < 1 / 31 and known.most == known.mask - known.shift
@@ -382,7 +417,7 @@ def test_what_a_report_says_is_uniform_whatever_key_and_vector_are() -> None:
         _, masks = client._boxes(A_ROUND, CLIENTS[0].public, lie.shares, DRAW)
         challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
         parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, masks)
-        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        values = check_values(challenge, lie.made.scaled, A_ROUND.key_in_tests(parts))
         if client._parts(A_ROUND, challenge, lie.made, lie.shares, masks) is not None:
             assert within(values, known.most)
             said.append(values)
@@ -397,8 +432,8 @@ def test_garbage_passes_as_seldom_as_the_page_says() -> None:
     known, passed, count = check_range(A_ROUND.slots.parameters), 0, 0
     for _ in range(60):
         challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
-        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
-        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, A_ROUND.part_elements), np.uint32))
+        values = check_values(challenge, lie.made.scaled, A_ROUND.key_in_tests(parts))
         passed, count = passed + int(np.sum(np.abs(values) < known.most)), count + TESTS
     assert abs(passed / count - 2 * known.most / PRIME) < 0.03
     assert (2 * known.most / PRIME) ** TESTS < 2.0**-256
@@ -412,8 +447,8 @@ def test_garbage_of_one_kind_everywhere_passes_half_of_the_tests_at_most(garbage
     known, seen = check_range(A_ROUND.slots.parameters), []
     for _ in range(60):
         challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
-        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
-        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, A_ROUND.part_elements), np.uint32))
+        values = check_values(challenge, lie.made.scaled, A_ROUND.key_in_tests(parts))
         seen.append(float(np.mean(np.abs(values) < known.most)))
     assert float(np.mean(seen)) < 0.54
     assert max(seen) < 1
@@ -442,8 +477,8 @@ def test_sparse_garbage_is_found_as_often_as_the_page_says() -> None:
     known, seen = check_range(A_ROUND.slots.parameters), []
     for _ in range(60):
         challenge = Challenge.from_seed(DRAW(32), 4096, A_ROUND.columns)
-        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, TESTS + CODE_TESTS), np.uint32))
-        values = check_values(challenge, lie.made.scaled, parts[:, CODE_TESTS:])
+        parts = A_ROUND.parts(challenge, lie.made.rows, lie.shares, np.zeros((2, A_ROUND.part_elements), np.uint32))
+        values = check_values(challenge, lie.made.scaled, A_ROUND.key_in_tests(parts))
         seen.append(float(np.mean(np.abs(values) > known.mask)))
     expected = 1 - (1 - 1 / 100) ** PICKS
     assert abs(float(np.mean(seen)) - expected) < 0.03

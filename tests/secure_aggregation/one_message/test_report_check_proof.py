@@ -26,6 +26,7 @@ from tacit.secure_aggregation.one_message.report_check import (
     check_values,
     code_sums,
     key_parts,
+    opened_parts,
 )
 from tacit.secure_aggregation.secrets import seeded
 from tacit.secure_aggregation.shares import PRIME, lagrange, split
@@ -75,20 +76,19 @@ class Small:
         nodes = [-1 - each for each in range(self.quorum)]
         return [interpolated(self.prime, nodes, [*secrets, *free], k + 1) for k in range(self.decryptors)]
 
-    def parts(self, shares: list[int], code_masks: list[int], masks: list[int]) -> list[tuple[int, int]]:
-        """Of each of the first `quorum` decryptors: its sum of the code, and of the test."""
-        nodes = [k + 1 for k in range(self.quorum)]
+    def parts(self, shares: list[int], masks: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """Of the first `quorum` decryptors: each one's sum of the code, then one of the test for each packed number."""
         found = []
-        for k in range(self.quorum):
-            unit = [int(each == k) for each in range(self.quorum)]
-            weights = [interpolated(self.prime, nodes, unit, -1 - r) for r in range(self.packed)]
-            of_key = sum(x * weight for x, weight in zip(self.row, weights, strict=True)) * shares[k] - masks[k]
-            found.append(((self.code * shares[k] + code_masks[k]) % self.prime, of_key % self.prime))
+        for share, (mask, *others) in zip(shares[: self.quorum], masks[: self.quorum], strict=True):
+            tests = [(x * share - less) % self.prime for x, less in zip(self.row, others, strict=True)]
+            found.append(((self.code * share + mask) % self.prime, *tests))
         return found
 
-    def value(self, parts: list[tuple[int, int]]) -> int:
+    def value(self, parts: list[tuple[int, ...]]) -> int:
         """y, between -p/2 and p/2."""
-        found = (self.gamma - sum(each for _, each in parts)) % self.prime
+        nodes = [k + 1 for k in range(self.quorum)]
+        of_key = [interpolated(self.prime, nodes, [each[1 + r] for each in parts], -1 - r) for r in range(self.packed)]
+        found = (self.gamma - sum(of_key)) % self.prime
         return found - self.prime if found > self.prime // 2 else found
 
 
@@ -102,13 +102,16 @@ def test_the_small_check_is_the_real_one(seed: bytes, decryptors: int, data: st.
     draw, degree, points = seeded(seed), packed, [k + 1 for k in range(decryptors)]
     chance = np.random.default_rng(list(seed))
     alpha, gamma = chance.integers(0, PRIME, (2, degree)).astype(np.uint32)
-    key, masks = chance.integers(0, PRIME, degree).astype(np.uint32), chance.integers(0, PRIME, (quorum, TESTS))
+    key, masks = (
+        chance.integers(0, PRIME, degree).astype(np.uint32),
+        chance.integers(0, PRIME, (quorum, TESTS * packed)),
+    )
     shares = split(key.reshape(packed, 1), points, corrupt + 1, draw, packed=packed)[:quorum]
     challenge = Challenge.from_seed(draw(32), degree, 1)
-    weights = lagrange(points[:quorum], [PRIME - 1 - each for each in range(packed)])
-    found = key_parts(challenge, as_row(alpha)[None], 64, shares, weights).astype(np.int64) - masks
+    found = (key_parts(challenge, as_row(alpha)[None], 64, shares, packed).astype(np.int64) - masks) % PRIME
     code = code_sums(challenge, shares, np.zeros((quorum, 2), np.uint32))
-    values = check_values(challenge, gamma[None], (found % PRIME).astype(np.uint32))
+    weights = lagrange(points[:quorum], [PRIME - 1 - each for each in range(packed)])
+    values = check_values(challenge, gamma[None], opened_parts(found.astype(np.uint32), weights))
     for test in range(0, TESTS, 8):
         row, total = [64 - int(each) % 128 for each in challenge.factors[test]], 0
         for word in map(int, challenge.words[test]):
@@ -117,42 +120,66 @@ def test_the_small_check_is_the_real_one(seed: bytes, decryptors: int, data: st.
             for m in range(degree):
                 row[m] += sign * int(alpha[(i - m) % degree]) * (1 if m <= i else -1)
         small = Small(PRIME, decryptors, corrupt, tuple(row), total, int(challenge.code[0, 0]))
-        parts = small.parts(shares.ravel().tolist(), [0] * quorum, masks[:, test].tolist())
-        assert [each for _, each in parts] == (found[:, test] % PRIME).tolist()
-        assert [each for each, _ in parts] == code[:, 0].tolist()
+        mine = slice(test * packed, (test + 1) * packed)
+        parts = small.parts(shares.ravel().tolist(), [(0, *each) for each in masks[:, mine].tolist()])
+        assert [list(each[1:]) for each in parts] == found[:, mine].tolist()
+        assert [each[0] for each in parts] == code[:, 0].tolist()
         assert small.value(parts) == values[test]
 
 
 # -- it says nothing else ----------------------------------------------------------------------------------------------
 
 
-def views(small: Small, key: tuple[int, ...], spy: int) -> tuple[list[int], list[int]]:
+Views = dict[int, tuple[tuple[list[int], list[int]], ...]]
+
+
+def views(small: Small, key: tuple[int, ...], spy: int) -> Views:
     """What server and spy see, over all that the client draws but key and errors: each view once, and how often.
 
-    Of the report the parts; of the spy's box all. Masks reach from -2 to 1, and S is 1; of shares and of masks of the
-    code every polynomial is counted, of the test's masks all sums.
+    Of the report the parts; of the spy's box all. Masks reach from -2 to 1, and S is 1; of shares, of masks of the
+    code and of those of the test every polynomial is counted. By the spy's share, which comes once; given the share,
+    what is of the code and what is of the test do not depend on each other.
     """
-    p, quorum = small.prime, small.quorum
-    polynomials = itertools.product(range(p), repeat=quorum)
-    code_masks = np.array([small.shares(each[: small.packed], each[small.packed :]) for each in polynomials])
-    others = np.array(list(itertools.product(range(p), repeat=quorum - 1)))
-    masks = np.array([[(whole - sum(each)) % p, *each] for each in others.tolist() for whole in range(-2, 2)])
-    masks = np.pad(masks, ((0, 0), (0, small.decryptors - quorum)))
-    found = []
-    for free in itertools.product(range(p), repeat=small.corrupt):
-        shares = small.shares(key, free)
-        code, of_key = np.array(small.parts(shares, [0] * quorum, [0] * quorum)).T
-        tests = (of_key - masks[:, :quorum]) % p
-        values = (small.gamma - tests.sum(1) + 1) % p - 1
-        kept = np.isin(values, (-1, 0))
-        from_tests = np.concatenate([tests[kept], masks[kept][:, [spy]]], axis=1)
-        from_code = np.concatenate([(code + code_masks[:, :quorum]) % p, code_masks[:, [spy]]], axis=1)
-        numbers = [
-            each @ (p ** np.arange(each.shape[1])) for each in (from_tests.astype(np.int64), from_code.astype(np.int64))
+    p, quorum, packed, found = small.prime, small.quorum, small.packed, Views()
+    polynomials = list(itertools.product(range(p), repeat=quorum))
+    masks = {each: small.shares(each[:packed], each[packed:]) for each in polynomials}
+    of_code = np.array(list(masks.values()))
+    together = [
+        (first, *others)
+        for others in itertools.product(polynomials, repeat=packed - 1)
+        for whole in range(-2, 2)
+        for first in ends(polynomials, (whole - sum(each[r + 1] for r, each in enumerate(others))) % p)
+    ]
+    of_test = np.array([[masks[each] for each in ways] for ways in together])  # (ways, packed, decryptors)
+    nodes = [k + 1 for k in range(quorum)]
+    weights = np.array(
+        [
+            [interpolated(p, nodes, [int(each == k) for each in range(quorum)], -1 - r) for k in range(quorum)]
+            for r in range(packed)
         ]
-        found.append(((numbers[0][:, None] * p ** (quorum + 1) + numbers[1]) * p + shares[spy]).ravel())
-    seen, often = np.unique(np.concatenate(found), return_counts=True)
-    return seen.tolist(), often.tolist()
+    )
+    for free in itertools.product(range(p), repeat=small.corrupt):
+        shares = np.array(small.shares(key, free))
+        assert int(shares[spy]) not in found
+        code = (small.code * shares[:quorum] + of_code[:, :quorum]) % p
+        tests = (np.outer(small.row, shares[:quorum]) - of_test[:, :, :quorum]) % p
+        values = (small.gamma - (tests * weights).sum((1, 2)) + 1) % p - 1
+        kept = np.isin(values, (-1, 0))
+        seen = (
+            np.concatenate([code, of_code[:, [spy]]], axis=1),
+            np.concatenate([tests[kept].reshape(-1, packed * quorum), of_test[kept][:, :, spy]], axis=1),
+        )
+        found[int(shares[spy])] = tuple(counted(each @ p ** np.arange(each.shape[1])) for each in seen)
+    return found
+
+
+def ends(polynomials: list[tuple[int, ...]], first: int) -> list[tuple[int, ...]]:
+    return [each for each in polynomials if each[0] == first]
+
+
+def counted(numbers: npt.NDArray[np.int64]) -> tuple[list[int], list[int]]:
+    values, often = np.unique(numbers, return_counts=True)
+    return values.tolist(), often.tolist()
 
 
 @pytest.mark.parametrize(
@@ -174,15 +201,15 @@ def test_two_keys_for_one_ciphertext_look_alike(decryptors: int, corrupt: int, p
         other, beyond = next(key for key in near if key != zero), next(key for key, x in sums.items() if x == 3)
         for spy in range(decryptors):
             seen = views(small, zero, spy)
-            assert seen == views(small, other, spy) and len(seen[0]) > prime
+            assert seen == views(small, other, spy) and len(seen) == prime
         assert seen != views(small, beyond, spy)
 
 
 def test_a_mask_that_is_used_twice_would_tell() -> None:
     """The difference of two values under one mask is that of what they hide; so each try takes new ones."""
     one, two = (Small(11, 2, 1, (3,), gamma, 2) for gamma in (0, 1))
-    masks = [4, 5]
-    first, second = (each.value(each.parts(each.shares((1,), (6,)), [0, 0], masks)) for each in (one, two))
+    masks = [(0, 4), (0, 5)]
+    first, second = (each.value(each.parts(each.shares((1,), (6,)), masks)) for each in (one, two))
     assert (second - first) % 11 == 1
 
 

@@ -342,7 +342,7 @@ def _opened_shares(small: Small, report: OneMessageReport) -> Elements:
     found = []
     for index, folder in enumerate(small.folders):
         context = small.settings.name + report.client + index.to_bytes(4, "little")
-        found.append(elements(unsealed((folder / "box").read_bytes(), report.boxes[index], context), 2048 + 66)[:2048])
+        found.append(elements(unsealed((folder / "box").read_bytes(), report.boxes[index], context), 2048 + 130)[:2048])
     return np.stack(found)
 
 

@@ -2,7 +2,7 @@
 
 tests/golden/one_message_protocol.json was written by
 `python -m tests.secure_aggregation.one_message.test_vectors`
-when version 3 of the messages was fixed. A change of it is another version of the protocol. What is long is given by
+when version 5 of the messages was fixed. A change of it is another version of the protocol. What is long is given by
 its SHA-256 and its first bytes.
 """
 

@@ -18,7 +18,6 @@ from tacit.secure_aggregation.one_message.messages import (
 )
 from tacit.secure_aggregation.one_message.report_check import (
     CODE_TESTS,
-    PRIME,
     as_row,
     check_range,
     check_values,
@@ -28,7 +27,7 @@ from tacit.secure_aggregation.one_message.report_check import (
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.residues import pack
 from tacit.secure_aggregation.secrets import Identity, Words, agreed, public_key, tag
-from tacit.secure_aggregation.shares import Elements, uniform
+from tacit.secure_aggregation.shares import PRIME, Elements, lagrange, uniform
 
 
 @dataclasses.dataclass
@@ -184,11 +183,14 @@ def report_of(settings: OneMessageRound, identity: Identity, lie: Lie, *, passes
         digests = report_digests(boxes, public_key(ephemeral), tagged, body_digest)
         challenge, checking = settings.challenge(identity.public, digests), settings.quorum
         parts = settings.parts(challenge, made.rows, lie.shares[:checking], masks[:checking])
-        values = check_values(challenge, made.scaled, parts[:, CODE_TESTS:])
-        if not passes_server or within(values, check_range(settings.slots.parameters).most):
+        values = check_values(challenge, made.scaled, settings.key_in_tests(parts))
+        known = check_range(settings.slots.parameters)
+        if not passes_server or within(values, known.most):
             break
-        if np.abs(values).max() > check_range(settings.slots.parameters).mask:  # by luck never: it says another number
-            parts[0, CODE_TESTS:] = (parts[0, CODE_TESTS:] + values) % PRIME
+        if np.abs(values).max() > known.mask + known.shift:  # by luck never: it says another number
+            weight = int(lagrange(settings.points[:checking], [PRIME - 1])[0, 0])
+            of_tests = parts[0, CODE_TESTS :: settings.packed]
+            of_tests[:] = (of_tests + values * pow(weight, -1, PRIME)) % PRIME
             break
     data = parts.astype("<u4").tobytes()
     signature = identity.sign("report", signed_report(settings.name, identity.public, digests, data))

@@ -79,23 +79,19 @@ def _shares(settings: OneMessageRound, key: Integers, draw: Draw) -> Elements:
 def _boxes(
     settings: OneMessageRound, client: bytes, shares: Elements, draw: Draw
 ) -> tuple[tuple[bytes, ...], Elements]:
-    """A box for each decryptor, and the masks (decryptors, CODE_TESTS + TESTS) that are in them behind the shares.
+    """A box for each decryptor, and the masks (decryptors, part_elements) that are in them behind the shares.
 
-    A test's mask is the sum of those of the first `quorum` decryptors; the others' are zero. Masks of the code are
-    values of random polynomials, as shares are.
+    Masks are values of random polynomials, as shares are; but those of a test add up to its mask as the key's shares
+    do: number r + 1 that the polynomial at place r of the test packs, for all r.
     """
-    code = split(
-        uniform(settings.packed * CODE_TESTS, draw).reshape(settings.packed, CODE_TESTS),
-        settings.points,
-        settings.corrupt + 1,
-        draw,
-        packed=settings.packed,
-    )
-    tests = np.zeros((len(settings.decryptors), TESTS), np.uint32)
-    tests[1 : settings.quorum] = uniform((settings.quorum - 1) * TESTS, draw).reshape(-1, TESTS)
+    packed = settings.packed
+    numbers = uniform(packed * settings.part_elements, draw).reshape(packed, settings.part_elements)
+    of_tests = numbers[:, CODE_TESTS:].reshape(packed, TESTS, packed)
+    rest = sum(of_tests[place, :, place].astype(np.int64) for place in range(1, packed))
     whole = check_masks(check_range(settings.slots.parameters).mask, draw)
-    tests[0] = (whole.astype(np.int64) - tests.sum(0, dtype=np.int64)) % PRIME
-    masks = np.concatenate([code, tests], axis=1)
+    of_tests[0, :, 0] = (whole.astype(np.int64) - rest) % PRIME
+    numbers[:, CODE_TESTS:] = of_tests.reshape(packed, -1)
+    masks = split(numbers, settings.points, settings.corrupt + 1, draw, packed=packed)
     boxes = tuple(
         sealed(public, content.astype("<u4").tobytes(), box_context(settings.name, client, index), draw)
         for index, (public, content) in enumerate(
@@ -119,7 +115,7 @@ def _parts(
     """What the report says of its key; None where it would say more than that it fits."""
     checking = settings.quorum
     found = settings.parts(challenge, made.rows, shares[:checking], masks[:checking])
-    values = check_values(challenge, made.scaled, found[:, CODE_TESTS:])
+    values = check_values(challenge, made.scaled, settings.key_in_tests(found))
     most = check_range(settings.slots.parameters).most
     return found.astype("<u4").tobytes() if within(values, most) else None
 

@@ -34,7 +34,7 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     signed_sum,
 )
 from tacit.secure_aggregation.one_message.messages import OneMessageRound, box_context, signed_report
-from tacit.secure_aggregation.one_message.report_check import CODE_TESTS, code_sums, public_rows
+from tacit.secure_aggregation.one_message.report_check import public_rows
 from tacit.secure_aggregation.secrets import KEY_BYTES, Draw, Identity, check_signature, public_key, unsealed
 from tacit.secure_aggregation.shares import PRIME, Elements, combined, elements, lagrange
 from tacit.secure_aggregation.wire import Message, parsed
@@ -211,13 +211,11 @@ class Decryptor:
         parts = elements(message.parts, checking * each).reshape(checking, each)
         share, masks = np.split(self._opened_box(now, message), [settings.columns])
         challenge = settings.challenge(message.client, message.digests)
+        found = settings.parts(challenge, now.rows, share[None], masks[None])[0]
         if now.index < checking:
             expected = parts[now.index]
-            found = settings.parts(challenge, now.rows, share[None], masks[None], first=now.index)[0]
         else:
-            weights = lagrange(settings.points[:checking], [now.index + 1])
-            expected = combined(weights, parts[:, :CODE_TESTS])[0]
-            found = code_sums(challenge, share[None], masks[None, :CODE_TESTS])[0]
+            expected = combined(lagrange(settings.points[:checking], [now.index + 1]), parts)[0]
         if not np.array_equal(found, expected):
             raise ProtocolError("its share is not one of the key that it speaks of.")
 

@@ -10,6 +10,7 @@ from tacit.secure_aggregation.secrets import SIGNATURE_BYTES
 from tacit.secure_aggregation.wire import Bytes, Digest, Index, Indices
 
 Digests = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(wire.DIGEST_BYTES))]
+MOST_REASON = 1000  # bytes of a reason that are shown
 Signatures = Annotated[tuple[bytes, ...], wire.Rows(wire.Fixed(SIGNATURE_BYTES))]
 
 
@@ -107,6 +108,13 @@ class NoiseRequest(ProtocolMessage):
     plan: Bytes
     task: Bytes
     matrix: Bytes
+
+
+def reason_of(said: bytes) -> str:
+    """What a decryptor says, as one line of a log: no order to a terminal, and no longer than MOST_REASON."""
+    text = said[:MOST_REASON].decode(errors="replace")
+    words = " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return words or "it does not say why"
 
 
 def signed_finding(round: bytes, client: bytes, wrong: bytes) -> bytes:

@@ -31,6 +31,7 @@ from tacit.secure_aggregation.one_message.report_check import (
     check_range,
     code_sums,
     key_parts,
+    opened_parts,
     subtracted,
 )
 from tacit.secure_aggregation.one_message.slots import Slots
@@ -155,9 +156,14 @@ class OneMessageRound(Record):
         return self.slots.polynomials * packed_bytes(self.slots.parameters.ring)
 
     @property
+    def part_elements(self) -> int:
+        """Elements that a decryptor finds for the check: one for each of `CODE_TESTS`, `packed` for each of `TESTS`."""
+        return CODE_TESTS + TESTS * self.packed
+
+    @property
     def share_elements(self) -> int:
-        """Elements in a box: of the key's share, of the masks of `CODE_TESTS`, and of those of `TESTS`."""
-        return self.columns + CODE_TESTS + TESTS
+        """Elements in a box: of the key's share, and a mask for each of `part_elements`."""
+        return self.columns + self.part_elements
 
     @property
     def box_bytes(self) -> int:
@@ -166,8 +172,8 @@ class OneMessageRound(Record):
 
     @property
     def parts_shape(self) -> tuple[int, int]:
-        """Of what a report says of its key for its check, by decryptor: the first quorum of them, and all tests."""
-        return self.quorum, TESTS + CODE_TESTS
+        """Of what a report says of its key for its check: what the first quorum of decryptors find."""
+        return self.quorum, self.part_elements
 
     @property
     def parts_bytes(self) -> int:
@@ -179,19 +185,20 @@ class OneMessageRound(Record):
         """Where decryptors' shares lie on polynomials."""
         return [index + 1 for index in range(len(self.decryptors))]
 
-    def parts(
-        self, challenge: Challenge, rows: Elements, shares: Elements, masks: Elements, *, first: int = 0
-    ) -> Elements:
-        """(parties, CODE_TESTS + TESTS): what decryptors `first` and on find in their boxes, in the first quorum.
+    def parts(self, challenge: Challenge, rows: Elements, shares: Elements, masks: Elements) -> Elements:
+        """(parties, part_elements): what decryptors find in their boxes; as linear as shares are, so shares again.
 
-        rows: `public_rows`; shares: (parties, columns); masks: (parties, CODE_TESTS + TESTS), as boxes hold both.
+        rows: `public_rows`; shares: (parties, columns); masks: (parties, part_elements), as boxes hold both.
         """
-        checking = lagrange(self.points[: self.quorum], [PRIME - 1 - index for index in range(self.packed)])
-        weights = np.ascontiguousarray(checking[:, first : first + len(shares)])
         factor = check_range(self.slots.parameters).factor
         code = code_sums(challenge, shares, masks[:, :CODE_TESTS])
-        key = key_parts(challenge, rows, factor, shares, weights)
+        key = key_parts(challenge, rows, factor, shares, self.packed)
         return np.concatenate([code, subtracted(key, masks[:, CODE_TESTS:])], axis=1)
+
+    def key_in_tests(self, parts: Elements) -> Elements:
+        """(TESTS,): what the key adds to each test, less its mask, from the parts of the first quorum."""
+        weights = lagrange(self.points[: self.quorum], [PRIME - 1 - index for index in range(self.packed)])
+        return opened_parts(np.ascontiguousarray(parts[:, CODE_TESTS:]), weights)
 
     def challenge(self, client: bytes, digests: tuple[bytes, ...]) -> Challenge:
         """What is asked of a report; digests: `report_digests`."""
@@ -258,9 +265,12 @@ class OneMessageRound(Record):
 
 @dataclass(frozen=True)
 class ProtocolMessage(Message):
-    """Version 1 knew no contributors of noise, version 2 no series of attempts and no check of a report."""
+    """Version 1 knew no contributors of noise, version 2 no series of attempts and no check of a report.
 
-    version: ClassVar[int] = 3
+    In version 3 only the first quorum of decryptors could check a report.
+    """
+
+    version: ClassVar[int] = 5
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ FOCS 2011). Each of TESTS tests asks for one number
 
     y = sum_c sign_c (gamma_j - alpha_j s)[i] + <factors, s> + u,    (j, i) = pick c of PICKS, signs of -1, 0, 1
 
-that must be small. The key occurs linearly, so decryptors' shares give its part; u, the test's mask, is shared among
-them. The challenge (picks, signs, factors) follows from what the report has fixed by then; so its client knows each
-decryptor's part, and sends it. A decryptor compares its own with what it finds; the server sees that their sum with
-the gammas is small. A client draws its masks again until all y are in the range where each is as likely as any other,
-whatever key and vector are (Lyubashevsky, ASIACRYPT 2009): a report that passes says nothing else.
+that must be small. The key occurs linearly, so decryptors' shares give shares of its part; u, the test's mask, is
+shared among them alike. The challenge (picks, signs, factors) follows from what the report has fixed by then; so its
+client knows what each decryptor finds, and sends it for a quorum. A decryptor compares; the server sees that what these
+shares give is small, with the gammas. A client draws its masks again until all y are in the range where each is as
+likely as any other, whatever key and vector are (Lyubashevsky, ASIACRYPT 2009): a report that passes says nothing else.
 docs/secure-aggregation-protocols.md has the proof.
 """
 
@@ -121,12 +121,24 @@ def as_row(alpha: Elements) -> Elements:
     return np.concatenate([backwards, (np.uint32(PRIME) - backwards[:-1]) % np.uint32(PRIME)])
 
 
-def key_parts(challenge: Challenge, rows: Elements, factor: int, shares: Elements, weights: Elements) -> Elements:
-    """(parties, TESTS): what each party's share contributes to the key's part of each test.
+def key_parts(challenge: Challenge, rows: Elements, factor: int, shares: Elements, packed: int) -> Elements:
+    """(parties, TESTS packed): each party's share of what the packed numbers of each kind add to each test.
 
-    shares: (parties, columns); weights: (packed, parties), by which shares give the packed numbers of a column.
+    shares: (parties, columns). Number r + 1 of `packed` in test l is at place l packed + r.
     """
-    return _key_parts(challenge.words, challenge.factors, rows, np.int64(factor), shares, weights)
+    return _key_parts(challenge.words, challenge.factors, rows, np.int64(factor), shares, np.int64(packed))
+
+
+def opened_parts(parts: Elements, weights: Elements) -> Elements:
+    """(TESTS,): what the key adds to each test, from the shares (parties, TESTS packed) of as many as give a key back.
+
+    weights: (packed, parties), by which shares give the packed numbers of a column.
+    """
+    packed = weights.shape[0]
+    numbers = combined(weights, parts).reshape(packed, TESTS, packed)
+    of_each = np.diagonal(numbers, axis1=0, axis2=2).sum(1, dtype=np.int64)
+    found: Elements = (of_each % PRIME).astype(np.uint32)
+    return found
 
 
 def code_sums(challenge: Challenge, shares: Elements, masks: Elements) -> Elements:
@@ -135,12 +147,12 @@ def code_sums(challenge: Challenge, shares: Elements, masks: Elements) -> Elemen
     return ((sums.astype(np.int64) + masks) % PRIME).astype(np.uint32)
 
 
-def check_values(challenge: Challenge, ciphertexts: Elements, parts: Elements) -> Integers:
+def check_values(challenge: Challenge, ciphertexts: Elements, key: Elements) -> Integers:
     """y of each test (TESTS,), between -p/2 and p/2.
 
-    ciphertexts: the gammas (polynomials, N); parts: (parties, TESTS), what the key adds less the masks.
+    ciphertexts: the gammas (polynomials, N); key: (TESTS,), what the key adds less the masks.
     """
-    found: Integers = (_picked(challenge.words, ciphertexts).astype(np.int64) - parts.sum(0, dtype=np.int64)) % PRIME
+    found: Integers = (_picked(challenge.words, ciphertexts).astype(np.int64) - key) % PRIME
     return np.where(found > PRIME // 2, found - PRIME, found)
 
 
@@ -198,13 +210,13 @@ def _key_parts(
     rows: Elements,
     factor: np.int64,
     shares: Elements,
-    weights: Elements,
+    packed: np.int64,
 ) -> Elements:
     degree, prime, low = factors.shape[1], np.uint64(PRIME), 2 * factor - 1
-    parties, columns, packed = shares.shape[0], shares.shape[1], weights.shape[0]
+    parties, columns = shares.shape
     row = np.empty(degree, np.int64)
     reduced = np.empty(degree, np.uint64)
-    found = np.empty((parties, words.shape[0]), np.uint32)
+    found = np.empty((parties, words.shape[0] * packed), np.uint32)
     for test in range(words.shape[0]):
         for at in range(degree):
             row[at] = factor - (np.int64(factors[test, at]) & low)  # of what is taken off
@@ -220,14 +232,12 @@ def _key_parts(
             value = np.uint64(row[at] + np.int64(PRIME << _ROOM))
             reduced[at] = (value & prime) + (value >> np.uint64(31))
         for party in range(parties):
-            total = np.uint64(0)
             for packs in range(packed):
                 inner = np.uint64(0)
                 for column in range(min(columns, degree - packs * columns)):
                     product = reduced[packs * columns + column] * np.uint64(shares[party, column])
                     inner += (product & prime) + (product >> np.uint64(31))
-                total += (inner % prime) * np.uint64(weights[packs, party]) % prime
-            found[party, test] = total % prime
+                found[party, test * packed + packs] = inner % prime
     return found
 
 

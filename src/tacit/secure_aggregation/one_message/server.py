@@ -21,6 +21,7 @@ from tacit.secure_aggregation.one_message.decryptor_messages import (
     Refusal,
     SetProposal,
     Vote,
+    reason_of,
     set_digest,
     signed_finding,
     signed_sum,
@@ -33,7 +34,7 @@ from tacit.secure_aggregation.one_message.messages import (
     signed_report,
 )
 from tacit.secure_aggregation.one_message.opened_slots import opened
-from tacit.secure_aggregation.one_message.report_check import CODE_TESTS, check_range, check_values, switched, within
+from tacit.secure_aggregation.one_message.report_check import check_range, check_values, switched, within
 from tacit.secure_aggregation.one_message.ring import Integers
 from tacit.secure_aggregation.one_message.ring_inverse import centred, inverted
 from tacit.secure_aggregation.one_message.slots import Slots, Vector
@@ -167,7 +168,7 @@ class OneMessageServer:
         kinds = (Finding, Vote, KeySum, Refusal)
         message = cast("Finding | Vote | KeySum | Refusal", parsed(data, kinds, round=self._settings.name))
         if isinstance(message, Refusal):
-            raise ProtocolError(f"a decryptor refuses: {message.reason.decode(errors='replace')}")
+            raise ProtocolError(f"a decryptor refuses: {reason_of(message.reason)}")
         if isinstance(message, Finding):
             self._hear(message)
         elif isinstance(message, Vote):
@@ -204,7 +205,7 @@ class OneMessageServer:
         signed = signed_finding(self._settings.name, finding.client, finding.wrong)
         check_signature(self._settings.decryptors[finding.decryptor], "finding", signed, finding.signature)
         if finding.client in self._clients:  # another's would fill the memory
-            self._findings[finding.decryptor][finding.client] = finding.wrong.decode(errors="replace")
+            self._findings[finding.decryptor][finding.client] = reason_of(finding.wrong) if finding.wrong else ""
 
     def _vote(self, vote: Vote) -> None:
         self._must_be_for_the_set(vote.decryptor, vote.clients)
@@ -282,7 +283,8 @@ def _check_fit(settings: OneMessageRound, report: OneMessageReport, digests: tup
         residues = np.zeros((len(parameters.primes), parameters.degree), np.uint64)
         add_packed(parameters.ring, residues, body[index * size : (index + 1) * size])
         scaled.append(switched(parameters.ring, residues))
-    values = check_values(settings.challenge(report.client, digests), np.stack(scaled), parts[:, CODE_TESTS:])
+    challenge = settings.challenge(report.client, digests)
+    values = check_values(challenge, np.stack(scaled), settings.key_in_tests(parts))
     if not within(values, check_range(parameters).most):
         raise ProtocolError(f"the ciphertexts of {_short(report.client)} are not under the key that it speaks of.")
 

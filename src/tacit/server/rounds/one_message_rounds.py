@@ -16,7 +16,7 @@ from typing import Protocol
 from tacit.errors import ProtocolError, RoundAborted, StoreError
 from tacit.protocol.messages import Plan, RoundTask, Signed, SignedPlan, TrainingPrivacy
 from tacit.protocol.one_message_shape import settings_of
-from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Opening, Refusal, Vote
+from tacit.secure_aggregation.one_message.decryptor_messages import NoiseRequest, Opening, Refusal, Vote, reason_of
 from tacit.secure_aggregation.one_message.messages import OneMessageReport, OneMessageRound
 from tacit.secure_aggregation.one_message.server import OneMessageServer
 from tacit.secure_aggregation.one_message.slots import Vector
@@ -365,7 +365,7 @@ def _is_vote(answer: bytes) -> bool:
 
 def _reason(answer: bytes, settings: OneMessageRound) -> str:
     try:
-        return Refusal.from_bytes(answer, round=settings.name).reason.decode(errors="replace")
+        return reason_of(Refusal.from_bytes(answer, round=settings.name).reason)
     except ProtocolError as error:
         return f"it answers what nobody asked ({error})"
 
