@@ -84,7 +84,11 @@ def pieces(text: str, writing: Writing = AS_TYPED) -> list[str]:
     for each in _BREAKS:
         marked = marked.replace(each, LINE_END)
     found: list[str] = _cutter(last, writing.emoji and last > _ASCII).findall(marked)
-    return [lowered(word, writing.language) for word in found] if writing.lowercase else found
+    if not writing.lowercase:
+        return found
+    if last == _ASCII and writing.language not in _DOTLESS:
+        return [word.lower() for word in found]
+    return [lowered(word, writing.language) for word in found]
 
 
 def sentences(text: str, writing: Writing = AS_TYPED) -> list[list[str]]:
