@@ -34,7 +34,7 @@ def import_(
     vocabulary_from: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable (equal weights).",
+            help=f"Public text to count words on: Parquet with a column text, or {MANUALS}; repeatable, equal weights.",
             show_default=MANUALS,
         ),
     ] = None,
