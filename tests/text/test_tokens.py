@@ -273,3 +273,14 @@ def test_emoji_are_words_by_choice() -> None:
 def test_a_language_is_a_code() -> None:
     with pytest.raises(InputError, match="language 'Turkish' is no code of ISO 639"):
         Writing(language="Turkish")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [".", "!)", "a'", "<a", "www.", "\u200c", "ب\u200c", "1:", "… , ", "... 1 ", "א'", "❤\u200d", "🇩"],
+    ids=ascii,
+)
+def test_time_grows_with_the_text_alone(text: str) -> None:
+    """Each mark was looked at again from each before it: a million points took hours."""
+    for writing in (AS_TYPED, Writing(emoji=True, lowercase=True)):
+        assert pieces(text * 50_000 + "x", writing)[-1].endswith("x")

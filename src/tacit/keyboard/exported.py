@@ -33,17 +33,22 @@ class ExportedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportedWords:
-    """The vocabulary: its digest (`Vocabulary.sha256`), its ids with the four specials, its case, and its origin."""
+    """The vocabulary: its digest (`Vocabulary.sha256`), its ids with the four specials, its origin, how it is written.
+
+    lowercase, language, emoji: as `text.words.Writing` has them.
+    """
 
     sha256: str
     size: int
     lowercase: bool
     provenance: Provenance
+    language: str = ""
+    emoji: bool = False
 
     @classmethod
     def from_vocabulary(cls, words: Vocabulary) -> Self:
         """What a manifest says of a vocabulary."""
-        return cls(sha256=words.sha256, size=words.size, lowercase=words.lowercase, provenance=words.provenance)
+        return cls(sha256=words.sha256, size=words.size, provenance=words.provenance, **vars(words.writing))
 
 
 @dataclass(frozen=True, kw_only=True)
