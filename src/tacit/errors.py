@@ -23,9 +23,11 @@ TacitError                      a sentence for people: the value, the rule, the 
 
 import math
 import os
+import re
 import sys
 
 MOST = 10**15  # of whole numbers; all of them are exact in real ones
+_HALF = re.compile("[\ud800-\udfff]")  # of a character; so Python reads what is not UTF-8
 HUGE, TINY = 1e50, 1e-30  # of real ones, by magnitude
 
 
@@ -116,13 +118,17 @@ def conceivable(name: str, *values: object) -> None:
     """Raises: InputError where one of the values called `name` is a number that nobody can mean, or no text.
 
     What is not a number, infinities, whole numbers beyond MOST, and others so large or so small that their squares
-    cannot be computed with; text and paths that are not UTF-8, which no file of ours could say. What else a value may
-    be, whoever takes it says.
+    cannot be computed with; text that is not UTF-8, and paths to a place whose name is not, which no file of ours could
+    say. What else a value may be, whoever takes it says.
     """
     for value in values:
-        if isinstance(value, str | os.PathLike) and any("\ud800" <= letter <= "\udfff" for letter in os.fspath(value)):
+        if isinstance(value, os.PathLike) and "\0" in str(value):
+            raise InputError(f"{name} {value} has the character 0, which no path has.")
+        named = [str(value)] if isinstance(value, str | os.PathLike) else []
+        leads = [os.path.realpath(value)] if isinstance(value, os.PathLike) else []
+        if (half := next((text for text in named + leads if _HALF.search(text)), None)) is not None:
             otherwise = "" if sys.getfilesystemencoding() == "utf-8" else ", or say PYTHONUTF8=1 where it is"
-            raise InputError(f"{name} {value} is not UTF-8; write or rename it so{otherwise}.")
+            raise InputError(f"{name} {half} is not UTF-8; write or rename it so{otherwise}.")
         if isinstance(value, int) and abs(value) > MOST:
             shown = value if abs(value) < 10**30 else f"of {math.log10(abs(value)):.0f} digits"
             raise InputError(f"{name} {shown} is beyond any number that is meant; give at most {MOST:,}.")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tacit.errors import InputError
+from tacit.errors import InputError, conceivable
 
 if TYPE_CHECKING:
     import sqlite3
@@ -18,10 +18,12 @@ PathLike: TypeAlias = str | os.PathLike[str]
 
 
 def as_path(name: str, value: object) -> Path:
-    """The path that an argument called `name` says. Raises: InputError for what is none."""
+    """The path that an argument called `name` says. Raises: InputError for what is none, or is not UTF-8."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name}={value!r} is no path; give text or a pathlib.Path, or what `tacit` gave for one.")
-    return Path(value)
+    path = Path(value)
+    conceivable(name, path)
+    return path
 
 
 def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:

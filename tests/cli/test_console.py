@@ -4,7 +4,9 @@ import errno
 import io
 import json
 import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ from tacit.cli.commands import app as tacit
 from tacit.cli.console import FAILED, Terminal, print_json, refusing_in_one_line, styled
 from tacit.cli.display import display
 from tacit.errors import AccountingError, InputError, RecipeError, RunError, TacitError
+from tacit.files import as_path
 from tacit.progress import Advanced, Event, StageBegan, Warned
 from tacit.records import visible
 from tacit.reports.blocks import Heading, Paragraph
@@ -251,3 +254,23 @@ def test_a_window_without_a_width_has_one(columns: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("LINES", columns)
     there = Terminal(file=io.StringIO(), force_terminal=True)
     assert there.width > 0 and there.height > 0
+
+
+@pytest.mark.parametrize("where", ["in it", "by a link"])
+def test_a_place_whose_name_is_not_utf8_is_refused_before_anything_is_done(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record could say it: a run ended in a traceback after its last round."""
+    place = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
+    place.mkdir()
+    (tmp_path / "link").symlink_to(place)
+    monkeypatch.chdir(place if where == "in it" else tmp_path)
+    file = "recipe.toml" if where == "in it" else "link/recipe.toml"
+    for asked in (["train", file, "--out", "run"], ["data", "show", file], ["verify", file]):
+        result = CliRunner().invoke(tacit, asked)
+        assert result.exit_code == FAILED and result.stderr.count("\n") == 1
+        assert "caf\\udce9/recipe.toml is not UTF-8; write or rename it so." in result.stderr
+    with pytest.raises(InputError, match="is not UTF-8"):
+        as_path("run", place)
+    with pytest.raises(InputError, match="has the character 0, which no path has"):
+        as_path("run", "a\0b")

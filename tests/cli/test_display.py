@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 
 import pytest
 
@@ -135,3 +135,25 @@ def test_bars_and_figures_fit_into_80_columns(monkeypatch: pytest.MonkeyPatch) -
     assert max(map(len, lines)) <= 80 and "…" not in drawn.get()
     assert "0/8614" in lines[0] and "1200/2000" in lines[1] and lines[1].split()[-1] == "-:--:--"
     assert " ".join(lines[2:]).split() == shown(progress._figures["training"]).split()
+
+
+def test_a_terminal_that_cannot_draw_over_what_it_drew_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With bars it would show nothing before the end."""
+    monkeypatch.setenv("TERM", "dumb")
+    text = StringIO()
+    monkeypatch.setattr(displays, "complaints", Terminal(file=text, width=80, force_terminal=True))
+    with display() as progress:
+        progress(StageBegan("training", 2))
+        progress(Advanced("training", 1, {"zcdp": 0.5}))
+        assert text.getvalue() == "training: 1 of 2  zCDP 0.5\n"
+
+
+def test_bars_are_drawn_in_signs_that_the_terminal_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = BytesIO()
+    there = Terminal(file=TextIOWrapper(content, encoding="latin-1"), width=80, force_terminal=True, color_system=None)
+    monkeypatch.setattr(displays, "complaints", there)
+    with display() as progress:
+        progress(StageBegan("ñ … ☕", 2))
+        progress(Advanced("ñ … ☕", 1))
+    there.file.flush()
+    assert "ñ ... \\u2615 -" in content.getvalue().decode("latin-1")

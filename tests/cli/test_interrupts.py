@@ -1,5 +1,6 @@
 """Ctrl-C whenever it comes: exit code 130, at most one line, never a traceback; and a training goes on afterwards."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -102,6 +103,19 @@ with display(True, Path(sys.argv[1])):
     done = subprocess.run([sys.executable, "-c", code, str(run)], capture_output=True, text=True, check=False)
     more = f", or `tacit resume '{run}'`" if begun else ""
     assert (done.returncode, done.stderr) == (INTERRUPTED, f"{STOPPED}{more}.\n")
+
+
+def test_it_says_so_in_the_signs_that_the_terminal_has() -> None:
+    code = "import os, signal, tacit.cli.interrupts as own; own.leave_at_once(); own.will_say('stopped … niño ☕'); "
+    code += "os.kill(os.getpid(), signal.SIGINT); signal.pause()"
+    for encoding, said in (("utf-8", "stopped … niño ☕.\n"), ("latin-1", "stopped ... niño \\u2615.\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        assert (done.returncode, done.stderr.decode(encoding)) == (INTERRUPTED, said)
 
 
 # In `make nightly` at more instants.

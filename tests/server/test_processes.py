@@ -125,3 +125,20 @@ def test_a_complaint_that_may_pass_is_no_refusal() -> None:
     passing.__cause__ = OSError("no connection")
     assert may_pass(passing) and may_pass(LeaseLost("another took over"))
     assert not may_pass(StoreError("another plan")) and not may_pass(TrainingError("diverged"))
+
+
+def test_what_a_process_tells_is_utf8_whatever_the_locale() -> None:
+    """The supervisor reads it so."""
+    code = "import sys\nfrom tacit.errors import StoreError\nfrom tacit.server import process\n"
+    code += "def run(*_): raise StoreError('no store at ni\\xf1o \\u2615')\nprocess.run = run\n"
+    code += "sys.argv = ['process', 'worker', 'a']\n"
+    code += "sys.exit(process.main())"
+    ascii_alone = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONIOENCODING"} | ascii_alone
+    with subprocess.Popen(
+        [sys.executable, "-c", code], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"{}\n")
+        process.stdin.flush()
+        assert process.stdout.read().decode() == "refused no store at niño ☕\n"
