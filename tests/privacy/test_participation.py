@@ -161,3 +161,14 @@ def test_a_log_of_even_rounds() -> None:
 def test_times_that_are_none_are_refused(finished: list[float], timer: float, complaint: str) -> None:
     with pytest.raises(InputError, match=complaint):
         timed_participation(finished, timer=timer)
+
+
+@pytest.mark.parametrize("unit", ["h", "s", "ms", "ns"])
+def test_times_of_a_unit_are_not_taken_for_seconds(unit: str) -> None:
+    """A round an hour, a timer of a day: as numbers, hours would say that nobody came twice."""
+    finished = np.datetime64("2026-10-24T12:00") + np.arange(100).astype("timedelta64[h]")
+    as_seconds = finished.astype("datetime64[s]").astype(np.int64)
+    assert timed_participation(as_seconds, timer=86_400.0).min_separation == 24
+    for other in (finished.astype(f"datetime64[{unit}]"), finished.astype("datetime64[s]").tolist(), ["1.0", "2.0"]):
+        with pytest.raises(InputError, match="and times are seconds"):
+            timed_participation(other, timer=86_400.0)

@@ -71,6 +71,16 @@ def test_its_proofs_of_inclusion(index: int, size: int, proof: list[str]) -> Non
     assert is_included(leaf_hash(ENTRIES[index]), index, size, found, bytes.fromhex(GOLDEN["roots"][size - 1]))
 
 
+def test_what_is_no_hash_proves_nothing() -> None:
+    """In a tree of one the leaf is the root, of whatever length they are: of transparency-dev/merkle's cases."""
+    leaf = leaf_hash(ENTRIES[0])
+    assert is_included(leaf, 0, 1, [], leaf)
+    for other in (b"", leaf[:31], leaf + b"x"):
+        assert not is_included(other, 0, 1, [], other)
+        root = sha256(b"\1" + leaf + other).digest()
+        assert not is_included(leaf, 0, 2, [other], root)
+
+
 # -- against the twin, and against who lies ----------------------------------------------------------------------------
 
 

@@ -85,7 +85,10 @@ def timed_participation(
 
 def _round_times(finished: ArrayLike) -> NDArray[np.float64]:
     """The finishing times of all rounds, checked."""
-    times = np.asarray(finished, dtype=np.float64)
+    given = np.asarray(finished)
+    if given.dtype.kind not in "iuf":  # a datetime64 of hours would be counted as seconds, and promise too much
+        raise InputError(f"finished holds {given.dtype}, and times are seconds; give numbers, as timestamp() does.")
+    times = given.astype(np.float64)
     if times.ndim != 1 or not times.size:
         raise InputError(f"finished has shape {times.shape}; give one time in seconds for each round, at least one.")
     if not np.isfinite(times).all():

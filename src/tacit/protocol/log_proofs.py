@@ -10,6 +10,8 @@ n of them on its left. A proof of inclusion shows that a leaf is in a tree with 
 import hashlib
 from collections.abc import Iterable, Sequence
 
+HASH_BYTES = 32
+
 
 def plan_entry(digest: str) -> str:
     """The line for a plan. digest: `signing.digest` of it."""
@@ -48,8 +50,11 @@ def root_of(leaves: Iterable[bytes]) -> bytes:
 
 
 def is_included(leaf: bytes, index: int, size: int, path: Sequence[bytes], root: bytes) -> bool:
-    """Whether the path proves that the leaf is in the tree with this root (section 2.1.3.2)."""
-    if not 0 <= index < size:
+    """Whether the path proves that the leaf is in the tree with this root (section 2.1.3.2).
+
+    What is no hash proves nothing: neither a leaf nor a step of the path of another length.
+    """
+    if not 0 <= index < size or any(len(each) != HASH_BYTES for each in (leaf, *path)):
         return False
     at, last, found = index, size - 1, leaf
     for each in path:

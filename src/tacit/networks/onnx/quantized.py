@@ -31,7 +31,8 @@ BLOCK = 32  # numbers that have one scale of int4; 16 costs a tenth more bytes, 
 RANGES = np.linspace(5.5, 8.5, 13, dtype=np.float32)
 LARGEST = 2.0**18  # of a weight: its scale of int4 must be a number of float16
 # Of MatMulNBits: what is multiplied is rounded to 8 bits for every block of it, too. A word takes a third less time
-# than by products in float32 (level 0), and top-1 accuracy is the same (docs/results/quantized.md).
+# than by products in float32 (level 0), and top-1 accuracy is the same (docs/results/quantized.md). A runtime may take
+# a finer level, and onnxruntime-web has level 0 alone: its log p are those without that rounding.
 ACCURACY_LEVEL = 4
 
 
