@@ -20,7 +20,7 @@ from tacit.data.clients import paragraphs
 from tacit.data.file_names import name_of_file
 from tacit.data.lines import opened
 from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Here, Row, RowFiles, files_at
+from tacit.data.row_files import Here, Row, RowFiles, believable, files_at
 from tacit.errors import SourceError
 
 MOST_MESSAGE = 1 << 25  # bytes; what is longer is attachments for the most part
@@ -154,7 +154,7 @@ def _kind_of(part: Message) -> str | None:
 def _time(mail: Message) -> int | None:
     try:
         sent = parsedate_to_datetime(str(mail.get("Date", "")))
-        return int((sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp())
+        return believable((sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp())
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 
