@@ -166,6 +166,22 @@ def test_the_same_people_are_the_same_cache(rows: Rows, tmp_path_factory: pytest
     }
 
 
+@pytest.mark.parametrize("name", ["essays-es.test", "shakespeare.test"])
+def test_real_text_in_other_formats_is_the_same_cache(name: str, shared: Path, tmp_path: Path) -> None:
+    path = shared / "data" / f"{name}.parquet"
+    if not path.is_file():
+        pytest.skip(f"needs {path.name}")
+    table = pq.read_table(path, columns=[each for each in NAMES if each in pq.read_schema(path).names])
+    rows = [(row["client_id"], row["text"], row.get("timestamp")) for row in table.to_pylist()]
+    (tmp_path / "words.txt").write_text("the\nde\n")
+    made = []
+    for form, written in FORMATS.items():
+        words = VocabularyChoice(word_list=tmp_path / "words.txt")
+        tacit.import_data(written(rows, tmp_path), tmp_path / form, vocabulary=words)
+        made.append(bytes_of(tmp_path / form))
+    assert all(each == made[0] for each in made) and len(made[0]["ids"]) > 10_000
+
+
 def typed(clients: Source) -> list[tuple[str, list[str], list[int] | None]]:
     """In order."""
 

@@ -141,7 +141,7 @@ class WhatsApp(RowFiles):
                 try:
                     day = _day(begun.date, order)
                     if order == "ymd" and len(begun.date[0]) == 2:
-                        raise ValueError  # nobody's phone writes it so; whoever has one that does says so
+                        raise ValueError  # rare, and days of a month look like years: who has it declares it
                 except ValueError:
                     del last[order]
                     continue
