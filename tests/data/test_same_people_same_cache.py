@@ -28,7 +28,8 @@ NO_SURROGATES = st.characters(exclude_categories=["Cs"])
 NASTY = st.sampled_from(
     ['"', ",", ";", "\t", "\n", "\r\n", "\r", "'", "\\", '""', "\u2028", "\x00", " ", "\ufeff", "é", "😀"]
 )
-TEXT = st.lists(st.one_of(NASTY, st.text(NO_SURROGATES, max_size=4), st.just("word")), max_size=6).map("".join)
+WRITTEN = st.characters(max_codepoint=0x52F)  # with blanks between words, as a vocabulary wants them
+TEXT = st.lists(st.one_of(NASTY, st.text(WRITTEN, max_size=4), st.just("word")), max_size=6).map("".join)
 OWNER = st.one_of(
     st.sampled_from(["ann", "bob", "7"]), st.text(NO_SURROGATES, min_size=1, max_size=4), TEXT.filter(bool)
 )
