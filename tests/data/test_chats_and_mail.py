@@ -107,6 +107,8 @@ class TestWhatsApp:
             ("null", None),
             ("see you <This message was edited>", "see you"),
             ("<3", "<3"),
+            ("see cat.jpg (file attached) below", "see cat.jpg (file attached) below"),
+            ("x" * 200_000, "x" * 200_000),
             ("I said <hm> and left", "I said <hm> and left"),
         ],
     )
@@ -138,6 +140,10 @@ class TestWhatsApp:
         with pytest.raises(SourceError, match="is no time with dates dmy"):
             bad = "31/12/20, 25:15 - Ann: x\n"
             list(source(tmp_path, "whatsapp:chat.txt", bad, time_zone="UTC", date_order="dmy").clients())
+        for date, order in (("1/1/0001", "dmy"), ("9999-12-31", "ymd")):
+            with pytest.raises(SourceError, match="is no time with dates"):
+                far = f"{date}, 00:15 - Ann: x\n"
+                list(source(tmp_path, "whatsapp:chat.txt", far, time_zone="Asia/Tokyo", date_order=order).clients())
 
 
 class TestTelegram:
@@ -227,20 +233,24 @@ class TestMail:
 
     def test_what_cannot_be_read_is_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tacit.data.mail.MOST_MESSAGE", 3_000)
+        monkeypatch.setattr("tacit.data.mail.MOST_HTML", 1_000)
         mails = [
             "From: a@x.org\n\nfine",
             "From: a@x.org\n\n" + "long line\n" * 400,
             "Subject: nobody's\n\nx",
             "From: a@x.org\nContent-Type: text/plain; charset=klingon\n\nx",
             "From: a@x.org\nContent-Type: image/png\n\nx",
+            "From: a@x.org\nContent-Type: text/html\n\n" + "<p>x" * 300,
+            "From: a@x.org\nDate: Mon, 1 Jan 2200 00:00:00 +0000\n\nof the future",
         ]
         opened = source(tmp_path, "a.mbox", "\n".join(f"From x Mon\n{mail}\n" for mail in mails))
-        assert texts(opened) == [["fine"]]
+        assert texts(opened) == [["fine", "of the future"]] and times(opened) == [-(2**63)] * 2
         assert opened.left_out == {
             "mails of more than 3,000 bytes": 1,
             "mails that do not say who sent them": 1,
             "mails that are not in the charset they say": 1,
-            "mails without text": 2,
+            "mails of more than 1,000 characters of HTML": 1,
+            "mails without text": 3,
         }
         with pytest.raises(SourceError, match=r"does not begin with a line 'From \.\.\.'"):
             source(tmp_path, "a.mbox", "hello")

@@ -58,7 +58,7 @@ def test_a_file_that_is_cut_anywhere_is_read_or_refused(name: str, tmp_path: Pat
             clients = read(tmp_path / file, kind, how)
         except SourceError:
             continue
-        if kind != "mbox":  # HTML that is cut shows its tags
+        if kind not in ("mbox", "whatsapp"):  # HTML that is cut shows its tags, a cut line goes on with the one above
             assert len(b"".join(text.encode() for client in clients for text in client.texts)) <= whole
 
 

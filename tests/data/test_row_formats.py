@@ -238,6 +238,10 @@ class TestArrow:
         opened = source(tmp_path, "a.Arrow", arrow_bytes(stream=stream))
         assert typed(opened) == {"ann": ["", "good"], "bob": ["café"]}
 
+    def test_names_of_columns_that_are_no_text_are_refused(self, tmp_path: Path) -> None:
+        with pytest.raises(SourceError, match="cannot be read as Arrow"):
+            source(tmp_path, "a.arrow", arrow_bytes(stream=False).replace(b"client_id", b"cl\xff\xffnt_id"))
+
     def test_splits_of_hugging_face_are_kept(self, tmp_path: Path) -> None:
         for split, owner in (("train", "ann"), ("test", "bob")):
             (tmp_path / split).mkdir()

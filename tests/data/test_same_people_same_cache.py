@@ -28,7 +28,8 @@ NO_SURROGATES = st.characters(exclude_categories=["Cs"])
 NASTY = st.sampled_from(
     ['"', ",", ";", "\t", "\n", "\r\n", "\r", "'", "\\", '""', "\u2028", "\x00", " ", "\ufeff", "é", "😀"]
 )
-TEXT = st.lists(st.one_of(NASTY, st.text(NO_SURROGATES, max_size=4), st.just("word")), max_size=6).map("".join)
+WRITTEN = st.characters(max_codepoint=0x52F)  # with blanks between words, as a vocabulary wants them
+TEXT = st.lists(st.one_of(NASTY, st.text(WRITTEN, max_size=4), st.just("word")), max_size=6).map("".join)
 OWNER = st.one_of(
     st.sampled_from(["ann", "bob", "7"]), st.text(NO_SURROGATES, min_size=1, max_size=4), TEXT.filter(bool)
 )
@@ -164,6 +165,22 @@ def test_the_same_people_are_the_same_cache(rows: Rows, tmp_path_factory: pytest
     assert {name: {file for file in first if files[file] != first[file]} for name, files in made.items()} == {
         name: set() for name in made
     }
+
+
+@pytest.mark.parametrize("name", ["essays-es.test", "shakespeare.test"])
+def test_real_text_in_other_formats_is_the_same_cache(name: str, shared: Path, tmp_path: Path) -> None:
+    path = shared / "data" / f"{name}.parquet"
+    if not path.is_file():
+        pytest.skip(f"needs {path.name}")
+    table = pq.read_table(path, columns=[each for each in NAMES if each in pq.read_schema(path).names])
+    rows = [(row["client_id"], row["text"], row.get("timestamp")) for row in table.to_pylist()]
+    (tmp_path / "words.txt").write_text("the\nde\n")
+    made = []
+    for form, written in FORMATS.items():
+        words = VocabularyChoice(word_list=tmp_path / "words.txt")
+        tacit.import_data(written(rows, tmp_path), tmp_path / form, vocabulary=words)
+        made.append(bytes_of(tmp_path / form))
+    assert all(each == made[0] for each in made) and len(made[0]["ids"]) > 10_000
 
 
 def typed(clients: Source) -> list[tuple[str, list[str], list[int] | None]]:

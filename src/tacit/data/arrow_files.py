@@ -130,6 +130,7 @@ def _batches(path: Path, wanted: list[str] | None) -> Iterator["pa.Table"]:
                 batches = pa.ipc.open_stream(source)
                 schema = batches.schema
             if wanted is None:
+                _ = schema.names  # which need not be UTF-8
                 yield schema.empty_table()
                 return
             for batch in batches:

@@ -14,7 +14,7 @@ from typing import ClassVar
 from tacit.data.clients import MOST_TEXT, paragraphs
 from tacit.data.file_names import name_of_file
 from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Row, RowFiles
+from tacit.data.row_files import Row, RowFiles, believable
 from tacit.errors import SourceError
 
 _FIELD, _COMMIT = b"\x1f", b"\x00"
@@ -70,7 +70,7 @@ class GitHistory(RowFiles):
             except UnicodeDecodeError:  # nobody can mend an old commit, so it is counted instead of refused
                 self.leave_out("commit messages that are not UTF-8")
                 continue
-            yield self._pseudonyms.of(author.lower()), _typed(text), int(time) if time.isdigit() else None
+            yield self._pseudonyms.of(author.lower()), _typed(text), believable(float(time)) if time.isdigit() else None
 
     def _git(self, repository: Path, *arguments: str) -> Iterator[bytes]:
         """What git prints, in pieces."""

@@ -20,10 +20,11 @@ from tacit.data.clients import paragraphs
 from tacit.data.file_names import name_of_file
 from tacit.data.lines import opened
 from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Here, Row, RowFiles, files_at
+from tacit.data.row_files import Here, Row, RowFiles, believable, files_at
 from tacit.errors import SourceError
 
 MOST_MESSAGE = 1 << 25  # bytes; what is longer is attachments for the most part
+MOST_HTML = 1 << 20  # characters; Python's parser may take time with the square of it
 MOST_LINE = 1 << 20  # bytes of it that are looked at at once
 _BEGIN = b"From "
 _TIMED = re.compile(rb"\d:\d\d")
@@ -93,7 +94,7 @@ class Mail(RowFiles):
             elif found is None:
                 self.leave_out("mails without text")
             else:
-                yield self._pseudonyms.of(address.encode(errors="replace")), paragraphs(self._own(found)), time
+                yield self._pseudonyms.of(address.encode(errors="surrogatepass")), paragraphs(self._own(found)), time
 
     def _text(self, mail: Message) -> str | None:
         """The text of the first plain part, or of the first in HTML; None where neither can be read."""
@@ -111,7 +112,12 @@ class Mail(RowFiles):
         except (UnicodeError, LookupError, ValueError):
             self.leave_out("mails that are not in the charset they say")
             return None
-        return text if "text/plain" in parts else _plain(text)
+        if "text/plain" in parts:
+            return text
+        if len(text) > MOST_HTML:
+            self.leave_out(f"mails of more than {MOST_HTML:,} characters of HTML")
+            return None
+        return _plain(text)
 
     def _own(self, text: str) -> str:
         """The lines that whoever sent it wrote."""
@@ -154,7 +160,7 @@ def _kind_of(part: Message) -> str | None:
 def _time(mail: Message) -> int | None:
     try:
         sent = parsedate_to_datetime(str(mail.get("Date", "")))
-        return int((sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp())
+        return believable((sent if sent.tzinfo else sent.replace(tzinfo=UTC)).timestamp())
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tacit.data.file_names import name_of_file
+from tacit.data.folder_files import files_below, is_hidden
 from tacit.data.lines import PACKED
 from tacit.data.manifest import SPLITS
 from tacit.data.parquet import split_named
@@ -31,6 +32,7 @@ Row: TypeAlias = tuple[str, str | None, int | None]  # who typed, what, and when
 ROWS_AT_ONCE = 20_000
 CHARACTERS_AT_ONCE = 4_000_000
 MOST_SECONDS = 1 << 62
+LATEST = 4_102_444_800  # seconds: the year 2100
 HALF = "halves of a character that JSON or its writer cut (lone surrogates), read as U+FFFD"
 WAY_OUT = "Needed are client_id, text and perhaps timestamp; say which column is meant, {option} NAME."
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -121,8 +123,8 @@ def files_at(place: str, suffixes: Sequence[str], kind: str) -> tuple[list[tuple
         return [(path, split_named(stem(path, suffixes)))], {}
     if path.is_dir():
         whole = split_named(path.resolve().name)
-        there = sorted(each for each in path.rglob("*") if each.is_file())
-        found = [each for each in there if each.name.lower().endswith(wanted) and not _hidden(each, path)]
+        there = files_below(path)
+        found = [each for each in there if each.name.lower().endswith(wanted) and not is_hidden(each, path)]
         if not found:
             endings = ", ".join("*" + each for each in suffixes)
             raise SourceError(f"{name_of_file(path)} has no file {endings}; give another.")
@@ -146,10 +148,6 @@ def stem(path: Path, suffixes: Sequence[str]) -> str:
     name = path.name[: -len(PACKED)] if path.name.lower().endswith(PACKED) else path.name
     ending = next((suffix for suffix in suffixes if name.lower().endswith(suffix)), "")
     return name[: len(name) - len(ending)]
-
-
-def _hidden(file: Path, folder: Path) -> bool:
-    return any(part.startswith(".") for part in file.relative_to(folder).parts)
 
 
 def client_of(value: object, here: Here) -> str:
@@ -206,6 +204,11 @@ def seconds_of(value: object, here: Here, zone: ZoneInfo | None) -> int | None:
         raise SourceError(
             f"{here}: the timestamp {value!r:.40} is no time; write seconds since 1970, or 2024-05-01T12:30:00Z."
         ) from error
+
+
+def believable(seconds: float) -> int | None:
+    """A time that a program wrote and nobody can mend; None where nobody typed then."""
+    return int(seconds) if 0 <= seconds < LATEST else None
 
 
 def zone_of(name: str | None) -> ZoneInfo | None:

@@ -107,8 +107,8 @@ def open_source(spec: str, *, called: Columns | None = None, **how: Unpack[HowTo
         )
     try:
         return SOURCES[name].open(place, **given)
-    except (OSError, UnicodeEncodeError) as error:  # of looking at the place: a name too long, or one that is not UTF-8
-        why = getattr(error, "strerror", None) or "its name is not UTF-8"
+    except (OSError, UnicodeError) as error:  # of looking at the place: a name too long, or one that is not UTF-8
+        why = getattr(error, "strerror", None) or "its name, or one in it, is not UTF-8"
         raise SourceError(f"{name_of_file(spec)!r:.200} cannot be read ({why}); check the path.") from error
 
 

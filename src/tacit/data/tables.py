@@ -28,6 +28,7 @@ EARLIEST, LATEST = -62_135_596_800, 4_102_444_800  # the years 1 and 2100: whoev
 SECONDS_OF_A_YEAR = 31_556_952
 UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 PARTS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # of a second
+ROWS_AT_ONCE = 20_000  # cut into clients; the texts of so many are in memory twice
 OFTEN_CALLED = {  # elsewhere; parts of names, the likelier first
     "client_id": ("author", "user", "client", "device", "person", "owner", "name"),
     "text": ("body", "text", "content", "message", "comment", "sentence", "post"),
@@ -121,13 +122,13 @@ class RowsOfClients:
         self.expected_clients = len(splits)
         self.left_out = dict(self._passed_over)  # what the survey left out is left out again, and counted once
         tables = self._tables() if grouped and not self.by_name else by_client(self._tables())
-        for client_id, table in _runs(tables):
+        for client_id, texts, times in _runs(tables):
             if client_id not in splits:
                 raise SourceError(
                     f"client {client_id!r} of '{self.description}' was not there when it was read before; give rows "
                     "that are the same each time they are read."
                 )
-            client = _client(client_id, table, splits[client_id])
+            client = _client(client_id, texts, times, splits[client_id])
             if empty := sum(not text for text in client.texts):
                 self.leave_out("rows without text", empty)
             yield client
@@ -246,34 +247,53 @@ def as_list(column: Any, what: str, where: str | None) -> list[str | None]:
     return texts
 
 
-def _runs(tables: Iterable["pa.Table"]) -> Iterator[tuple[str, "pa.Table"]]:
-    """Tables cut where the client changes; a client that spans several tables is put together."""
-    waiting: list[pa.Table] = []
+def _runs(tables: Iterable["pa.Table"]) -> Iterator[tuple[str, list[str], NDArray[np.int64] | None]]:
+    """Rows cut where the client changes: name, texts and times; a client that spans several tables is put together."""
     current: str | None = None
+    texts: list[str] = []
+    times: list[NDArray[np.int64]] = []
+    for rows in _pieces(tables):
+        names = rows["client_id"].combine_chunks()
+        changed = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1)).to_numpy(zero_copy_only=False)
+        starts = [0, *(np.flatnonzero(changed) + 1).tolist()]
+        said, when = _texts(rows), _times(rows)
+        for name, begin, end in zip(names.take(pa.array(starts)).to_pylist(), starts, [*starts[1:], None], strict=True):
+            if name != current:
+                if current is not None:
+                    yield current, texts, np.concatenate(times) if times else None
+                current, texts, times = name, [], []
+            texts += said[begin:end]
+            if when is not None:
+                times.append(when[begin:end])
+    if current is not None:
+        yield current, texts, np.concatenate(times) if times else None
+
+
+def _pieces(tables: Iterable["pa.Table"]) -> Iterator["pa.Table"]:
     for table in tables:
-        if not len(table):
-            continue
-        names = table["client_id"].combine_chunks()
-        starts = [0]
-        if len(names) > 1:
-            changed = pc.not_equal(names.slice(1), names.slice(0, len(names) - 1))
-            starts += (np.flatnonzero(changed.to_numpy(zero_copy_only=False)) + 1).tolist()
-        for begin, end in zip(starts, [*starts[1:], len(table)], strict=True):
-            name = names[begin].as_py()
-            if waiting and name != current:
-                yield str(current), pa.concat_tables(waiting)
-                waiting = []
-            current = name
-            waiting.append(table.slice(begin, end - begin))
-    if waiting:
-        yield str(current), pa.concat_tables(waiting)
+        for begin in range(0, len(table), ROWS_AT_ONCE):
+            yield table.slice(begin, ROWS_AT_ONCE)
 
 
-def _client(client_id: str, table: "pa.Table", split: str | None) -> ClientText:
-    texts = [text or "" for text in as_list(table["text"], f"text of client {client_id!r}", None)]
-    if "timestamp" not in table.column_names:
+def _texts(rows: "pa.Table") -> list[str]:
+    try:
+        return [text or "" for text in rows["text"].to_pylist()]
+    except UnicodeDecodeError:
+        for row, name in enumerate(rows["client_id"].to_pylist()):
+            as_list(rows["text"].slice(row, 1), f"text of client {name!r}", None)
+        raise
+
+
+def _times(rows: "pa.Table") -> NDArray[np.int64] | None:
+    if "timestamp" not in rows.column_names:
+        return None
+    times: NDArray[np.int64] = rows["timestamp"].fill_null(NO_TIME).to_numpy()
+    return times
+
+
+def _client(client_id: str, texts: list[str], times: NDArray[np.int64] | None, split: str | None) -> ClientText:
+    if times is None:
         return ClientText(client_id=client_id, texts=texts, split=split)
-    times: NDArray[np.int64] = table["timestamp"].fill_null(NO_TIME).to_numpy()
     order = np.argsort(times, kind="stable")  # unknown times come first
-    texts = [texts[at] for at in order]
+    texts = [texts[at] for at in order.tolist()]
     return ClientText(client_id=client_id, texts=texts, timestamps=times[order], split=split)

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, get_args
 
 from tacit.data.clients import ClientText, paragraphs
 from tacit.data.file_names import name_of_file
+from tacit.data.folder_files import files_below
 from tacit.data.lines import UTF_8, check_encoding, lines_of
 from tacit.errors import SourceError
 
@@ -37,8 +38,8 @@ class TextFolder:
             raise SourceError(f"{shown} is not a folder; give folder:PATH of a folder with text files.")
         check_encoding(encoding)
         self._folder, self._lines, self._encoding = folder, lines, encoding
-        there = [path for path in folder.rglob("*") if path.is_file()]
-        self._files = sorted(path for path in there if self._is_text(path))
+        there = files_below(folder)
+        self._files = [path for path in there if self._is_text(path)]
         if not self._files:
             raise SourceError(f"{shown} has no text files ({', '.join(sorted(SUFFIXES - {''}))}); give another folder.")
         self.description = f"folder {name_of_file(folder.resolve().name)}, a text file is a client"
@@ -55,7 +56,7 @@ class TextFolder:
 
     def _is_text(self, path: Path) -> bool:
         hidden = any(part.startswith(".") for part in path.relative_to(self._folder).parts)
-        return not hidden and path.suffix.lower() in SUFFIXES
+        return not hidden and path.suffix.lower() in SUFFIXES and path.is_file()
 
     def clients(self) -> Iterator[ClientText]:
         """Each file in the order of its path; SourceError naming the first that is not in the encoding."""

@@ -123,8 +123,10 @@ class WhatsApp(RowFiles):
             if not colon or "\n" in who:
                 self.leave_out("notices of the system")
                 continue
-            text, files = _ATTACHED.subn("", _EDITED.sub("", text.strip()), count=1)
-            if begun.marked or _MEDIA.fullmatch(text) or (files and not text):
+            text = _EDITED.sub("", text.strip())
+            attached = _ATTACHED.match(text)  # what follows it is its caption
+            text = text[attached.end() :] if attached else text
+            if begun.marked or _MEDIA.fullmatch(text) or (attached and not text):
                 self.leave_out("media and notices of the system")
             elif _DELETED.fullmatch(text):
                 self.leave_out("messages that were deleted")
@@ -141,7 +143,7 @@ class WhatsApp(RowFiles):
                 try:
                     day = _day(begun.date, order)
                     if order == "ymd" and len(begun.date[0]) == 2:
-                        raise ValueError  # nobody's phone writes it so; whoever has one that does says so
+                        raise ValueError  # rare, and days of a month look like years: who has it declares it
                 except ValueError:
                     del last[order]
                     continue
@@ -201,9 +203,10 @@ def _begun(line: str) -> Begun | None:
 def _day(date: tuple[str, str, str], order: str) -> datetime:
     """Raises: ValueError where it is no date in that order."""
     year, month, day = (date[at] for at in ORDERS[order])
-    if len(year) not in (2, 4):
+    number = int(year) + (2000 if len(year) == 2 else 0)
+    if len(year) not in (2, 4) or not 2000 <= number < 2100:
         raise ValueError
-    return datetime(int(year) + (2000 if len(year) == 2 else 0), int(month), int(day))
+    return datetime(number, int(month), int(day))
 
 
 def _local(begun: Begun, order: str, here: Here) -> datetime:
