@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tacit.jobs.discover.job import discover
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate.job import evaluate
-    from tacit.jobs.export import export
+    from tacit.jobs.export import export, export_dictionary
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.personalize.job import personalize
     from tacit.jobs.plan.epsilon import plan_epsilon
@@ -66,6 +66,7 @@ _HOME = {
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate.job",
     "export": "tacit.jobs.export",
+    "export_dictionary": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
@@ -111,6 +112,7 @@ __all__ = [
     "doctor",
     "evaluate",
     "export",
+    "export_dictionary",
     "extend_vocabulary",
     "import_data",
     "load_model",
