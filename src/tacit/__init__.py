@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tacit.jobs.train.job import train
     from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.jobs.tune.job import tune
+    from tacit.jobs.type_ab.engine import type_engine
     from tacit.jobs.type_ab.job import type_ab
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
@@ -90,6 +91,7 @@ _HOME = {
     "train": "tacit.jobs.train.job",
     "tune": "tacit.jobs.tune.job",
     "type_ab": "tacit.jobs.type_ab.job",
+    "type_engine": "tacit.jobs.type_ab.engine",
     "verify": "tacit.jobs.statement",
     "verify_log": "tacit.server.log.logged_run",
 }
@@ -135,6 +137,7 @@ __all__ = [
     "train",
     "tune",
     "type_ab",
+    "type_engine",
     "verify",
     "verify_log",
 ]
