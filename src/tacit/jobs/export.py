@@ -172,6 +172,7 @@ def export_dictionary(
     from tacit.keyboard.phone_model import phone_model_of
     from tacit.keyboard.static_dictionary import VERSION
 
+    of_type("trigrams", trigrams, bool)
     locale, target, source = checked_locale(locale), as_path("path", path), _source(run)
     check_dictionary_place(target, trigrams=trigrams)
     given = read_given(offensive, shortcuts)

@@ -81,6 +81,7 @@ def type_engine(
     of users' own text. Raises: InputError, SourceError, CacheError as `type_ab`, and where the engine does not speak as
     it should.
     """
+    from tacit.data import Cache, Source
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.phone_models import phone_model
     from tacit.jobs.type_ab.setup import check_typable, keyboard_of, sentences_of
@@ -99,6 +100,8 @@ def type_engine(
             "an engine has neither a search, nor phrases, nor more words, nor a typist that is changed; leave out "
             "--condition, --search, --more-words, --compose and --sensitivity."
         )
+    if not isinstance(data, Cache | Source):
+        as_path("data", data)
     place = as_path("dictionary", dictionary)
     digest = _digest(place)
     own = phone_model("model", model, progress=progress)
