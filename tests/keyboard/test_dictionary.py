@@ -208,6 +208,38 @@ class Before:
             return tokens, np.log(chances).astype(np.float32)
 
 
+class Earlier:
+    """After "x h" comes "w" nine times in ten, and then "d"; after "y h" one time in ten, and then "e"."""
+
+    words = ("h", "w", "c", "d", "e", "x", "y")
+
+    def begin(self) -> tuple[int, ...]:
+        return ()
+
+    def step(self, state: tuple[int, ...], token: int) -> tuple[tuple[int, ...], Any]:
+        h, w, c, d, e, x, y = range(SPECIALS, SPECIALS + 7)
+        chances, tokens = np.full(SPECIALS + 7, 1e-9), (*state, token)
+        if token == BOS:
+            chances[[x, y]] = 0.5
+        elif token in (x, y):
+            chances[h] = 1.0
+        elif token == h:
+            chances[[w, c]] = (0.9, 0.1) if tokens[-2] == x else (0.1, 0.9)
+        elif token == w:
+            chances[d if x in tokens else e] = 1.0
+        else:
+            chances[EOS] = 1.0
+        return tokens, np.log(chances).astype(np.float32)
+
+
+def test_pairs_are_asked_where_both_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """p(d | h w) = p(x | h w) = 0.9; places of "h" that all count alike would give a half."""
+    monkeypatch.setattr(dictionary, "PAIR_CONTEXTS", 200)
+    found = asked_of(Earlier(), words_of(*Earlier.words), followers=True, pairs=True).followers
+    after = dict(found[("w",)]) | dict(found.get(("h", "w"), ()))  # as a reader has it
+    assert probability(after["d"]) == pytest.approx(0.9, abs=0.05)
+
+
 def test_followers_are_asked_where_the_word_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """p(x | b) = p(a b) = 0.2, from places drawn in proportion; from all places alike it would be 0.5 or nothing."""
     monkeypatch.setattr(dictionary, "CONTEXTS", 400)

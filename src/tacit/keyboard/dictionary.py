@@ -38,7 +38,7 @@ PLACES = 8_000  # words, unknown ones and ends of sentences among them
 LONGEST_SENTENCE = 30  # words
 CONTEXTS, DRAWN = 4, 200  # places that every word is asked in, and at most as many more where the model wrote it
 FOLLOWERS = 16  # of a word
-PAIRS, AFTER_PAIRS, PAIR_CONTEXTS = 20_000, 6, 2  # pairs of words, what follows each, places that each is asked in
+PAIRS, AFTER_PAIRS, PAIR_CONTEXTS = 20_000, 6, 4  # pairs of words, what follows each, places that each is asked in
 
 FloatArray = NDArray[np.float64]
 
@@ -257,11 +257,17 @@ class _Places:
         return self._sum(self._reader.step(self._states[place], head) for place in self._of(head))
 
     def after_pair(self, head: int, word: int) -> FloatArray:
-        """(V,) how often each id comes after these two; the first may be the beginning of a sentence."""
+        """(V,) how often each id comes after these two; the first may be the beginning of a sentence.
+
+        Each place counts with the probability that the second comes after the first there.
+        """
         if head == BOS:
             return self._sum([self._reader.step(self._begun[0], word)])
-        states = (self._reader.step(self._states[place], head)[0] for place in self._of(head)[:PAIR_CONTEXTS])
-        return self._sum(self._reader.step(state, word) for state in states)
+        total: FloatArray = np.zeros(len(self.expected))
+        for place in self._of(head)[:PAIR_CONTEXTS]:
+            state, scores = self._reader.step(self._states[place], head)
+            total += _chances(scores)[word] * _chances(self._reader.step(state, word)[1])
+        return total
 
     def _of(self, id: int) -> list[int]:
         return [*self._drawn[:, id].tolist(), *self._written.get(id, ())]
