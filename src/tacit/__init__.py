@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tacit.jobs.discover.job import discover
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate.job import evaluate
-    from tacit.jobs.export import export
+    from tacit.jobs.export import export, export_dictionary
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.ngram import ngram
     from tacit.jobs.personalize.job import personalize
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tacit.jobs.train.job import train
     from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.jobs.tune.job import tune
+    from tacit.jobs.type_ab.engine import type_engine
     from tacit.jobs.type_ab.job import type_ab
     from tacit.jobs.vocabulary import extend_vocabulary
     from tacit.keyboard.model_folder import load_model
@@ -68,6 +69,7 @@ _HOME = {
     "doctor": "tacit.jobs.doctor",
     "evaluate": "tacit.jobs.evaluate.job",
     "export": "tacit.jobs.export",
+    "export_dictionary": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
@@ -93,6 +95,7 @@ _HOME = {
     "train": "tacit.jobs.train.job",
     "tune": "tacit.jobs.tune.job",
     "type_ab": "tacit.jobs.type_ab.job",
+    "type_engine": "tacit.jobs.type_ab.engine",
     "verify": "tacit.jobs.statement",
     "verify_log": "tacit.server.log.logged_run",
 }
@@ -115,6 +118,7 @@ __all__ = [
     "doctor",
     "evaluate",
     "export",
+    "export_dictionary",
     "extend_vocabulary",
     "import_data",
     "load_model",
@@ -139,6 +143,7 @@ __all__ = [
     "train",
     "tune",
     "type_ab",
+    "type_engine",
     "verify",
     "verify_log",
 ]

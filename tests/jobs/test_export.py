@@ -30,6 +30,9 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
 from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
+from tacit.keyboard.combined_list import DICTIONARY, combined
+from tacit.keyboard.dictionary_entries import BEGINNING
+from tacit.keyboard.dynamic_dictionary import read_dynamic_dictionary
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exported
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
@@ -37,6 +40,7 @@ from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model, phone_model_of
 from tacit.keyboard.prompts import prompts_for
 from tacit.networks.model_files import write_origin
+from tacit.keyboard.static_dictionary import read_static_dictionary
 from tacit.reports.text import to_text
 from tacit.text.vocabulary import Provenance
 
@@ -285,22 +289,49 @@ def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, mo
     stated = json.loads(tacit.statement(trained).to_json())
     for key_source, bigrams in (("operating system", True), (stated["key_source"], False)):
         promise = Promise(kind="statement", says="", statement={**stated, "key_source": key_source})
-        text = dictionary.dictionary_of(phone_model_of(load_model(trained)), promise, date=0)
-        listed = read(text)
+        listed = read(combined(dictionary.dictionary_of(phone_model_of(load_model(trained)), promise, date=0)))
         assert any(listed.bigrams.values()) == bigrams
         epsilon = math.ceil(1000 * stated["realised"]["epsilon"]) / 1000
         assert (f"epsilon {epsilon:g} " in listed.header["description"]) == bigrams
     made = tacit.export(trained, tmp_path / "phone", locale="en-GB")
-    listed = read((tmp_path / "phone" / dictionary.DICTIONARY).read_text())
+    listed = read((tmp_path / "phone" / DICTIONARY).read_text())
     assert "noise of a known seed" in listed.header["description"] and not any(listed.bigrams.values())
     with tacit.open_run(trained) as run:
         assert listed.header["date"] == str(int(run.metadata.created))
     assert listed.header["locale"] == made.locale == "en_GB"
     assert listed.words.keys() == set(load_model(trained).vocabulary.words)
     tacit.export(model, tmp_path / "unknown")
-    listed = read((tmp_path / "unknown" / dictionary.DICTIONARY).read_text())
+    listed = read((tmp_path / "unknown" / DICTIONARY).read_text())
     assert "no guarantee" in listed.header["description"] and not any(listed.bigrams.values())
     assert listed.header["date"] == str(int((model / "model.safetensors").stat().st_mtime))
+
+
+def public(model: Path, folder: Path) -> Path:
+    """The same model, said to be made of public text."""
+    shutil.copytree(model, folder)
+    write_origin(folder, "a book")
+    return folder
+
+
+def test_a_dictionary_alone(model: Path, trained: Path, tmp_path: Path) -> None:
+    """The words of the model as keyboards import them; nothing follows anything where nothing is promised."""
+    source, words = public(model, tmp_path / "public"), load_model(model).vocabulary.words
+    made = tacit.export_dictionary(source, tmp_path / "en.dict", locale="en-GB")
+    read = read_static_dictionary((tmp_path / "en.dict").read_bytes())
+    assert {entry.word for entry in read.entries} == set(words) and read.attributes == made.dictionary.attributes
+    assert read.attributes["locale"] == "en_GB" and "public text alone" in read.attributes["description"]
+    assert read.followers.keys() == {(BEGINNING,), *((word,) for word in words)}
+    record = made.to_record()
+    assert record["format"] == 202 and record["bytes"] == (tmp_path / "en.dict").stat().st_size and not record["two"]
+    pairs = tacit.export_dictionary(source, tmp_path / "en", trigrams=True)
+    assert read_dynamic_dictionary(tmp_path / "en").followers.keys() == pairs.dictionary.followers.keys()
+    assert pairs.counts()["two"] > 0 and pairs.version == 403
+    assert "follow two words" in to_text(pairs.blocks()) and "releases nothing new" in to_text(pairs.blocks())
+    tacit.export_dictionary(trained, tmp_path / "en.dict")  # of a known seed
+    read = read_static_dictionary((tmp_path / "en.dict").read_bytes())
+    assert {entry.word for entry in read.entries} == set(words) and not read.followers
+    tacit.export_dictionary(trained, tmp_path / "en", trigrams=True)
+    assert not read_dynamic_dictionary(tmp_path / "en").followers
 
 
 def test_public_and_unknown_text_is_called_so(model: Path, tmp_path: Path) -> None:
@@ -601,3 +632,38 @@ def test_the_command_prints_files_and_promise_or_the_manifest(model: Path, tmp_p
     assert json.loads(as_json.stdout) == tacit.export(model, out).to_record()
     refused = CliRunner().invoke(app, ["export", str(model), "--out", str(model)])
     assert refused.exit_code == 2 and refused.stderr.startswith("error: ")
+
+
+def test_the_command_writes_a_dictionary(model: Path, tmp_path: Path) -> None:
+    source, target = public(model, tmp_path / "public"), tmp_path / "en.dict"
+    (tmp_path / "rude").write_text("waa\n")
+    (tmp_path / "short").write_text("brb\tbe right back\n")
+    given = ["--offensive", str(tmp_path / "rude"), "--shortcuts", str(tmp_path / "short")]
+    result = CliRunner().invoke(app, ["export", str(source), "--dictionary", str(target), *given])
+    assert result.exit_code == 0 and "follow one word" in result.stdout, result.output
+    read = {entry.word: entry for entry in read_static_dictionary(target.read_bytes()).entries}
+    assert read["waa"].offensive and not read["wbb"].offensive
+    assert read["brb"].not_a_word and read["brb"].shortcuts == (("be right back", 15),)
+    as_json = CliRunner().invoke(app, ["export", str(source), "--dictionary", str(target), *given, "--json"])
+    assert (
+        json.loads(as_json.stdout)["words"] == len(read) and json.loads(as_json.stdout)["schema"] == "tacit.dictionary"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "nothing says what to write"),
+        (["--out", "a", "--dictionary", "b"], "two things do"),
+        (["--out", "a", "--trigrams"], "give --dictionary FOLDER"),
+        (["--dictionary", "a", "--quantize", "int8"], "leave it out"),
+        (["--dictionary", "a", "--locale", "English"], "give a language"),
+        (["--dictionary", "a", "--shortcuts", "missing"], "cannot be read as text"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    options: list[str], sentence: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused = CliRunner().invoke(app, ["export", str(model), *options])
+    assert refused.exit_code == 2 and sentence in refused.stderr and not list(tmp_path.iterdir())

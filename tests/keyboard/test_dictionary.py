@@ -1,59 +1,76 @@
-"""The `.combined` list of a model: read back by a slow reader, held against probabilities that are known."""
+"""A model's words as a dictionary: held against probabilities that are known, and the `.combined` list read back."""
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.keyboard.slow_combined import probability, read
+from tests.support.keyboard.slow_combined import read
 from tests.support.keyboard.tabled import Tabled, drawn, table_of, words_of
 
 from tacit.errors import InputError
+from tacit.jobs.dictionary_files import read_given, write_dictionary
 from tacit.keyboard import dictionary
-from tacit.keyboard.dictionary import Entry, can_be_written, combined, dictionary_of, promised, word_entries
+from tacit.keyboard.bigram_steps import follower_f, sayable
+from tacit.keyboard.combined_list import can_be_written, combined
+from tacit.keyboard.dictionary import Given, asked_of, dictionary_of, promised
+from tacit.keyboard.dictionary_entries import (
+    BEGINNING,
+    Dictionary,
+    Entry,
+    Shortcut,
+    by_f,
+    frequency,
+    header_attributes,
+    whole,
+)
+from tacit.keyboard.dynamic_dictionary import read_dynamic_dictionary
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
-from tacit.text.vocabulary import EOS, SPECIALS, Provenance, Vocabulary
+from tacit.keyboard.static_dictionary import read_static_dictionary
+from tacit.text.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
 
-HEADER: dict[str, Any] = {"locale": "en", "description": "for tests", "date": 0}
+ATTRIBUTES = header_attributes(locale="en", description="for tests", date=0)
 PUBLIC = Promise(kind="public text", says="public", public_text="a book")
-LOGS = st.floats(-34.0, 0.0)  # down to f=12
-WORDS = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
+FREQUENCIES = st.floats(1.0, 255.0)
+WORDS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=48)
 
 
 @st.composite
-def lists(draw: st.DrawFn) -> list[Entry]:
+def lists(draw: st.DrawFn) -> Dictionary:
     words = draw(st.lists(WORDS.filter(can_be_written), min_size=1, max_size=8, unique=True))
-    pairs = st.lists(st.tuples(st.sampled_from(words), LOGS), max_size=3, unique_by=lambda pair: pair[0])
-    return [Entry(word, draw(LOGS), tuple(draw(pairs)), draw(st.booleans())) for word in words]
+    pairs = st.lists(st.tuples(st.sampled_from(words), FREQUENCIES), max_size=3, unique_by=lambda pair: pair[0])
+    flags, shortcut = st.booleans(), st.builds(Shortcut, WORDS.filter(can_be_written), st.integers(0, 15))
+    shortcuts = st.lists(shortcut, max_size=2, unique_by=lambda each: each.target).map(tuple)
+    entries = [Entry(word, draw(FREQUENCIES), draw(flags), draw(flags), draw(flags), draw(shortcuts)) for word in words]
+    followers = {(word,): tuple(draw(pairs)) for word in words}
+    return Dictionary(attributes=ATTRIBUTES, entries=tuple(entries), followers=followers)
 
 
-@given(entries=lists())
-def test_what_is_written_is_read_back_to_half_a_step(entries: list[Entry]) -> None:
-    found = read(combined(entries, **HEADER))
+@given(listed=lists())
+def test_the_list_is_read_back(listed: Dictionary) -> None:
+    found = read(combined(listed))
     assert found.header["dictionary"] == "main:en" and found.header["version"] == "1"
-    assert found.words.keys() == {entry.word for entry in entries}
     assert list(found.words.values()) == sorted(found.words.values(), reverse=True)
-    for entry in entries:
-        pairs = [(found.words[entry.word], entry.log_probability)]
-        pairs += [(found.bigrams[entry.word][word], log) for word, log in entry.followers]
-        assert len(found.bigrams[entry.word]) == len(entry.followers)
-        for f, log in pairs:
-            assert 1 <= f <= 255 and abs(math.log(probability(f)) - log) <= math.log(1.15) / 2 + 1e-9
-        assert found.attributes[entry.word] == ({"discovered": "true"} if entry.discovered else {})
+    assert found.words == {entry.word: whole(entry.f) for entry in listed.entries}
+    for entry in listed.entries:
+        assert found.bigrams[entry.word] == {word: whole(f) for word, f in listed.followers[(entry.word,)]}
+        assert found.shortcuts[entry.word] == dict(entry.shortcuts)
+        flags = {"not_a_word": entry.not_a_word, "possibly_offensive": entry.offensive, "discovered": entry.discovered}
+        assert found.attributes[entry.word] == {name: "true" for name, there in flags.items() if there}
 
 
 def test_the_scale_is_that_of_the_sample() -> None:
     """The scale of LatinIME's dictionaries/sample.combined: 255 is 1, each decrement divides by 1.15."""
-    f = [dictionary.frequency(log) for log in (0.0, -math.log(1.15), -10 * math.log(1.15), -1000.0, -math.inf)]
-    assert f == [255, 254, 245, 1, 1]  # 0 would be a word that is never suggested
-    with pytest.raises(InputError, match="no logarithm of a probability"):
-        dictionary.frequency(math.nan)
-    with pytest.raises(InputError, match="no logarithm of a probability"):
-        dictionary.frequency(0.1)
+    f = [frequency(log) for log in (0.0, -math.log(1.15), -10 * math.log(1.15), -1000.0, -math.inf)]
+    assert f == pytest.approx([255, 254, 245, 1, 1])  # 0 would be a word that is never suggested
+    for wrong in (math.nan, 0.1):
+        with pytest.raises(InputError, match="no logarithm of a probability"):
+            frequency(wrong)
 
 
 @pytest.mark.parametrize(
@@ -63,31 +80,27 @@ def test_the_scale_is_that_of_the_sample() -> None:
         *[(word, False) for word in ("", "1,000", "a\nb", "a\rb", " a", "x" * 48)],
     ],
 )
-def test_words_that_the_format_has_no_room_for(word: str, written: bool) -> None:
+def test_words_that_the_list_has_no_room_for(word: str, written: bool) -> None:
     assert can_be_written(word) == written
 
 
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no words": ({"entries": []}, "no words suggests nothing"),
-    "a comma": ({"entries": [Entry("1,000", -1.0)]}, "'1,000' cannot be in the list"),
-    "twice": ({"entries": [Entry("a", -1.0), Entry("a", -1.0)]}, "twice"),
-    "an unknown follower": ({"entries": [Entry("a", -1.0, (("b", -1.0),))]}, "'b' follows 'a'"),
-    "no probability": ({"entries": [Entry("a", 0.5)]}, "no logarithm"),
-    "a locale": ({"locale": "English"}, "give a language"),
-    "a description": ({"description": "epsilon=8, or so"}, "leave out commas"),
-    "no description": ({"description": " "}, "leave out commas"),
-}
+def test_what_the_list_cannot_hold_is_left_out_and_said() -> None:
+    entries = (Entry("a", 9.0), Entry("1,000", 8.0), Entry("x" * 48, 7.0))
+    followers = {("a",): (("1,000", 9.0), ("a", 8.0)), ("1,000",): (("a", 9.0),), (BEGINNING,): (("a", 9.0),)}
+    found = read(combined(Dictionary(attributes=ATTRIBUTES, entries=entries, followers=followers)))
+    assert found.words == {"a": 9} and found.bigrams == {"a": {"a": 8}}
+    assert found.header["description"] == "for tests; without 2 that cannot be written so"
+    with pytest.raises(InputError, match="no word of the model can be written"):
+        combined(Dictionary(attributes=ATTRIBUTES, entries=entries[1:]))
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_cannot_be_written_is_refused(what: str) -> None:
-    changed, sentence = REFUSED[what]
-    with pytest.raises(InputError, match=sentence):
-        combined(**{"entries": [Entry("a", -1.0)], **HEADER, **changed})
-
-
-def test_locales_are_written_as_android_does() -> None:
-    assert "dictionary=main:pt_br,locale=pt_BR," in combined([Entry("a", -1.0)], **{**HEADER, "locale": "pt-BR"})
+@given(listed=lists())
+def test_what_steps_say_is_in_order_and_no_likelier_than_it_is(listed: Dictionary) -> None:
+    own = {entry.word: whole(entry.f) for entry in listed.entries}
+    said = sayable(listed)
+    for context, followers in said.followers.items():
+        assert followers[:3] == by_f(listed.followers[context])[:3]  # a keyboard shows three
+        assert all(follower_f(own[word], 0) <= whole(f) for word, f in followers[3:])
 
 
 # -- what a model knows --------------------------------------------------------------------------------------------
@@ -105,24 +118,71 @@ def shares_in_text(reader: Tabled) -> Any:
     return sums / sums.sum()
 
 
-def test_unigrams_and_bigrams_are_those_of_the_model() -> None:
-    """Of a chain they are known: bigrams are its rows, exactly; shares are sampled, to about a step of 1.15."""
+def shares_after(reader: Tabled, id: int) -> Any:
+    """(V,) of the words that come after this one."""
+    row = np.exp(reader.logs[id].astype(np.float64))
+    row[EOS] = 0.0
+    return row / row.sum()
+
+
+def probability(f: float) -> float:
+    return float(1.15 ** (f - 255))
+
+
+def test_what_is_asked_is_what_the_model_knows() -> None:
+    """Of a chain it is known: followers are its rows, exactly; shares are sampled, to about a step of 1.15."""
     vocabulary = words_of(*(f"w{chr(97 + number)}" for number in range(20)))
     reader = drawn(3, vocabulary.size, 2.0)
-    entries = {entry.word: entry for entry in word_entries(reader, vocabulary, bigrams=True)}
+    asked = asked_of(reader, vocabulary, followers=True, pairs=True)
     shares = shares_in_text(reader)
-    found = np.exp([entries[word].log_probability for word in vocabulary.words])
+    found = np.array([probability(entry.f) for entry in asked.entries])
     np.testing.assert_allclose(found, shares[SPECIALS:], rtol=0.15)
     assert np.abs(found / shares[SPECIALS:] - 1).mean() < 0.05
     flat = np.exp(reader.logs.astype(np.float64)).mean(axis=0)[SPECIALS:]  # contexts that all count the same are wrong
     assert np.abs(flat / flat.sum() / shares[SPECIALS:] - 1).max() > 0.5
-    for word, entry in entries.items():
-        row = np.exp(reader.logs[vocabulary.id_of(word)].astype(np.float64))
-        assert entry.followers and len(entry.followers) <= dictionary.FOLLOWERS
-        for follower, log in entry.followers:
-            id = vocabulary.id_of(follower)
-            assert math.exp(log) == pytest.approx(row[id] / (1 - row[EOS]), rel=1e-5)
-            assert log > entries[follower].log_probability  # a bigram is for what is likelier there than elsewhere
+    assert asked.followers.keys() >= {(BEGINNING,), *((word,) for word in vocabulary.words)}
+    for context, followers in asked.followers.items():
+        wanted = shares_after(reader, vocabulary.id_of(context[-1]) if context[-1] else BOS)
+        assert [f for _, f in followers[:6]] == sorted((f for _, f in followers[:6]), reverse=True)
+        for follower, f in followers:
+            assert probability(f) == pytest.approx(wanted[vocabulary.id_of(follower)], rel=1e-4)
+        if len(context) == 1:
+            assert len(followers) == dictionary.FOLLOWERS
+            likeliest = np.argsort(-wanted[SPECIALS:])[: len(followers)] + SPECIALS
+            assert {vocabulary.id_of(word) for word, _ in followers} == set(likeliest.tolist())
+
+
+class Last:
+    """The word after "x b" is "d", and after "y b" "e"; after any other "b" it is "c"."""
+
+    words = ("b", "c", "d", "e", "x", "y")
+
+    def begin(self) -> tuple[int, ...]:
+        return ()
+
+    def step(self, state: tuple[int, ...], token: int) -> tuple[tuple[int, ...], Any]:
+        b, c, d, e, x, y = range(SPECIALS, SPECIALS + 6)
+        chances, tokens = np.full(SPECIALS + 6, 1e-9), (*state, token)
+        if token == BOS:
+            chances[[b, x, y]] = 0.5, 0.3, 0.2
+        elif token in (x, y):
+            chances[b] = 1.0
+        elif token == b:
+            chances[{x: d, y: e}.get(tokens[-2], c)] = 1.0
+        else:
+            chances[EOS] = 1.0
+        return tokens, np.log(chances).astype(np.float32)
+
+
+def test_followers_of_two_words_are_told_apart_from_those_of_one() -> None:
+    """Their first is what the pair brings, and what else would come before it there is listed behind it."""
+    found = asked_of(Last(), words_of(*Last.words), followers=True, pairs=True).followers
+    for pair, wanted in {("x", "b"): "d", ("y", "b"): "e", (BEGINNING, "b"): "c"}.items():
+        assert found[pair][0][0] == wanted and found[pair][0][1] > 254.9
+        usual, after = dict(found[("b",)]), dict(found[pair])
+        assert all(after.get(word, usual.get(word, 0.0)) < 200 for word in "cde" if word != wanted)
+    usual_first = found[("b",)][0]
+    assert usual_first[0] == "c" and usual_first[1] < 254
 
 
 class Before:
@@ -148,38 +208,117 @@ class Before:
             return tokens, np.log(chances).astype(np.float32)
 
 
+class Earlier:
+    """After "x h" comes "w" nine times in ten, and then "d"; after "y h" one time in ten, and then "e"."""
+
+    words = ("h", "w", "c", "d", "e", "x", "y")
+
+    def begin(self) -> tuple[int, ...]:
+        return ()
+
+    def step(self, state: tuple[int, ...], token: int) -> tuple[tuple[int, ...], Any]:
+        h, w, c, d, e, x, y = range(SPECIALS, SPECIALS + 7)
+        chances, tokens = np.full(SPECIALS + 7, 1e-9), (*state, token)
+        if token == BOS:
+            chances[[x, y]] = 0.5
+        elif token in (x, y):
+            chances[h] = 1.0
+        elif token == h:
+            chances[[w, c]] = (0.9, 0.1) if tokens[-2] == x else (0.1, 0.9)
+        elif token == w:
+            chances[d if x in tokens else e] = 1.0
+        else:
+            chances[EOS] = 1.0
+        return tokens, np.log(chances).astype(np.float32)
+
+
+def test_pairs_are_asked_where_both_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """p(d | h w) = p(x | h w) = 0.9; places of "h" that all count alike would give a half."""
+    monkeypatch.setattr(dictionary, "PAIR_CONTEXTS", 200)
+    found = asked_of(Earlier(), words_of(*Earlier.words), followers=True, pairs=True).followers
+    after = dict(found[("w",)]) | dict(found.get(("h", "w"), ()))  # as a reader has it
+    assert probability(after["d"]) == pytest.approx(0.9, abs=0.05)
+
+
 def test_followers_are_asked_where_the_word_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """p(x | b) = p(a b) = 0.2, from places drawn in proportion; from all places alike it would be 0.5 or nothing."""
     monkeypatch.setattr(dictionary, "CONTEXTS", 400)
-    entries = {entry.word: entry for entry in word_entries(Before(), words_of(*Before.words), bigrams=True)}
-    after = dict(entries["b"].followers)
-    assert math.exp(after["x"]) == pytest.approx(0.2, abs=0.06) and math.exp(after["y"]) == pytest.approx(0.8, abs=0.06)
-    assert dict(entries["a"].followers).keys() == {"b"}
-    assert math.exp(entries["b"].log_probability) == pytest.approx(1 / 3, rel=0.01)
+    asked = asked_of(Before(), words_of(*Before.words), followers=True)
+    after = dict(asked.followers[("b",)])
+    assert probability(after["x"]) == pytest.approx(0.2, abs=0.06)
+    assert probability(after["y"]) == pytest.approx(0.8, abs=0.06)
+    assert asked.followers[("a",)][0][0] == "b"
+    assert probability({entry.word: entry.f for entry in asked.entries}["b"]) == pytest.approx(1 / 3, rel=0.01)
 
 
 def phone(vocabulary: Vocabulary) -> PhoneModel:
     return PhoneModel(name="m", reader=drawn(1, vocabulary.size, 1.0), vocabulary=vocabulary, digest="0")
 
 
-def test_discovered_words_are_marked_and_unwritable_ones_left_out() -> None:
+def test_discovered_words_are_marked_and_those_without_room_left_out() -> None:
     found = Provenance(kind="discovered", description="by a run", discovered=2)
-    vocabulary = replace(words_of("a", "1,000", "selfie", "brunch"), provenance=found)
-    text = dictionary_of(phone(vocabulary), PUBLIC, locale="en_GB", date=7)
-    listed = read(text)
-    assert {word for word, also in listed.attributes.items() if also} == {"selfie", "brunch"}
-    assert listed.words.keys() == {"a", "selfie", "brunch"} and listed.header["date"] == "7"
-    assert listed.header["description"].endswith("without 1 that cannot be written so")
-    assert text == dictionary_of(phone(vocabulary), PUBLIC, locale="en_GB", date=7)
+    vocabulary = replace(words_of("a", "x" * 49, "selfie", "brunch"), provenance=found)
+    made = dictionary_of(phone(vocabulary), PUBLIC, locale="en_GB", date=7)
+    assert {entry.word for entry in made.entries if entry.discovered} == {"selfie", "brunch"}
+    assert made.attributes["description"].endswith("without 1 that cannot be written so")
+    assert made.attributes["date"] == "7" and made.attributes["locale"] == "en_GB"
+    assert made == dictionary_of(phone(vocabulary), PUBLIC, locale="en_GB", date=7)
 
 
-def test_no_word_that_can_be_written_is_refused() -> None:
+def test_what_is_given_is_added() -> None:
+    omw = (Shortcut("on my way", 15),)
+    made = dictionary_of(
+        phone(words_of("a", "damn")), PUBLIC, date=0, given=Given(offensive={"damn"}, shortcuts={"omw": omw})
+    )
+    assert [entry[:1] + entry[3:] for entry in made.entries] == [
+        ("a", False, False, ()),
+        ("damn", True, False, ()),
+        ("omw", False, True, omw),
+    ]
+
+
+def test_given_lines(tmp_path: Path) -> None:
+    (tmp_path / "o").write_text("damn\n\nhell\n")
+    (tmp_path / "s").write_text("omw\ton my way\nomw\tomelette\t3\n")
+    found = read_given(tmp_path / "o", tmp_path / "s")
+    assert found.offensive == {"damn", "hell"}
+    assert found.shortcuts == {"omw": (Shortcut("on my way", 15), Shortcut("omelette", 3))}
+    for wrong in ("omw", "omw\tx\t16", "\tx", "omw\tx\tmuch", f"omw\t{'x' * 49}"):
+        (tmp_path / "s").write_text(f"lol\tlaughing\n{wrong}\n")
+        with pytest.raises(InputError, match=r"line 2 of .* a shortcut is a word, a tab"):
+            read_given(None, tmp_path / "s")
+    with pytest.raises(InputError, match="cannot be read as text"):
+        read_given(tmp_path / "none", None)
+
+
+def test_both_formats_from_one_table(tmp_path: Path) -> None:
+    vocabulary = words_of(*(f"w{chr(97 + number)}" for number in range(20)))
+    model = PhoneModel(name="m", reader=drawn(3, vocabulary.size, 2.0), vocabulary=vocabulary, digest="0")
+    made = dictionary_of(model, PUBLIC, date=0, pairs=True)
+    assert write_dictionary(made, tmp_path / "en.dict", trigrams=False) == (tmp_path / "en.dict").stat().st_size
+    write_dictionary(made, tmp_path / "folder", trigrams=True)
+    one, two = read_static_dictionary((tmp_path / "en.dict").read_bytes()), read_dynamic_dictionary(tmp_path / "folder")
+    assert {each.word: each.f for each in one.entries} == {each.word: each.f for each in two.entries}
+    assert two.followers.keys() == made.followers.keys()
+    assert len(made.followers) == 21  # of a chain, whose pairs say nothing that their second word does not
+    for context in [(BEGINNING,), *((word,) for word in vocabulary.words)]:
+        best = [word for word, _ in by_f(made.followers[context])[:3]]
+        assert [word for word, _ in one.followers[context][:3]] == best  # in order, whatever the steps
+        assert set(best) <= dict(two.followers[context]).keys()
+    (tmp_path / "folder" / "mine").write_text("x")
+    with pytest.raises(InputError, match=r"has 'mine' in it and is not replaced"):
+        write_dictionary(made, tmp_path / "folder", trigrams=True)
+    with pytest.raises(InputError, match="is no file"):
+        write_dictionary(made, tmp_path / "folder", trigrams=False)
+
+
+def test_no_word_that_has_room_is_refused() -> None:
     with pytest.raises(InputError, match="no word of the model"):
-        dictionary_of(phone(words_of("1,000")), PUBLIC, date=0)
+        dictionary_of(phone(words_of("x" * 49)), PUBLIC, date=0)
     with pytest.raises(InputError, match="no finite numbers"):
         reader = table_of(words_of("a"), {})
         reader.logs = reader.logs * np.nan
-        word_entries(reader, words_of("a"), bigrams=False)
+        asked_of(reader, words_of("a"), followers=False)
 
 
 STATEMENT = {
@@ -221,9 +360,13 @@ PROMISES: dict[str, tuple[Promise, str, bool]] = {
 
 
 @pytest.mark.parametrize("what", PROMISES)
-def test_bigrams_are_shown_under_a_guarantee_only_and_the_description_names_it(what: str) -> None:
+def test_what_follows_is_shown_under_a_guarantee_only_and_the_description_names_it(what: str) -> None:
     privacy, says, shown = PROMISES[what]
-    said, bigrams = promised(privacy)
-    assert says in said and bigrams == shown
-    listed = read(dictionary_of(phone(words_of("a", "b", "c")), privacy, date=0))
+    said, followers = promised(privacy)
+    assert says in said and followers == shown
+    model = replace(phone(words_of(*Last.words)), reader=Last())
+    made = dictionary_of(model, privacy, date=0, pairs=True)
+    assert says in made.attributes["description"] and bool(made.followers) == shown
+    assert any(len(context) == 2 for context in made.followers) == shown
+    listed = read(combined(made))
     assert says in listed.header["description"] and any(listed.bigrams.values()) == shown

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import InputError, RunError, of_type
@@ -11,7 +12,9 @@ from tacit.jobs.open_run import opened
 from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.result import JobResult
 from tacit.jobs.statement import statement
-from tacit.keyboard.dictionary import DICTIONARY, LOCALE, checked_locale
+from tacit.keyboard.combined_list import DICTIONARY
+from tacit.keyboard.dictionary import LOCALE
+from tacit.keyboard.dictionary_entries import BEGINNING, Dictionary, checked_locale
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.keyboard.prompts import prompts_for
 from tacit.networks.models import WEIGHTS
@@ -65,32 +68,139 @@ class Export(JobResult):
         }
 
 
-def export(run: Run | PathLike, out: PathLike, *, quantize: str | None = None, locale: str = LOCALE) -> Export:
+@dataclass(frozen=True, kw_only=True)
+class DictionaryExport(JobResult):
+    """A file or folder with a model's words as keyboards import them."""
+
+    path: Path
+    dictionary: Dictionary
+    version: int  # of the format
+    bytes: int
+
+    def counts(self) -> dict[str, int]:
+        """How many words there are, and how many follow one word, a sentence's beginning, and two words."""
+        following = {"beginning": 0, "one": 0, "two": 0}
+        for context, followers in self.dictionary.followers.items():
+            name = "two" if len(context) == 2 else "beginning" if context == (BEGINNING,) else "one"
+            following[name] += len(followers)
+        return {"words": len(self.dictionary.entries), **following}
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it: how much there is, what is promised, and where it goes."""
+        from tacit.reports.blocks import Paragraph, Table
+
+        counts = self.counts()
+        rows = (
+            ("words", f"{counts['words']:,}"),
+            ("begin sentences", f"{counts['beginning']:,}"),
+            ("follow one word", f"{counts['one']:,}"),
+            ("follow two words", f"{counts['two']:,}"),
+            ("bytes", f"{self.bytes:,}"),
+            ("format", str(self.version)),
+            ("locale", self.dictionary.attributes["locale"]),
+        )
+        return [
+            Table(rows, ("dictionary", str(self.path))),
+            Paragraph(f"{self.dictionary.attributes['description']}; {POST_PROCESSING}."),
+            Paragraph("Ask it as a keyboard's engine does: tacit type MODEL --engine COMMAND (docs/dictionary.md)."),
+        ]
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit export --dictionary --json` prints."""
+        return {
+            "schema": "tacit.dictionary",
+            "version": 1,
+            "path": str(self.path),
+            "format": self.version,
+            "bytes": self.bytes,
+            "attributes": dict(self.dictionary.attributes),
+            **self.counts(),
+        }
+
+
+def export(
+    run: Run | PathLike,
+    out: PathLike,
+    *,
+    quantize: str | None = None,
+    locale: str = LOCALE,
+    offensive: PathLike | None = None,
+    shortcuts: PathLike | None = None,
+) -> Export:
     """Write a model as ONNX graphs, weights, words and a dictionary into the folder `out`, whole or not at all.
 
     run: a finished run, a pre-training, or a model folder; only a run has a privacy statement, which goes with the
     model. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as the
-    dictionary names it. An export that is at `out` is replaced, and nothing else. An export releases nothing new: it is
-    computed from the model. Raises: InputError where there is no model, its network cannot be exported, or `out` is
-    something else; RunError where the run's files are not what it wrote.
+    dictionary names it. offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced, and
+    nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is no
+    model, its network cannot be exported, or `out` is something else; RunError where the run's files are not what it
+    wrote.
     """
-    source = run.path if isinstance(run, Run) else as_path("run", run)
     of_type("quantize", quantize, str, type(None))
-    if str(source).startswith(TRIGRAM):
-        raise InputError(f"'{source}' is no network, so it has no graph to export; name a run or a model folder.")
     locale, target = checked_locale(locale), as_path("out", out)
     check_folder("--out", target)
+    source = _source(run)
     of_extra("export", "onnx")
+    from tacit.jobs.dictionary_files import read_given
     from tacit.keyboard.export import Exporting, check_place, write_export
-    from tacit.keyboard.model_folder import load_model
 
     check_place(target)
+    given = read_given(offensive, shortcuts)
+    model, origin = _model(run, source)
+    request = Exporting(model, origin.privacy, origin.date, locale, given, quantize)
+    return Export(exported=write_export(request, target, run=origin.run), locale=locale)
+
+
+def export_dictionary(
+    run: Run | PathLike,
+    path: PathLike,
+    *,
+    trigrams: bool = False,
+    locale: str = LOCALE,
+    offensive: PathLike | None = None,
+    shortcuts: PathLike | None = None,
+) -> DictionaryExport:
+    """Write a model's words, and what follows them, as the file at `path` that open keyboards import (format 202).
+
+    trigrams: also what follows two words, as a folder of format 403, which no keyboard imports but engines open.
+    offensive: a file of words that are only suggested where a user allows it, one in each line. shortcuts: a file of
+    words, a tab and what stands in their place. Otherwise as `export`; ONNX is not needed. Raises: as `export`.
+    """
+    from tacit.jobs.dictionary_files import check_dictionary_place, read_given, write_dictionary
+    from tacit.keyboard.dictionary import dictionary_of
+    from tacit.keyboard.dynamic_dictionary import VERSION as WITH_TRIGRAMS
+    from tacit.keyboard.phone_model import phone_model_of
+    from tacit.keyboard.static_dictionary import VERSION
+
+    of_type("trigrams", trigrams, bool)
+    locale, target, source = checked_locale(locale), as_path("path", path), _source(run)
+    check_dictionary_place(target, trigrams=trigrams)
+    given = read_given(offensive, shortcuts)
+    model, origin = _model(run, source)
+    dictionary = dictionary_of(
+        phone_model_of(model), origin.privacy, locale=locale, date=origin.date, pairs=trigrams, given=given
+    )
+    size = write_dictionary(dictionary, target, trigrams=trigrams)
+    version = WITH_TRIGRAMS if trigrams else VERSION
+    return DictionaryExport(path=target, dictionary=dictionary, version=version, bytes=size)
+
+
+def _source(run: Run | PathLike) -> Path:
+    """Where the model is. Raises: InputError where it is counted, and so none that is exported."""
+    source = run.path if isinstance(run, Run) else as_path("run", run)
+    if str(source).startswith(TRIGRAM):
+        raise InputError(f"'{source}' is no network, so it has no graph to export; name a run or a model folder.")
+    return source
+
+
+def _model(run: Run | PathLike, source: Path) -> "tuple[TrainedModel, _Origin]":
+    """Raises: InputError where there is none, or it is an export; RunError where a run did not write it."""
+    from tacit.keyboard.model_folder import load_model
+
     if is_exported(source):
         raise InputError(f"'{source}' is an export already; name the run or the model folder that it was made from.")
     model = load_model(source)
-    origin = _of_run(run, model) if (source / DATABASE).is_file() else _of_folder(model)
-    request = Exporting(model, origin.privacy, origin.date, locale, quantize)
-    return Export(exported=write_export(request, target, run=origin.run), locale=locale)
+    return model, _of_run(run, model) if (source / DATABASE).is_file() else _of_folder(model)
 
 
 class _Origin(NamedTuple):

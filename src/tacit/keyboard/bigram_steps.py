@@ -5,11 +5,13 @@ code of LatinIME, in float32). Frequent words have fine steps, and none of them 
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from tacit.keyboard.dictionary_entries import CERTAIN
+from tacit.keyboard.dictionary_entries import CERTAIN, Context, Dictionary, Followers, by_f, whole
+from tacit.networks.metrics import SHOWN
 
 STEPS = 16
 TIED, INVERTED = 8.0, 1_000.0  # what two followers cost that are read as equally likely, or in the wrong order, in f
@@ -47,3 +49,19 @@ def steps_of(wanted: Sequence[float], own: Sequence[int]) -> list[int]:
     for number in range(len(wanted) - 1, 0, -1):
         steps.append(int(came[number][steps[-1]]))
     return steps[::-1]
+
+
+def sayable(dictionary: Dictionary) -> Dictionary:
+    """What follows one word, as far as steps can say it.
+
+    Kept are the SHOWN likeliest after each word, however they must be raised, since a keyboard shows nothing else; and
+    of the others those that are not read as likelier than they are: without them a reader takes their own f as words.
+    """
+    own = {entry.word: whole(entry.f) for entry in dictionary.entries}
+
+    def said(followers: Followers) -> Followers:
+        ordered = by_f(followers)
+        return ordered[:SHOWN] + tuple((word, f) for word, f in ordered[SHOWN:] if follower_f(own[word], 0) <= whole(f))
+
+    one: dict[Context, Followers] = {key: said(found) for key, found in dictionary.followers.items() if len(key) == 1}
+    return replace(dictionary, followers=one)

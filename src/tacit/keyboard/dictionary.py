@@ -1,118 +1,116 @@
-"""A model's words as a dictionary for open keyboards: the `.combined` list of the Android Open Source Project.
+"""A model's words as a dictionary: how likely each is, and what follows it, or it and the word before.
 
-The format is that of `dictionaries/sample.combined` in its LatinIME, as its makedict reads it
-(`CombinedInputOutput.java` and `FusionDictionary.java`): a header line, then ` word=the,f=222` for each word and below
-it `  bigram=same,f=240` for words that follow it more often than they come elsewhere. f is 255 for probability 1, and
-each step down divides it by 1.15; f=0 would mean that a word must never be suggested. Fields end at commas, and nothing
-escapes one; attributes that a reader does not know are passed over, so `discovered=true` stands behind f.
-
-Probabilities are asked of the model, and no text is counted: `word_entries` reads what the model itself writes.
+Probabilities are asked of the model, and no text is counted: `asked_of` reads what the model itself writes.
 """
 
 import math
-import re
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.errors import InputError, of_type
+from tacit.errors import InputError
+from tacit.keyboard.dictionary_entries import (
+    BEGINNING,
+    LEAST,
+    Context,
+    Dictionary,
+    Entry,
+    Followers,
+    Shortcut,
+    frequency,
+    has_room,
+    header_attributes,
+    whole,
+)
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.text.vocabulary import BOS, EOS, PAD, SPECIALS, Vocabulary
 
-DICTIONARY = "words.combined"
-STEP, CERTAIN, LEAST = math.log(1.15), 255, 1  # of f; 0 is kept for words that are never suggested
-LONGEST = 47  # characters: makedict drops a word of 48, and then stops at its bigrams
 LOCALE = "en"
 SECRET = "operating system"  # what a statement says of the noise's key where nobody can know it
 
-# How much of its own text the model writes, and for what: 4,000 places give a word's share to about one step of f.
-PLACES = 4_000  # words, unknown ones and ends of sentences among them
+# How much of its own text the model writes, and for what: 8,000 places give a word's share to about one step of f.
+PLACES = 8_000  # words, unknown ones and ends of sentences among them
 LONGEST_SENTENCE = 30  # words
-HEADS, CONTEXTS, FOLLOWERS = 3_000, 4, 8  # words with bigrams, each asked in so many contexts for so many followers
-
-_HEADER = re.compile(r"dictionary=[^:]+(:[^=]+=[^:]+)*")  # what makedict knows the format by
-_LOCALE = re.compile(r"[a-z]{2,3}(_[A-Za-z0-9]{2,8})*")
+CONTEXTS, DRAWN = 4, 200  # places that every word is asked in, and at most as many more where the model wrote it
+FOLLOWERS = 16  # of a word
+PAIRS, AFTER_PAIRS, PAIR_CONTEXTS = 20_000, 6, 4  # pairs of words, what follows each, places that each is asked in
 
 FloatArray = NDArray[np.float64]
 
 
-class Entry(NamedTuple):
-    """A word of the list."""
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a model does not know of words."""
 
-    word: str
-    log_probability: float  # natural logarithm
-    followers: tuple[tuple[str, float], ...] = ()  # words of the list with ln p(follower | word)
-    discovered: bool = False  # by a discovery run
+    offensive: Collection[str] = ()
+    shortcuts: Mapping[str, tuple[Shortcut, ...]] = field(default_factory=dict)  # of words, known or not
+
+    def added_to(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        """The entries with flags and shortcuts; a word that is not among them comes behind, as one that is no word."""
+        known = {entry.word for entry in entries}
+        marked = (
+            entry._replace(offensive=entry.word in self.offensive, shortcuts=self.shortcuts.get(entry.word, ()))
+            for entry in entries
+        )
+        others = (
+            Entry(word, LEAST, not_a_word=True, shortcuts=shortcuts)
+            for word, shortcuts in self.shortcuts.items()
+            if word not in known
+        )
+        return (*marked, *others)
 
 
-def combined(entries: Sequence[Entry], *, locale: str, description: str, date: int) -> str:
-    """The text of the list, its words by falling probability; `date` in seconds since 1970.
+NOTHING_GIVEN = Given()
 
-    Raises: InputError where there are no words, or makedict would not read back what is given here.
+
+def dictionary_of(
+    model: PhoneModel,
+    privacy: Promise,
+    *,
+    locale: str = LOCALE,
+    date: int,
+    pairs: bool = False,
+    given: Given = NOTHING_GIVEN,
+) -> Dictionary:
+    """A model's words; the description names the guarantee, and without one nothing follows anything.
+
+    The same model gives the same dictionary: what is drawn follows from a fixed seed. pairs: also what follows two
+    words. Raises: InputError where no word fits, or the model's scores are no numbers.
     """
-    locale = checked_locale(locale)
+    promise, followers = promised(privacy)
+    description = f"Probabilities asked of a tacit model; {promise}"
+    attributes = header_attributes(locale=locale, description=description, date=date)
+    found = asked_of(model.reader, model.vocabulary, followers=followers, pairs=followers and pairs)
+    room = replace(found, attributes=attributes, entries=given.added_to(found.entries))
+    return without(room, len(model.vocabulary.words) - len(found.entries))
+
+
+def without(dictionary: Dictionary, missing: int) -> Dictionary:
+    """The same, whose description says how many words are missing."""
+    attributes = dict(dictionary.attributes)
+    if missing:
+        attributes["description"] += f"; without {missing} that cannot be written so"
+    return replace(dictionary, attributes=attributes)
+
+
+def only(dictionary: Dictionary, keep: Callable[[str], bool]) -> Dictionary:
+    """The words that may be kept, which the description says. Raises: InputError where there are none."""
+    entries = tuple(entry for entry in dictionary.entries if keep(entry.word))
     if not entries:
-        raise InputError("a dictionary of no words suggests nothing; give at least one word.")
-    header = f"dictionary=main:{locale.lower()},locale={locale},description={description},date={date},version=1"
-    if not description.strip() or re.search(r"[,=:\r\n]", description) or not _HEADER.fullmatch(header):
-        raise InputError(f"the description {description!r} cannot stand in a header; leave out commas, = and colons.")
-    known = {entry.word for entry in entries}
-    if len(known) != len(entries):
-        raise InputError("a word is in the dictionary twice; give each once.")
-    lines = [header]
-    for entry in sorted(entries, key=lambda entry: (-frequency(entry.log_probability), entry.word)):
-        if not can_be_written(entry.word):
-            raise InputError(f"{entry.word!r} cannot be in the list, which has no commas in words; leave it out.")
-        lines.append(f" word={entry.word},f={frequency(entry.log_probability)}" + ",discovered=true" * entry.discovered)
-        for follower, log_probability in entry.followers:
-            if follower not in known:  # makedict would add it as a word that is never suggested
-                raise InputError(f"{follower!r} follows {entry.word!r} and is no word of the dictionary; add it.")
-            lines.append(f"  bigram={follower},f={frequency(log_probability)}")
-    return "\n".join(lines) + "\n"
-
-
-def frequency(log_probability: float) -> int:
-    """f of a probability, whose natural logarithm is given: LEAST to CERTAIN. Raises: InputError where it is none."""
-    if not log_probability <= 0:
-        raise InputError(f"{log_probability} is no logarithm of a probability; give 0 or less.")
-    return max(LEAST, CERTAIN + round(max(log_probability, -CERTAIN * STEP) / STEP))
-
-
-def can_be_written(word: str) -> bool:
-    """Whether makedict reads the word back: no comma or line end in it, no blank around it, LONGEST characters."""
-    return 0 < len(word) <= LONGEST and word == word.strip() and not re.search(r"[,\r\n]", word)
-
-
-def checked_locale(locale: str) -> str:
-    """As Android writes it (`en`, `pt_BR`). Raises: InputError where it is none."""
-    of_type("locale", locale, str)
-    if not _LOCALE.fullmatch(written := locale.replace("-", "_")):
-        raise InputError(f"the locale {locale!r} is none; give a language, and a country if need be: en, pt_BR.")
-    return written
-
-
-# -- what a model knows --------------------------------------------------------------------------------------------
-
-
-def dictionary_of(model: PhoneModel, privacy: Promise, *, locale: str = LOCALE, date: int) -> str:
-    """The list of a model's words; its description names the guarantee, and without one there are no bigrams.
-
-    The same model gives the same list: what is drawn follows from a fixed seed. Words that the format cannot write are
-    left out, and the description says how many. Raises: InputError where none can be written, or the model's scores are
-    no numbers.
-    """
-    promise, bigrams = promised(privacy)
-    entries = word_entries(model.reader, model.vocabulary, bigrams=bigrams)
-    left_out = len(model.vocabulary.words) - len(entries)
-    if not entries:
-        raise InputError("no word of the model can be written in a .combined list, which has no commas in words.")
-    said = ["Probabilities asked of a tacit model", promise]
-    said += [f"without {left_out} that cannot be written so"] * bool(left_out)
-    return combined(entries, locale=locale, description="; ".join(said), date=date)
+        raise InputError("no word of the model can be written in this format; choose another, or other words.")
+    kept = {entry.word for entry in entries} | {BEGINNING}
+    followers = {
+        context: tuple((word, f) for word, f in found if word in kept)
+        for context, found in dictionary.followers.items()
+        if kept.issuperset(context)
+    }
+    fewer = replace(dictionary, entries=entries, followers=followers)
+    return without(fewer, len(dictionary.entries) - len(entries))
 
 
 def promised(privacy: Promise) -> tuple[str, bool]:
@@ -136,36 +134,85 @@ def promised(privacy: Promise) -> tuple[str, bool]:
     return said + labelled, True
 
 
-def word_entries(reader: Reader, vocabulary: Vocabulary, *, bigrams: bool) -> tuple[Entry, ...]:
-    """The words with the probabilities that the model gives them in text of its own, of those that can be written.
+# -- what a model knows --------------------------------------------------------------------------------------------
+
+
+def asked_of(reader: Reader, vocabulary: Vocabulary, *, followers: bool, pairs: bool = False) -> Dictionary:
+    """The words with the probabilities that the model gives them in text of its own, of those that have room.
 
     A word's probability is its expected share of the words at PLACES places of sentences that the model writes: its
-    probabilities are added up there, not the words that were drawn, so that rare words have theirs too. Its followers
-    are asked in CONTEXTS of those places, drawn with the probability that the word comes there, and so from the places
-    where it does come: the mean of p(next | context, word) is p(next | word). Those are taken that are at least a step
-    of f likelier than elsewhere, which is what a bigram is for. Raises: InputError where scores are no numbers.
+    probabilities are added up there, not the words that were drawn, so that rare words have theirs too. What follows it
+    is asked in CONTEXTS of those places, drawn with the probability that the word comes there, and where the model did
+    write it: the mean of p(next | context, word) is p(next | word). The likeliest FOLLOWERS are taken. The beginning of
+    a sentence is asked once. pairs: for the PAIRS likeliest of a word and a follower also what follows both. Raises:
+    InputError where no word has room, or scores are no numbers.
     """
+    ids = SPECIALS + np.flatnonzero([has_room(word) for word in vocabulary.words])
+    if not len(ids):
+        raise InputError("no word of the model fits a dictionary, which holds words of 1 to 48 characters.")
     places = _Places.written_by(reader)
     log_shares = _log_shares(places.expected)
     discovered = set(vocabulary.discovered)
-    writable = np.array([can_be_written(word) for word in vocabulary.words])
-    ids = SPECIALS + np.flatnonzero(writable)
-    heads = set(ids[np.argsort(-log_shares[ids], kind="stable")][:HEADS].tolist()) if bigrams else set()
-    usual = np.array([frequency(each) for each in log_shares[ids].tolist()])
-
-    def followers(head: int) -> tuple[tuple[str, float], ...]:
-        after = _log_shares(places.after(head))[ids]
-        most = min(FOLLOWERS, len(ids))
-        among = np.flatnonzero(after >= np.partition(after, -most)[-most])
-        likeliest = among[np.argsort(-after[among], kind="stable")][:most].tolist()
-        above = [at for at in likeliest if frequency(after[at]) > usual[at]]
-        return tuple((vocabulary.word_of(int(ids[at])), float(after[at])) for at in above)
-
-    return tuple(
-        Entry(word, float(log_shares[id]), followers(id) if id in heads else (), word in discovered)
+    entries = tuple(
+        Entry(word, frequency(float(log_shares[id])), word in discovered)
         for id in ids.tolist()
         for word in [vocabulary.word_of(id)]
     )
+    found: dict[Context, Followers] = {}
+    asking = _Asking(places, vocabulary, ids)
+    if followers:
+        found = {(BEGINNING,): asking.likeliest(places.beginning, FOLLOWERS)}
+        found |= {(entry.word,): asking.likeliest(places.after(id), FOLLOWERS) for entry, id in _with(entries, ids)}
+    if pairs:
+        own = {entry.word: entry.f for entry in entries}
+        found |= asking.after_pairs(found, own)
+    return Dictionary(attributes={}, entries=entries, followers=found)
+
+
+def _with(entries: tuple[Entry, ...], ids: NDArray[np.int64]) -> Iterator[tuple[Entry, int]]:
+    return zip(entries, ids.tolist(), strict=True)
+
+
+class _Asking:
+    """Turns what is known of ids into words with their f."""
+
+    def __init__(self, places: "_Places", vocabulary: Vocabulary, ids: NDArray[np.int64]) -> None:
+        self._places, self._vocabulary, self._ids = places, vocabulary, ids
+
+    def likeliest(self, weights: FloatArray, most: int) -> Followers:
+        """The likeliest words of those with room; of equally likely ones first the more frequent."""
+        return tuple((self._vocabulary.word_of(id), f) for id, f in self._likeliest(self._f(weights), most))
+
+    def after_pairs(self, followers: Mapping[Context, Followers], own: Mapping[str, float]) -> dict[Context, Followers]:
+        """What follows the likeliest pairs of words: the likeliest, and what would else come before them there, since
+        a reader takes f of what follows one word where a pair has none.
+        """
+        likely = [(own.get(head, 255.0) + f, head, word) for (head,), words in followers.items() for word, f in words]
+        found: dict[Context, Followers] = {}
+        for _, head, word in sorted(likely, key=lambda each: (-each[0], each[1:]))[:PAIRS]:
+            f = self._f(
+                self._places.after_pair(*(self._vocabulary.id_of(each) if each else BOS for each in (head, word)))
+            )
+            chosen = self._likeliest(f, AFTER_PAIRS)
+            usual = {self._vocabulary.id_of(each): often for each, often in followers.get((word,), ())}
+            least = chosen[-1][1] if chosen else 0.0
+            chosen += [(id, float(f[id])) for id, often in usual.items() if often > least > f[id]]
+            listed = [(id, f) for id, f in chosen if id not in usual or whole(usual[id]) != whole(f)]
+            if listed:
+                found[(head, word)] = tuple((self._vocabulary.word_of(id), f) for id, f in listed)
+        return found
+
+    def _f(self, weights: FloatArray) -> FloatArray:
+        """(V,)"""
+        with np.errstate(invalid="ignore"):
+            return np.maximum(LEAST, 255 + _log_shares(weights) / math.log(1.15))
+
+    def _likeliest(self, f: FloatArray, most: int) -> list[tuple[int, float]]:
+        of = f[self._ids]
+        most = min(most, len(of))
+        among = np.flatnonzero(of >= np.partition(of, -most)[-most])
+        best = among[np.argsort(-of[among], kind="stable")][:most]
+        return [(int(self._ids[at]), float(of[at])) for at in best if of[at] > LEAST]
 
 
 class _Places:
@@ -175,6 +222,8 @@ class _Places:
         self._reader, self._states = reader, states
         self.expected = expected  # (V,) the sum over the places of the probability that the id comes next
         self._drawn = drawn  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
+        self._written: dict[int, list[int]] = {}  # places where the model wrote the id itself, at most DRAWN
+        self._begun = reader.step(reader.begin(), BOS)
 
     @classmethod
     def written_by(cls, reader: Reader) -> "_Places":
@@ -182,30 +231,49 @@ class _Places:
         Chao, "A general purpose unequal probability sampling plan", Biometrika 69(3), 1982, with one place a sample).
         """
         random = np.random.Generator(np.random.Philox(0))
-        states: list[Any] = []
-        expected, drawn = np.zeros(0), np.zeros((0, 0), np.int32)
-        begun, written = reader.step(reader.begin(), BOS), 0
-        state, scores = begun
+        state, scores = reader.step(reader.begin(), BOS)
+        width = len(scores)
+        places = cls(reader, [], np.zeros(width), np.zeros((CONTEXTS, width), np.int32))
+        written = 0
         for place in range(PLACES):
             chances = _chances(scores)
-            if not place:
-                expected, drawn = np.zeros(len(chances)), np.zeros((CONTEXTS, len(chances)), np.int32)
-            expected += chances
-            drawn[random.random(drawn.shape) * expected < chances] = place
-            states.append(state)
+            places.expected += chances
+            places._drawn[random.random(places._drawn.shape) * places.expected < chances] = place
+            places._states.append(state)
             token = int(np.searchsorted(np.cumsum(chances), random.random() * chances.sum(), side="right"))
+            here = places._written.setdefault(token, [])
+            here += [place] * (len(here) < DRAWN)
             ended = token == EOS or written == LONGEST_SENTENCE
-            (state, scores), written = (begun, 0) if ended else (reader.step(state, token), written + 1)
-        return cls(reader, states, expected, drawn)
+            (state, scores), written = (places._begun, 0) if ended else (reader.step(state, token), written + 1)
+        return places
+
+    @property
+    def beginning(self) -> FloatArray:
+        """(V,) how often each id begins a sentence."""
+        return _chances(self._begun[1])
 
     def after(self, head: int) -> FloatArray:
         """(V,) how often each id comes after this word, but for a factor."""
-        places, often = np.unique(self._drawn[:, head], return_counts=True)
-        sums = [
-            count * _chances(self._reader.step(self._states[place], head)[1])
-            for place, count in zip(places.tolist(), often.tolist(), strict=True)
-        ]
-        total: FloatArray = np.sum(sums, axis=0)
+        return self._sum(self._reader.step(self._states[place], head) for place in self._of(head))
+
+    def after_pair(self, head: int, word: int) -> FloatArray:
+        """(V,) how often each id comes after these two; the first may be the beginning of a sentence.
+
+        Each place counts with the probability that the second comes after the first there.
+        """
+        if head == BOS:
+            return self._sum([self._reader.step(self._begun[0], word)])
+        total: FloatArray = np.zeros(len(self.expected))
+        for place in self._of(head)[:PAIR_CONTEXTS]:
+            state, scores = self._reader.step(self._states[place], head)
+            total += _chances(scores)[word] * _chances(self._reader.step(state, word)[1])
+        return total
+
+    def _of(self, id: int) -> list[int]:
+        return [*self._drawn[:, id].tolist(), *self._written.get(id, ())]
+
+    def _sum(self, steps: Iterable[tuple[Any, Scores]]) -> FloatArray:
+        total: FloatArray = np.sum([_chances(scores) for _, scores in steps], axis=0)
         return total
 
 

@@ -18,7 +18,9 @@ from safetensors.numpy import save
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.folders import folder_beside, replace_folder
-from tacit.keyboard.dictionary import DICTIONARY, LOCALE, dictionary_of
+from tacit.keyboard.combined_list import DICTIONARY, combined
+from tacit.keyboard.dictionary import LOCALE, NOTHING_GIVEN, Given, dictionary_of
+from tacit.keyboard.dictionary_entries import Dictionary
 from tacit.keyboard.exported import (
     MANIFEST,
     SCORE,
@@ -50,6 +52,7 @@ class Exporting:
     privacy: Promise  # of the model
     date: int  # in seconds since 1970, of the dictionary
     locale: str = LOCALE  # of the dictionary
+    given: Given = NOTHING_GIVEN  # to the dictionary
     quantize: str | None = None  # a name of QUANTIZATIONS; None is float32
 
     def __post_init__(self) -> None:
@@ -66,6 +69,16 @@ class Exporting:
     def score(self) -> ModelProto:
         """Sentences, quantized as asked."""
         return self._quantized(score_graph(self.model.network, self.model.parameters))
+
+    @cached_property
+    def dictionary(self) -> Dictionary:
+        """The words, and what follows one of them."""
+        return self.dictionary_with(pairs=False)
+
+    def dictionary_with(self, *, pairs: bool) -> Dictionary:
+        """The words; pairs: also what follows two of them."""
+        model = phone_model_of(self.model)
+        return dictionary_of(model, self.privacy, locale=self.locale, date=self.date, pairs=pairs, given=self.given)
 
     def _quantized(self, graph: ModelProto) -> ModelProto:
         return graph if self.quantize is None else QUANTIZATIONS[self.quantize](graph)
@@ -94,9 +107,7 @@ PARTS: Mapping[str, Callable[[Exporting], bytes | None]] = MappingProxyType(
         TRAIN: _train,
         WEIGHTS: _weights,
         WORDS: lambda request: request.model.vocabulary.to_json().encode(),
-        DICTIONARY: lambda request: dictionary_of(
-            phone_model_of(request.model), request.privacy, locale=request.locale, date=request.date
-        ).encode(),
+        DICTIONARY: lambda request: combined(request.dictionary).encode(),
     }
 )
 

@@ -9,6 +9,7 @@ class Read(NamedTuple):
     words: dict[str, int]  # f of each
     attributes: dict[str, dict[str, str]]  # those of a word that makedict passes over
     bigrams: dict[str, dict[str, int]]
+    shortcuts: dict[str, dict[str, int]]
 
 
 def read(text: str) -> Read:
@@ -22,7 +23,7 @@ def read(text: str) -> Read:
         if not value:
             raise ValueError(first)
         header[key] = value
-    found = Read(header, {}, {}, {})
+    found = Read(header, {}, {}, {}, {})
     word = ""
     for line in lines:
         fields = dict(field.split("=", 1) for field in line.strip().split(","))
@@ -31,8 +32,11 @@ def read(text: str) -> Read:
             if not word or len(word) >= 48 or not 0 <= f <= 255 or word in found.words:
                 raise ValueError(line)
             found.words[word], found.attributes[word], found.bigrams[word] = f, fields, {}
+            found.shortcuts[word] = {}
         elif "bigram" in fields:
             found.bigrams[word][fields["bigram"]] = int(fields["f"])
+        elif "shortcut" in fields:
+            found.shortcuts[word][fields["shortcut"]] = 15 if fields["f"] == "whitelist" else int(fields["f"])
         else:
             raise ValueError(line)
     if any(other not in found.words for others in found.bigrams.values() for other in others):

@@ -16,6 +16,7 @@ An interval covers that users are sampled, and nothing else.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from scipy.special import ndtr, stdtrit
 
 from tacit.errors import InputError
 from tacit.evaluation.intervals import CONFIDENCE, UNKNOWN, Estimate
-from tacit.evaluation.type_ab.measures import MEASURES, Measure, Tally
+from tacit.evaluation.type_ab.measures import MEASURES, Measure
 
 RESAMPLES = 10_000  # the end of an interval at 99.5% is then read from 25 resamples
 FEW = (
@@ -47,15 +48,15 @@ class Change:
 
 
 def changes_of(
-    a: Sequence[Tally],
-    b: Sequence[Tally],
+    a: Sequence[NamedTuple],
+    b: Sequence[NamedTuple],
     *,
     cautious: float = CONFIDENCE,
     measures: Mapping[str, Measure] = MEASURES,
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> dict[str, Change]:
-    """Every measure's change over the same users on A and B, entry by entry.
+    """Every measure's change over the same users on A and B, entry by entry; each has sums of the same fields.
 
     cautious: a second confidence. seed: of the resamples, which are the same for all measures. Raises: InputError for
     fewer than two users, or other users of B than of A.
@@ -64,7 +65,10 @@ def changes_of(
         raise InputError(f"{len(a)} users typed on A and {len(b)} on B; an interval needs the same ones, at least two.")
     one, other = np.array(a, np.float64), np.array(b, np.float64)  # (users, fields)
     again_a, again_b = _resampled(one, other, resamples, seed)
-    return {name: _change(measure, one, other, again_a, again_b, cautious) for name, measure in measures.items()}
+    fields = a[0]._fields
+    return {
+        name: _change(measure, fields, (one, other), (again_a, again_b), cautious) for name, measure in measures.items()
+    }
 
 
 def _resampled(one: Sums, other: Sums, resamples: int, seed: int) -> tuple[Sums, Sums]:
@@ -79,9 +83,12 @@ def _resampled(one: Sums, other: Sums, resamples: int, seed: int) -> tuple[Sums,
     return sums[:, : one.shape[1]], sums[:, one.shape[1] :]
 
 
-def _change(measure: Measure, one: Sums, other: Sums, again_a: Sums, again_b: Sums, cautious: float) -> Change:
-    users, (a, b) = len(one), (float(_values(measure, each.sum(axis=0))) for each in (one, other))
-    values_a, values_b = _values(measure, again_a), _values(measure, again_b)
+def _change(
+    measure: Measure, fields: tuple[str, ...], sums: tuple[Sums, Sums], again: tuple[Sums, Sums], cautious: float
+) -> Change:
+    users = len(sums[0])
+    a, b = (float(_values(measure, fields, each.sum(axis=0))) for each in sums)
+    values_a, values_b = (_values(measure, fields, each) for each in again)
     difference = values_b - values_a
     relative = None
     if a > 0 and (values_a > 0).all():
@@ -96,9 +103,8 @@ def _change(measure: Measure, one: Sums, other: Sums, again_a: Sums, again_b: Su
     )
 
 
-def _values(measure: Measure, sums: Sums) -> Sums:
+def _values(measure: Measure, fields: tuple[str, ...], sums: Sums) -> Sums:
     """The measure of each row of sums (..., fields); nan where its denominator is 0."""
-    fields = Tally._fields
     above, below = (sums[..., fields.index(name)] for name in (measure.numerator, measure.denominator))
     return np.asarray(measure.scale * above / np.where(below == 0, np.nan, below))
 

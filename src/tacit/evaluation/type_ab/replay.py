@@ -11,7 +11,7 @@ keeps the letters as typed.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from tacit.evaluation.type_ab.measures import Tally as Tally
 from tacit.evaluation.type_ab.misspelling import misspellings
 from tacit.evaluation.type_ab.typist import Typist, generator, key_of
 from tacit.keyboard.correction import Correction, at_space
-from tacit.keyboard.decoder import Context, Decoder, Taps, WordCandidate
+from tacit.keyboard.decoder import Context, Decoder, Taps
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
@@ -68,9 +68,26 @@ class Keyboard:
                 "Lexicon.with_words(more_words.words)."
             )
 
+    def hands(self, person: Typist, key: NDArray[np.uint64]) -> "Hands":
+        """One user at it. key: of the random numbers, `key_of`."""
+        return Hands(self, person, key)
+
+
+class TypedOn(Protocol):
+    """A keyboard that somebody types on."""
+
+    @property
+    def decoder(self) -> Decoder:
+        """What says which letters were hit."""
+        ...
+
+    def hands(self, person: Typist, key: NDArray[np.uint64]) -> "Hands":
+        """See `Keyboard`."""
+        ...
+
 
 def type_sentences(
-    keyboard: Keyboard, typist: Typist, sentences: Iterable[Sequence[str | None]], *, seed: int, user: str
+    keyboard: TypedOn, typist: Typist, sentences: Iterable[Sequence[str | None]], *, seed: int, user: str
 ) -> Tally:
     """What happens when one user, drawn from `typist`, types these sentences; the same for the same arguments.
 
@@ -82,7 +99,7 @@ def type_sentences(
             f"the typist taps on the layout {typist.touch.layout.name!r} and the keyboard has "
             f"{keyboard.decoder.lexicon.layout.name!r}; give both the same one."
         )
-    hands = _Hands(keyboard, typist.person(seed, user), key_of(seed, user))
+    hands = keyboard.hands(typist.person(seed, user), key_of(seed, user))
     for place, sentence in enumerate(sentences):
         hands.type(place, sentence)
     sums = hands.sums
@@ -124,7 +141,7 @@ class _Standing(NamedTuple):
     modified: bool  # before the space
 
 
-class _Hands:
+class Hands:
     """What one person does, word after word, and the sums of it."""
 
     def __init__(self, keyboard: Keyboard, person: Typist, key: NDArray[np.uint64]) -> None:
@@ -137,9 +154,7 @@ class _Hands:
 
     def type(self, place: int, sentence: Sequence[str | None]) -> None:
         """One sentence, and what is repaired when it is read again."""
-        self.model = self.beginning.fork()
-        self.search = self.search_beginning.fork() if self.search_beginning else None
-        self.context: Context | None = None
+        self._begin()
         forms = [_typed_form(self.layout, word) for word in sentence]
         standing: list[_Standing] = []
         at = 0
@@ -166,7 +181,7 @@ class _Hands:
         random = generator(self.key, place, at)
         slots = tuple(random.random(SLOTS).tolist())
         word, form, rest = str(sentence[at]), str(forms[at]), sentence[at:]
-        strip = frozenset(each.word.lower() for each in self.model.next_words(self.keyboard.shown))
+        strip = frozenset(word.lower() for word in self._next_words())
         self.sums["strips"] += 1
         brings = self._composed("", rest, slots[READS])
         if brings:
@@ -233,21 +248,9 @@ class _Hands:
             may_compose = may_compose and brings is None
             if looks:
                 self._look()
-                if word.lower() in {each.word.lower() for each in self._completions(taps.first(tapped))}:
+                if word.lower() in {each.lower() for each in self._completions(taps.first(tapped))}:
                     return self._pick("completed", word, intended.forms[0], strip)
         return 0
-
-    def _completions(self, taps: Taps) -> tuple[WordCandidate, ...]:
-        found = self.decoder.completions(taps, self._expected(), self.keyboard.shown)
-        if self.search is None or not self.keyboard.ranks:
-            return found
-        return self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
-
-    def _expected(self) -> Context:
-        """The next words as the searching model predicts them, computed once a word."""
-        if self.context is None:
-            self.context = self.decoder.context((self.search or self.model).with_own_words)
-        return self.context
 
     def _pick(self, how: str, word: str, form: str, strip: frozenset[str]) -> int:
         """A word of the strip; the keyboard puts the space after it."""
@@ -292,8 +295,7 @@ class _Hands:
                 self._look()
                 self._retype(letters, pressed)
         self._press(1)
-        rescorer = self.model if self.search and self.keyboard.ranks else None
-        correction = at_space(self.decoder, taps, self._expected(), rescorer=rescorer)
+        correction = self._corrected(taps)
         self.sums["corrected"] += not correction.kept and correction.text.lower() != correction.letters
         text = intended.standing(correction)
         if text != intended.text and text != intended.belief:
@@ -344,12 +346,6 @@ class _Hands:
         self.sums["looks"] += 1
         self.sums["seconds"] += self.person.look
 
-    def _commit(self, text: str) -> None:
-        self.model.commit(text)
-        if self.search:
-            self.search.commit(text)
-        self.context = None
-
     def _count(
         self,
         words: tuple[str, ...],
@@ -369,6 +365,43 @@ class _Hands:
         if found != wanted:
             sums["wrong_words"] += count
             sums["wrong_characters"] += distance(found, wanted)
+
+    # -- what the keyboard does
+
+    def _begin(self) -> None:
+        """Before the first word of a sentence."""
+        self.model = self.beginning.fork()
+        self.search = self.search_beginning.fork() if self.search_beginning else None
+        self.context: Context | None = None
+
+    def _commit(self, text: str) -> None:
+        """This stands in the text."""
+        self.model.commit(text)
+        if self.search:
+            self.search.commit(text)
+        self.context = None
+
+    def _next_words(self) -> Sequence[str]:
+        """The strip before a word is begun."""
+        return [each.word for each in self.model.next_words(self.keyboard.shown)]
+
+    def _completions(self, taps: Taps) -> Sequence[str]:
+        """The strip while a word is typed."""
+        found = self.decoder.completions(taps, self._expected(), self.keyboard.shown)
+        if self.search is not None and self.keyboard.ranks:
+            found = self.decoder.rescored(found, self.model.rescore([each.word for each in found]))
+        return [each.word for each in found]
+
+    def _corrected(self, taps: Taps) -> Correction:
+        """What the space writes, and what else could have been."""
+        rescorer = self.model if self.search and self.keyboard.ranks else None
+        return at_space(self.decoder, taps, self._expected(), rescorer=rescorer)
+
+    def _expected(self) -> Context:
+        """The next words as the searching model predicts them, computed once a word."""
+        if self.context is None:
+            self.context = self.decoder.context((self.search or self.model).with_own_words)
+        return self.context
 
 
 @lru_cache(maxsize=1 << 16)

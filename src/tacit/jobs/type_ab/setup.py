@@ -57,14 +57,14 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
     models = phone_model("a", a, progress=progress), phone_model("b", b, progress=progress)
     more = None if settings.more_words is None else read_more_words(settings.more_words, models[1])
     typed = sentences_of(data, settings, progress)
-    _refuse_untypable(typed, settings)
+    check_typable(typed, settings)
     search = _search(data, settings, models, progress)
     if settings.search is not None and search is not None:
         settings = replace(settings, search=model_record(search)["path"])  # found from any folder
     settings = settings if more is None else replace(settings, more_words=more.path)
     return TypingTest(
-        a=_keyboard(models[0], search, settings),
-        b=_keyboard(models[1], search, settings, NO_WORDS if more is None else more.words),
+        a=keyboard_of(models[0], search, settings),
+        b=keyboard_of(models[1], search, settings, NO_WORDS if more is None else more.words),
         search=search,
         more=more,
         settings=settings,
@@ -106,7 +106,8 @@ def _place_of(data: Data) -> str | None:
     return absolute(os.fspath(data)) if isinstance(data, str | os.PathLike) else None
 
 
-def _refuse_untypable(typed: TypedSentences, settings: TypingSettings) -> None:
+def check_typable(typed: TypedSentences, settings: TypingSettings) -> None:
+    """Raises: InputError for fewer than two users, or text of which no word can be typed on the layout."""
     if len(typed.users) < 2:
         raise InputError(
             f"{len(typed.users)} user of the {typed.split} split says nothing about many; give a source of more."
@@ -141,9 +142,10 @@ def _search(
     return found
 
 
-def _keyboard(
+def keyboard_of(
     model: PhoneModel, search: PhoneModel | None, settings: TypingSettings, more: UserWords = NO_WORDS
 ) -> Keyboard:
+    """The keyboard with this model, another one that searches, and more words than the model knows."""
     weight = LANGUAGE_WEIGHT if settings.language_weight is None else settings.language_weight
     touch = settings.typist.touch
     lexicon = Lexicon.from_words(model.vocabulary.words, touch.layout)
