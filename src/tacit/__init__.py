@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export, export_dictionary
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.mix import mix
     from tacit.jobs.ngram import ngram
     from tacit.jobs.personalize.job import personalize
     from tacit.jobs.plan.epsilon import plan_epsilon
@@ -74,6 +75,7 @@ _HOME = {
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
     "load_model": "tacit.keyboard.model_folder",
+    "mix": "tacit.jobs.mix",
     "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
@@ -122,6 +124,7 @@ __all__ = [
     "extend_vocabulary",
     "import_data",
     "load_model",
+    "mix",
     "new_recipe",
     "ngram",
     "noise_forecast",

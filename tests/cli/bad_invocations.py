@@ -81,6 +81,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     ),
     "pretrain": ("cache", "--out", "new", "--embedding", "4", "--units", "4", "--declared-public"),
     "ngram": ("cache", "--out", "new", "--declared-public"),
+    "mix": ("model", "--out", "new", "--counts", "run"),  # neither is what it takes
     "tune": ("recipe.toml", "--out", "new"),
     "recipe new": ("--data", "cache", "--epsilon", "8", "--anyway", "--out", "new"),
     "recipe list": (),

@@ -94,6 +94,10 @@ COMMANDS = {
         "count:count",
         "Count statistics of clients' text, by cuts and slices or word by word, and release them with a guarantee.",
     ),
+    "mix": at(
+        "mix:mix",
+        "Bend a public n-gram model by private counts, and mix it with a network; one promise covers all of it.",
+    ),
     "personalize": at(
         "personalize:personalize",
         "Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee.",

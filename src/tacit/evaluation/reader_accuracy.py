@@ -17,6 +17,11 @@ def evaluate_reader(reader: Reader, held_out: HeldOut) -> Evaluation:
     return Evaluation(total=sum(each, Counts()), clients=each)
 
 
+def nats_of(reader: Reader, held_out: HeldOut) -> NDArray[np.float64]:
+    """(n,) -log of the probability of every target of all clients, ends and unknown words too."""
+    return np.concatenate([_words(reader, client).nats for client in held_out.sentences])
+
+
 def _words(reader: Reader, sentences: NDArray[np.int32]) -> Words:
     """Of one client's padded sentences (S, L+1)."""
     rows = []

@@ -10,11 +10,13 @@ from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
+from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
+from tacit.statements.composed import check
 from tacit.statements.run_facts import statement_of
 from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
@@ -62,6 +64,8 @@ class Verification:
     def judgement(self) -> str:
         """All of it in a sentence."""
         if self.holds:
+            if self.promise is not None and self.statement is not None:
+                return f"All {len(self.lines)} lines follow from the parts; no statement: {self.promise}."
             if self.promise is not None:
                 return f"All {len(self.lines)} files are those that {MANIFEST} names; no statement: {self.promise}."
             truth = (
@@ -139,6 +143,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
             return _of_folder(file)
         if (file / MANIFEST).is_file():
             return _of_export(file, run)
+        if (file / PROMISE).is_file():
+            return _of_mixture(file / PROMISE, run)
         record = _read(file)
     return _of_record(record, None if file is None else str(file), run)
 
@@ -192,6 +198,18 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
         differs = f"it is of the run with the seal {exported.manifest.run}, and its statement of the one with {stated}"
     found = _of_record(privacy.statement, str(path), run)
     return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
+
+
+def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
+    """What a model of several runs says that they cost together."""
+    if run is not None:
+        raise InputError(f"'{file}' is of several runs; hold the statement of each against its own run.")
+    record = _read(file)
+    lines = check(record)
+    assert isinstance(record, Mapping)  # or there were no lines
+    labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
+    promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
+    return Verification(lines=lines, statement=str(file), labels=tuple(labels), promise=promise)
 
 
 def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:

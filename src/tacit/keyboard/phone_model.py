@@ -15,7 +15,7 @@ from tacit.keyboard.exported import is_exported
 from tacit.keyboard.suggest import HasReader, Reader, Suggestion, TypingSession
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.networks.metrics import SHOWN
-from tacit.networks.model_files import read_files
+from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import COUNTED
 from tacit.text.vocabulary import Vocabulary
 
@@ -81,13 +81,18 @@ def load_phone_model(path: PathLike) -> PhoneModel:
         from tacit.keyboard.model_folder import load_model
 
         return phone_model_of(load_model(path))
-    found, vocabulary = files.shapes(), files.vocabulary
-    if found != {name: (shape, "float32") for name, shape in network.shapes().items()}:
-        raise files.apart()
-    if vocabulary.size != network.vocabulary:
-        raise files.apart()
-    reader = network.reader(files.weights)
+    vocabulary = files.vocabulary
+    reader = numpy_reader(files, network, vocabulary.size)
     return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=files.digest)
+
+
+def numpy_reader(files: ModelFiles, network: HasReader, vocabulary: int) -> Reader:
+    """The reader of a network with these weights and so many ids. Raises: InputError where they are another's."""
+    if files.shapes() != {name: (shape, "float32") for name, shape in network.shapes().items()}:
+        raise files.apart()
+    if vocabulary != files.network().vocabulary:
+        raise files.apart()
+    return network.reader(files.weights)
 
 
 def _named(place: str) -> Any:

@@ -11,7 +11,9 @@ MODELS: dict[str, str] = {  # "module:class"
 }
 # Models that were counted, not trained, by name: what makes of a folder's files a `keyboard.suggest.Reader`.
 COUNTED: dict[str, str] = {  # "module:function"
+    "mixture": "tacit.keyboard.mixture:mixture_reader",
     "ngram": "tacit.networks.ngram.reader:ngram_reader",
 }
 WEIGHTS, SETTINGS, WORDS, ORIGIN = "model.safetensors", "settings.json", "vocabulary.json", "origin.json"
+PROMISE = "promise.json"  # of a model of several runs: their statements, and what they cost together
 DEFAULT = "cifg"  # where a recipe names none: the network of papers 1 and 5

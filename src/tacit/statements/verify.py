@@ -84,7 +84,7 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
     except TacitError as error:
         return (*lines, CheckedLine(name="facts", complaint=f"no statement follows from the facts: {error}"))
     computed = {name: value for name, value in again.items() if name not in ("facts", "checksums")}
-    return (*lines, *_compared(dict(leaves(stated)), dict(leaves(computed))))
+    return (*lines, *compared(dict(leaves(stated)), dict(leaves(computed))))
 
 
 def against_run(record: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
@@ -105,7 +105,7 @@ def against_run(record: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
         {f"run.{name}": value for name, value in leaves(each) if name != "verify_command"}
         for each in (facts, json_ready(found.to_record()))
     )
-    return (*_compared(stated, computed), *_of_budget(facts, run))
+    return (*compared(stated, computed), *_of_budget(facts, run))
 
 
 def _of_budget(facts: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
@@ -145,7 +145,7 @@ def _facts(facts: Mapping[str, Any], checksums: Mapping[str, Any]) -> tuple[Chec
     return tuple(lines)
 
 
-def _compared(stated: Record, computed: Record) -> tuple[CheckedLine, ...]:
+def compared(stated: Record, computed: Record) -> tuple[CheckedLine, ...]:
     """What is stated against what follows."""
     lines = []
     for name in dict.fromkeys((*computed, *stated)):

@@ -66,7 +66,9 @@ def write_ngram(folder: Path, tables: NGramTables, cutoffs: tuple[int, ...], voc
 
 
 def ngram_reader(files: ModelFiles) -> NGramReader:
-    """Of a model folder. Raises: InputError where its files are damaged, or not of one model."""
+    """Of a model folder. Raises: InputError where its files are damaged, or not of one model, or of another kind."""
+    if files.kind != KIND:
+        raise InputError(f"the model in '{files.folder}' is of the kind {files.kind!r}; name what `tacit ngram` wrote.")
     settings = from_plain(NGramSettings, files.settings, where=f"{files.folder / SETTINGS}")
     try:
         tables = NGramTables.from_arrays(files.weights, order=settings.order, pair_weight=settings.pair_weight)

@@ -1,0 +1,32 @@
+"""`tacit mix`: counts and a network as one model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import tacit
+from tacit.cli.blocks import say_blocks
+from tacit.cli.display import display
+from tacit.cli.options import Json, command
+
+
+@command
+def mix(
+    ngram: Annotated[Path, typer.Argument(help="What `tacit ngram` wrote.")],
+    out: Annotated[Path, typer.Option(help="The folder to write, whole or not at all; an old one is replaced.")],
+    counts: Annotated[
+        Path | None,
+        typer.Option(help="A run of `tacit count` with the sum word_counts, and word_pairs if it has it."),
+    ] = None,
+    network: Annotated[Path | None, typer.Option(help="A finished run, or a pre-training.")] = None,
+    weight: Annotated[float | None, typer.Option(help="The network's share of the mixture, above 0.")] = None,
+    public: Annotated[
+        Path | None, typer.Option(help="In its place: a cache of public text, whose validation part sets it.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Bend a public n-gram model by private counts, and mix it with a network; one promise covers all of it."""
+    with display(json) as progress:
+        found = tacit.mix(ngram, out, counts=counts, network=network, weight=weight, public=public, progress=progress)
+    say_blocks(found, json)

@@ -1,0 +1,266 @@
+"""One model of counts and a network: a public n-gram bent by private counts, a network beside it, one promise."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError, RunError, of_type
+from tacit.files import PathLike, as_path, write_whole
+from tacit.jobs.result import JobResult
+from tacit.networks.models import ORIGIN, PROMISE, SETTINGS, WEIGHTS, WORDS
+from tacit.progress import Progress, silent
+from tacit.records import json_ready, to_plain
+
+if TYPE_CHECKING:  # NumPy, and a cache, would come with them
+    from tacit.data import Cache
+    from tacit.networks.model_files import ModelFiles
+    from tacit.networks.ngram.bend import Observed
+    from tacit.reports.blocks import Block
+    from tacit.statements.composed import ComposedPromise
+    from tacit.text.vocabulary import Vocabulary
+
+FILES = (WEIGHTS, SETTINGS, WORDS, ORIGIN, PROMISE)
+COUNTED = "counts"
+SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mixture(JobResult):
+    """A model folder, what is in it, and what it promises."""
+
+    folder: Path
+    promise: "ComposedPromise" = field(repr=False)
+    pairs: int  # that private counts bend by themselves, beside the words
+    network_weight: float
+    bytes: int  # of all files
+    private_bytes: int  # of what private counts add
+
+    @property
+    def epsilon(self) -> float:
+        """Of everything together; 0 where nothing was released."""
+        return self.promise.epsilon
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: what `tacit mix --json` prints."""
+        promise = {name: each for name, each in self.promise.to_record().items() if name not in ("schema", "version")}
+        record: dict[str, Any] = json_ready(
+            {
+                "schema": "tacit.mixture",
+                "version": 1,
+                "folder": str(self.folder),
+                "pairs": self.pairs,
+                "network_weight": self.network_weight,
+                "bytes": self.bytes,
+                "private_bytes": self.private_bytes,
+                "promise": promise,
+            }
+        )
+        return record
+
+    def blocks(self) -> "list[Block]":
+        """What people read of it."""
+        from tacit.reports.blocks import Paragraph
+
+        size = f"{self.folder}: {self.bytes / 1e6:.1f} MB, of which private counts are {self.private_bytes / 1e6:.2f} MB."
+        parts = f"{self.pairs:,} pairs are bent by themselves; the network has the weight {self.network_weight:g}."
+        return [
+            Paragraph(f"Privacy: {self.promise.says()}."),
+            Paragraph(f"{size} {parts}"),
+            Paragraph(f"Ask it for next words: tacit suggest {self.folder} 'I will'"),
+        ]
+
+
+def mix(
+    ngram: PathLike,
+    out: PathLike,
+    *,
+    counts: PathLike | None = None,
+    network: PathLike | None = None,
+    weight: float | None = None,
+    public: "Cache | PathLike | None" = None,
+    progress: Progress = silent,
+) -> Mixture:
+    """Make one model of a counted one, private counts and a network, into the folder `out`, whole or not at all.
+
+    ngram: what `tacit ngram` wrote. counts: a finished run of `tacit count` with the sum word_counts, and word_pairs if
+    it has them: each probability is multiplied by what they say it should be. network: a finished run or a
+    pre-training, whose weight in the mixture is `weight`, or the one under which the validation part of the cache
+    `public` is likeliest. A network of public text is bent by the counts, too. A counted model that is at `out` is
+    replaced. Raises: InputError where the parts have different words, nothing is known of what one promises, or
+    nothing would be mixed; RunError where a run's files are not what it wrote.
+    """
+    from safetensors.numpy import save
+
+    from tacit.jobs.counted_folder import check_place, written_whole
+    from tacit.keyboard.mixture import BEND, KIND, NETWORK, NGRAM, MixtureSettings
+    from tacit.networks.model_files import read_files, write_origin
+    from tacit.networks.ngram.bend import Bend
+    from tacit.networks.ngram.reader import ngram_reader
+    from tacit.statements.composed import ComposedPromise
+
+    folder = as_path("out", out)
+    check_place(folder, FILES)
+    if counts is None and network is None:
+        raise InputError("an n-gram model alone is no mixture; give --counts RUN, --network RUN, or both.")
+    files = read_files(as_path("ngram", ngram))
+    tables, vocabulary = ngram_reader(files).tables, files.vocabulary
+    if files.public_text is None:
+        raise InputError(f"the model in '{files.folder}' does not say its text (no {ORIGIN}); `tacit ngram` does.")
+    texts, stated = {"n-grams": files.public_text}, dict[str, dict[str, Any]]()
+    bend = None
+    if counts is not None:
+        observed, stated[COUNTED] = _counts_of(as_path("counts", counts), vocabulary)
+        bend = Bend.fitted(tables, observed)
+    arrays = {NGRAM + name: each for name, each in tables.arrays().items()}
+    arrays |= {} if bend is None else {BEND + name: each for name, each in bend.arrays().items()}
+    share, settings = 0.0, None
+    if network is None and (weight is not None or public is not None):
+        raise InputError("a weight is a network's, and none is given; give --network RUN, too.")
+    if network is not None:
+        other = read_files(as_path("network", network))
+        share = _weight(files, other, weight, public, progress)
+        settings = {"kind": other.kind, **other.settings}
+        arrays |= {NETWORK + name: each for name, each in other.weights.items()}
+        if other.public_text is None:
+            stated["network"] = _statement_of_model(as_path("network", network))
+        else:
+            texts["network"] = other.public_text
+    promise = ComposedPromise(statements=stated, public=texts)
+    written = MixtureSettings(
+        vocabulary=vocabulary.size,
+        order=tables.order,
+        pair_weight=tables.pair_weight,
+        bent=bend is not None,
+        network=settings,
+        network_weight=share,
+        network_bent=bend is not None and "network" in texts,
+    )
+    with written_whole(folder, FILES) as draft:
+        write_whole(draft / WEIGHTS, save({name: _packed(each) for name, each in arrays.items()}))
+        write_whole(draft / SETTINGS, (json.dumps({"kind": KIND, **to_plain(written)}, indent=1) + "\n").encode())
+        write_whole(draft / WORDS, (files.folder / WORDS).read_bytes())
+        write_whole(draft / PROMISE, (json.dumps(json_ready(promise.to_record()), indent=1) + "\n").encode())
+        if not stated:
+            write_origin(draft, "; ".join(dict.fromkeys(texts.values())))
+    return Mixture(
+        folder=folder,
+        promise=promise,
+        pairs=0 if bend is None else len(bend.words),
+        network_weight=share,
+        bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
+        private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
+    )
+
+
+def _packed(array: Any) -> Any:
+    import numpy as np
+
+    return np.ascontiguousarray(array)
+
+
+def _counts_of(path: Path, vocabulary: "Vocabulary") -> "tuple[Observed, dict[str, Any]]":
+    """What a run of sums released of words and pairs, in occurrences, and its statement."""
+    import numpy as np
+
+    from tacit.evaluation.counts.device_part import StatisticSum
+    from tacit.evaluation.counts.sums import ReleasedSums
+    from tacit.jobs.count.sums import FILE
+    from tacit.jobs.open_run import opened
+    from tacit.jobs.statement import statement
+    from tacit.networks.ngram.bend import Observed
+    from tacit.parsing import parsed_json
+    from tacit.records import from_plain
+    from tacit.runs.metadata import CountMetadata
+
+    with opened(path) as run:
+        run.of_kind(CountMetadata, "`{command}` goes on with it")
+        sums = [from_plain(StatisticSum, each, where="a sum") for each in run.settings_table.get("sums", [])]
+        named = {str(each): each for each in sums}
+        if "word_counts" not in named or f"report/{FILE}" not in run.files:
+            raise InputError(
+                f"'{path}' has released no word_counts, by which words are bent; `tacit count 'word_counts:5000 norm "
+                "20 unit 16' --epsilon 1` releases them."
+            )
+        found = ReleasedSums.from_content(run.kept(f"report/{FILE}"), tuple(named))
+        record: dict[str, Any] = parsed_json(statement(run).to_json())
+    if not found.vocabulary or found.vocabulary != vocabulary.words[: len(found.vocabulary)]:
+        raise InputError(
+            f"the cells of '{path}' are of other words than the n-gram model has; count with the vocabulary of its "
+            "cache (--vocabulary vocabulary.json)."
+        )
+
+    def of(name: str) -> Any:
+        values = found.sums[name].reshape(named[name].axes) / named[name].unit
+        return values, np.full(values.shape, found.stddev / named[name].unit)
+
+    return Observed(*of("word_counts"), *(of("word_pairs") if "word_pairs" in named else (None, None))), record
+
+
+def _statement_of_model(path: Path) -> dict[str, Any]:
+    """The statement of the run that trained a model. Raises: InputError where it is no run's; RunError where the model
+    is not the one that the run wrote.
+    """
+    from tacit.jobs.open_run import opened
+    from tacit.jobs.statement import statement
+    from tacit.parsing import parsed_json
+    from tacit.runs.journal import DATABASE
+
+    if not (path / DATABASE).is_file():
+        raise InputError(
+            f"nothing is known of the text that the model in '{path}' was made from; name the run that trained it, "
+            "whose statement goes with the mixture."
+        )
+    with opened(path) as run:
+        names = run.files_at("model")
+        if not run.finished or any(name not in run.files for name in names):
+            raise RunError(f"'{path}' is not finished, or its model is not what it wrote; `tacit resume {path}`.")
+        for name in names:
+            run.kept(name)
+        record: dict[str, Any] = parsed_json(statement(run).to_json())
+        return record
+
+
+def _weight(
+    ngram: "ModelFiles",
+    network: "ModelFiles",
+    weight: float | None,
+    public: "Cache | PathLike | None",
+    progress: Progress,
+) -> float:
+    """The network's: the given one, or that of the public text. Raises: InputError for both or neither."""
+    from tacit.keyboard.mixture import network_reader
+
+    if network.vocabulary.sha256 != ngram.vocabulary.sha256:
+        raise InputError(
+            f"the network in '{network.folder}' knows other words than the n-gram model (vocabulary "
+            f"{network.vocabulary.sha256[:12]} against {ngram.vocabulary.sha256[:12]}); make both with one vocabulary."
+        )
+    reader = network_reader(network, ngram.vocabulary.size)
+    if (weight is None) == (public is None):
+        raise InputError("a network's weight is given, or set by public text; give one of --weight and --public.")
+    if weight is not None:
+        of_type("weight", weight, float, int)
+        if not 0 < weight <= 1:
+            raise InputError(f"weight={weight} of the network must lie above 0 and be 1 at most.")
+        return float(weight)
+    import numpy as np
+
+    from tacit.evaluation.held_out import HeldOut
+    from tacit.evaluation.reader_accuracy import nats_of
+    from tacit.jobs.run_start import checked_cache
+    from tacit.networks.ngram.kneser_ney import likeliest_weight
+    from tacit.networks.ngram.reader import ngram_reader
+
+    assert public is not None  # one of the two is
+    cache = checked_cache(public, progress=progress)
+    if not cache.manifest.public:
+        raise InputError(
+            f"the text in '{cache.path}' is clients', and a weight fitted to it tells of it; give --weight."
+        )
+    if cache.manifest.vocabulary.sha256 != ngram.vocabulary.sha256:
+        raise InputError(f"the cache '{cache.path}' knows other words than the n-gram model; import it with those.")
+    clients = cache.clients("validation")
+    held_out = HeldOut.read(cache, clients, sentences=SENTENCES, words=LENGTH)
+    of_each = (np.exp(-nats_of(each, held_out)) for each in (ngram_reader(ngram), reader))
+    return likeliest_weight(*of_each)
