@@ -78,6 +78,9 @@ class PeriodicEvaluation:
             self.settle()
             if self.due(rounds):
                 self._begun = rounds, self._pool.submit(copy_context().run, self._evaluate, model)
+            elif not rounds and not self._run.steps_done:  # it was evaluated before the run began
+                first = [each for each in self._run.metrics() if (each.step, each.split) == (0, "validation")]
+                self._progress(Evaluated(0, "validation", {each.name: each.value for each in first}))
 
     def settle(self) -> None:
         """All that was begun is in the run folder when this returns. A database has one writer: the rounds' thread."""

@@ -131,7 +131,7 @@ def begin(
     measured = rehearsed(out, settings, metadata, planned, strategy=kept, progress=progress)
     run = reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
     with run.locked():
-        record_evaluation(run, 0, "validation", measured, progress)
+        record_evaluation(run, 0, "validation", measured, silent)  # told when the rounds begin
     return run
 
 
