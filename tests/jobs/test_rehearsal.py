@@ -155,7 +155,7 @@ PLANTED = {
     "suggestions": Planted(rehearsal.SUGGESTIONS, release, "note_suggestions"),
     "statement": Planted(rehearsal.STATEMENT, training_rehearsal, "statement_of"),
     "report": Planted(rehearsal.REPORT, release, "write_report"),
-    "export": Planted(rehearsal.EXPORT, training_rehearsal, "export"),
+    "export": Planted(rehearsal.EXPORT, training_rehearsal, "rehearse_export"),
 }
 # How a training may be run, each rehearsed in the same way; Ray trains clients elsewhere, and evaluates nothing.
 WAYS = {

@@ -18,7 +18,7 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.errors import TrainingError
 from tacit.extras import has_extra
-from tacit.jobs.export import export
+from tacit.jobs.export import rehearse_export
 from tacit.jobs.rehearsal import (
     DISK,
     EXPORT,
@@ -101,7 +101,7 @@ def rehearsed(
         write_reports(run, refused)
         if _exports(held_out.network):
             with refused(EXPORT):
-                export(run.path, run.path.with_name("export"))
+                rehearse_export(run)
     progress(StageEnded(REHEARSING))
     return measured
 
