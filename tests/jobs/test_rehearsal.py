@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.jobs.test_deployed_run import DEPLOYED
-from tests.jobs.test_deployed_run import Phones as TrainingPhones
 from tests.support.evaluation.phones import Phones
 from tests.support.jobs.jobs_with_runs import ONE, RUNS, content, model_for
+from tests.support.training.phones import DEPLOYED
+from tests.support.training.phones import Phones as TrainingPhones
 from tests.support.training.tiny import CLIENTS, MECHANISMS, Typists, tiny_cache, tiny_recipe
 
 import tacit
