@@ -463,6 +463,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     "tacit.jobs.plan.production_files",
     "tacit.jobs.train.learner",
     "tacit.jobs.train.refusals",
+    "tacit.jobs.train.rehearsal",
     "tacit.jobs.train.release",
     "tacit.jobs.train.run",
     "tacit.jobs.train.simulation",

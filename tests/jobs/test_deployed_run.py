@@ -1,14 +1,14 @@
 """A run of devices without identities: from a recipe with [deployment] to a statement, a report and a budget."""
 
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.support.training.tiny import cohorts_of, tiny_cache, tiny_learner, tiny_recipe
+from tests.support.training.phones import DEPLOYED, Killed, Phones
+from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
 from tacit.compute import Hardware
@@ -27,29 +27,7 @@ from tacit.training import TrainQuestion, loop
 from tacit.training.one_by_one import DevicesOneByOne
 
 ONE = Hardware(workers=1)
-DEPLOYED = {"population": "phones", "devices": 40}
 TIMED = {**DEPLOYED, "round_index": False, "timer_hours": 48.0}
-
-
-class Killed(BaseException):
-    """What ends a process at once: nothing catches it."""
-
-
-class Phones(DevicesOneByOne):
-    """Devices with text of their own, which keep the separation and tell nobody who they are."""
-
-    broadcasts = True
-
-    def __init__(self, theirs: Cache, asked: Recipe, dies: Callable[[int], bool] = lambda round: False) -> None:
-        learner, plan = tiny_learner(theirs), asked.plan()
-        super().__init__(learner, cohorts_of(learner, plan, b"another key 1234"))
-        self._dies = dies
-
-    def collect(self, state: Any, task: TrainQuestion, *, seed: bytes) -> tuple[Answered, Any]:
-        if self._dies(task.round):
-            raise Killed
-        collected, after = super().collect(state, task, seed=bytes(32))  # real devices draw their own randomness
-        return collected._replace(clients=collected.participants, diagnostics=None), after
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """A run of federated analytics, from its folder to its pages; for simulated clients and real devices alike.
 
-    open or begin the folder -> every client's line -> confirm the budget -> release step by step -> records -> pages
+    open or begin the folder -> every client's line -> rehearse all that follows -> confirm the budget -> release step
+    by step -> records -> pages
 
 Each kind (`evaluate`, `personalize`, `type_ab`, `count`) adds its own parts as an `AnalyticsRun`. Work done before a
 process was killed is on disk and is not repeated. With real devices there are no clients' lines: the run has only what
@@ -24,11 +25,14 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.account import budget
 from tacit.jobs.clients_or_devices import clients_or_devices_of
 from tacit.jobs.count_steps import cost_of_release, delta_of, planned_cost, released_step
+from tacit.jobs.made_up_answers import MadeUpAnswers
+from tacit.jobs.rehearsal import REHEARSING, RELEASE, REPORT, STATEMENT, kept_open, refused, scratch_run
 from tacit.jobs.run_start import begin, key_for, of_this_process
-from tacit.progress import Progress
-from tacit.reports.page import FOR_READERS, PUBLISHED, ReportFiles, write_files
+from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.records import Record
+from tacit.reports.page import FOR_READERS, PUBLISHED, ReportFiles, to_json, write_files
 from tacit.reports.record_files import Records, write_run
-from tacit.runs import Run
+from tacit.runs import Metadata, Run
 from tacit.runs.metadata import AskingMetadata
 from tacit.statements.count import promise_of
 from tacit.statements.run_facts import statement_of
@@ -97,14 +101,28 @@ class Outcome(Generic[Known, Released]):
     report: ReportFiles
 
 
-def open_folder(analytics: AnalyticsRun[Any, Any], out: Path, population: PathLike | None, seed: int | None) -> Run:
-    """A new run folder, or the existing one at `out`; RunError where that has other settings."""
+def open_folder(
+    analytics: AnalyticsRun[Any, Any],
+    out: Path,
+    population: PathLike | None,
+    seed: int | None,
+    *,
+    of_devices: bool,
+    progress: Progress = silent,
+) -> Run:
+    """A new run folder, or the existing one at `out`; RunError where that has other settings.
+
+    of_devices: of real ones nothing more is known later, so that a new run is rehearsed here, before there is a folder.
+    """
     key = key_for(seed)
     metadata = analytics.metadata(
         **of_this_process(seed), **analytics.about_clients(), asked=analytics.count, delta=delta_of(analytics.release)
     )
+    settings = tomli_w.dumps(analytics.settings_record(seed))
+    if of_devices and not (out / "run.db").is_file():
+        _rehearse(analytics, out, settings, metadata, None, progress)
     request = budget.BudgetRequest.from_options(population, analytics.count, planned_cost(analytics.release))
-    return begin(out, tomli_w.dumps(analytics.settings_record(seed)), metadata, key, request=request)
+    return begin(out, settings, metadata, key, request=request)
 
 
 def carry_out(
@@ -119,10 +137,14 @@ def carry_out(
 ) -> Outcome[Known, Released]:
     """From the folder to its pages. collector: of real devices; None: clients are simulated.
 
-    Raises: RunError where `out` is another run or was changed; InputError where too few clients can be measured, before
-    anything is released; BudgetError; what the collector does.
+    Raises: RunError where `out` is another run or was changed, or its report fails; InputError where too few clients
+    can be measured or the rehearsal fails, before anything is released; BudgetError; what the collector does.
     """
-    with open_folder(analytics, out, population, seed) as run, run.locked():
+    of_devices = collector is not None
+    with (
+        open_folder(analytics, out, population, seed, of_devices=of_devices, progress=progress) as run,
+        run.locked(),
+    ):
         known: Known | None = None
         released: Released | None = None
         if collector is None:
@@ -130,6 +152,8 @@ def carry_out(
                 for place in analytics.lines:
                     run.kept(str(place))
             known = analytics.every_client(run, hardware, progress)
+        if analytics.release is not None and not of_devices and not run.steps_done:
+            _rehearse(analytics, run.path, run.settings, run.metadata, known, progress)
         reservation = budget.recheck(run, progress)
         if (cost := analytics.release) is not None:
             asking = collector
@@ -138,16 +162,64 @@ def carry_out(
                 asking = analytics.simulated(run, known)
             released = analytics.answers(lambda task: released_step(run, cost, task, asking, reservation=reservation))
         budget.commit(run)
-        record = {"run": str(run.path), **analytics.record(promise_of(run), known, released)}
-        stated = statement_of(run).to_record() if run.steps_done else None
-        everything = {**record, **analytics.drawn(known, released), "statement": stated}
-        records = Records.from_everything(run.kind, everything, simulated=known is not None)
-        report = write_run(run.path, run.kind, records)
-        write_files(run.path / PUBLISHED, {} if released is None else analytics.files(released))
+        with kept_open(run, STATEMENT):
+            promise, stated = promise_of(run), statement_of(run).to_record() if run.steps_done else None
+        with kept_open(run, REPORT, lambda: _leave_statement(run, stated)):
+            record, report = _written(analytics, run, promise, stated, known, released)
         run.keep_files(*FOR_READERS)
         run.finish()
         run.tidy()
     return Outcome(known=known, released=released, record=record, report=report)
+
+
+def _written(
+    analytics: AnalyticsRun[Known, Released],
+    run: Run,
+    promise: Mapping[str, Any],
+    stated: Record | None,
+    known: Known | None,
+    released: Released | None,
+) -> tuple[dict[str, Any], ReportFiles]:
+    """Write the report; its record, and where it is."""
+    record = {"run": str(run.path), **analytics.record(promise, known, released)}
+    everything = {**record, **analytics.drawn(known, released), "statement": stated}
+    records = Records.from_everything(run.kind, everything, simulated=known is not None)
+    report = write_run(run.path, run.kind, records)
+    write_files(run.path / PUBLISHED, {} if released is None else analytics.files(released))
+    return record, report
+
+
+def _leave_statement(run: Run, stated: Record | None) -> None:
+    """What was released has its statement, whatever becomes of the pages."""
+    if stated is not None:
+        write_files(run.path / PUBLISHED, {"statement.json": to_json(stated)})
+        run.keep_files(f"{PUBLISHED}/statement.json")
+
+
+def _rehearse(
+    analytics: AnalyticsRun[Known, Released],
+    out: Path,
+    settings: str,
+    metadata: Metadata,
+    known: Known | None,
+    progress: Progress,
+) -> None:
+    """Play what comes after the first release with answers that are made up; see `jobs/rehearsal.py`.
+
+    known: of simulated clients. Raises: InputError naming what fails.
+    """
+    progress(StageBegan(REHEARSING))
+    cost = analytics.release
+    assert cost is not None  # or nothing is released
+    with scratch_run(out, settings, metadata, key_for(None)) as run:
+        with refused(RELEASE):
+            nobody = MadeUpAnswers(of_devices=known is None)
+            released = analytics.answers(lambda task: released_step(run, cost, task, nobody))
+        with refused(STATEMENT):
+            promise, stated = promise_of(run), statement_of(run).to_record()
+        with refused(REPORT):
+            _written(analytics, run, promise, stated, known, released)
+    progress(StageEnded(REHEARSING))
 
 
 # -- going on ----------------------------------------------------------------------------------------------------------

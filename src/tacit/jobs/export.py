@@ -203,6 +203,20 @@ def _model(run: Run | PathLike, source: Path) -> "tuple[TrainedModel, _Origin]":
     return model, _of_run(run, model) if (source / DATABASE).is_file() else _of_folder(model)
 
 
+def rehearse_export(run: Run) -> None:
+    """Make what an export of a finished run writes, and write nothing; but for the dictionary, which asks the model for
+    every word and takes seconds. Raises: as `export`.
+    """
+    from tacit.keyboard.export import PARTS, Exporting
+    from tacit.keyboard.model_folder import load_model
+
+    model = load_model(run.path)
+    origin = _of_run(run, model)
+    request = Exporting(model, origin.privacy, origin.date)
+    for part in (part for name, part in PARTS.items() if name != DICTIONARY):
+        part(request)
+
+
 class _Origin(NamedTuple):
     """Where a model comes from."""
 

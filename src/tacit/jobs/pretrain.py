@@ -1,7 +1,8 @@
 """A first model from public text, for private training to begin with."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
 from tacit.jobs.result import JobResult
-from tacit.progress import Progress, silent
+from tacit.progress import Progress, StageBegan, StageEnded, silent
 from tacit.records import from_plain, json_ready, to_plain
 from tacit.runs import Run
 from tacit.runs.history import History
@@ -20,7 +21,7 @@ from tacit.runs.metadata import PretrainingMetadata
 if TYPE_CHECKING:  # what these need is loaded when something is trained
     from tacit.data import Cache
     from tacit.keyboard.model_folder import TrainedModel
-    from tacit.networks.language_model import LanguageModel
+    from tacit.networks.language_model import LanguageModel, Parameters
     from tacit.reports.blocks import Block
     from tacit.training.pretrain import HeldOutEvaluation, Pretraining
 
@@ -132,7 +133,7 @@ def pretrain(
     text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
     training diverges.
     """
-    from tacit.jobs.run_start import begin, cache_used, key_for, of_this_process, public_cache, public_source
+    from tacit.jobs.run_start import begin, cache_used, check_place, key_for, of_this_process, public_cache, public_source
     from tacit.networks.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
@@ -150,7 +151,11 @@ def pretrain(
     }
     used = replace(cache_used(cache), source=public_source(cache))
     metadata = PretrainingMetadata(**of_this_process(seed), data=used, parameters=parameter_count(network))
-    return _to_the_end(begin(as_path("out", out), tomli_w.dumps(written), metadata, key_for(seed)), progress)
+    place, asked = as_path("out", out), tomli_w.dumps(written)
+    if not (place / "run.db").is_file():
+        check_place(place)
+        _rehearse(place, asked, metadata, cache, progress)
+    return _to_the_end(begin(place, asked, metadata, key_for(seed)), progress)
 
 
 def resume_pretraining(
@@ -165,68 +170,124 @@ def resume_pretraining(
 
 def _to_the_end(run: Run, progress: Progress) -> PretrainingResult:
     from tacit.reports.page import PUBLISHED
-    from tacit.reports.pretrain import records_of
-    from tacit.reports.record_files import RECORD, write_records
+    from tacit.reports.record_files import RECORD
 
     with run.locked():
         if not run.finished:
             _train(run, progress)
         if f"{PUBLISHED}/{RECORD}" not in run.files:
-            write_records(run.path, records_of(run))  # its page is drawn when it is asked for
-            run.keep_files(PUBLISHED)
+            _report(run)
         run.tidy()
     return PretrainingResult(run=run)
 
 
 def _train(run: Run, progress: Progress) -> None:
     """What the run lacks, then its model and what that is worth."""
-    import jax
-
-    from tacit.compute.cores import Cores
-    from tacit.evaluation.accuracy import evaluate
-    from tacit.evaluation.held_out import HeldOut
     from tacit.jobs.run_start import same_cache
-    from tacit.keyboard.model_folder import write_model
-    from tacit.networks.language_model import Parameters, model_of, next_word_loss
-    from tacit.networks.model_files import write_origin
-    from tacit.runs import MetricEntry
-    from tacit.training import generator_for
+    from tacit.networks.language_model import next_word_loss
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
-    settings, cache = run.settings_table, same_cache(run, _metadata(run).data, progress=progress)
-    plan = from_plain(Pretraining, settings["pretraining"], where="pretraining")
-    kind = settings["model"].pop("kind")
-    network = model_of(kind, settings["model"])
-    clients = cache.clients("validation")[: settings["held_out"]]
-    validation = HeldOut.read(cache, clients, sentences=PASSAGE, words=plan.central.words)
-    cores = Cores(Hardware(workers=1))
-
-    def metrics(parameters: Parameters) -> Mapping[str, float]:
-        return evaluate(network, parameters, validation, cores=cores).metrics()
-
-    def measure(parameters: Parameters) -> float:
-        return metrics(parameters)["cross_entropy"]
-
-    first = network.init(jax.random.key(int(generator_for(run.noise_key, "initial model").integers(2**31))))
+    cache = same_cache(run, _metadata(run).data, progress=progress)
+    settings, metrics = run.settings_table, _measuring(run, cache)
+    network = _network(settings)
     trained = pretrain(
         run,
         next_word_loss(network),
-        first,
+        _first(run, network),
         cache,
         cache.clients("train"),
-        plan=plan,
-        measure=measure,
+        plan=from_plain(Pretraining, settings["pretraining"], where="pretraining"),
+        measure=lambda parameters: metrics(parameters)["cross_entropy"],
         progress=progress,
     )
-    write_model(run.path / "model", network, trained.model, cache.vocabulary_json.encode())
+    _write_model(run, network, trained.model, cache)
+    at = trained.evaluations.index(best_of(trained.evaluations))
+    _end(run, at, metrics(trained.model))
+
+
+def _network(settings: Mapping[str, Any]) -> "LanguageModel":
+    """That the settings of a run name."""
+    from tacit.networks.language_model import model_of
+
+    own = dict(settings["model"])
+    return model_of(own.pop("kind"), own)
+
+
+def _first(run: Run, network: "LanguageModel") -> "Parameters":
+    """The random model that training begins with."""
+    import jax
+
+    from tacit.training import generator_for
+
+    return network.init(jax.random.key(int(generator_for(run.noise_key, "initial model").integers(2**31))))
+
+
+def _measuring(run: Run, cache: "Cache") -> "Callable[[Parameters], Mapping[str, float]]":
+    """What gives the metrics of a model on the held-out text. Raises: InputError where there is none."""
+    from tacit.compute.cores import Cores
+    from tacit.evaluation.accuracy import evaluate
+    from tacit.evaluation.held_out import HeldOut
+    from tacit.training.pretrain import Pretraining
+
+    settings = run.settings_table
+    plan = from_plain(Pretraining, settings["pretraining"], where="pretraining")
+    clients = cache.clients("validation")[: settings["held_out"]]
+    validation = HeldOut.read(cache, clients, sentences=PASSAGE, words=plan.central.words)
+    network, cores = _network(settings), Cores(Hardware(workers=1))
+    return lambda parameters: evaluate(network, parameters, validation, cores=cores).metrics()
+
+
+def _write_model(run: Run, network: "LanguageModel", model: "Parameters", cache: "Cache") -> None:
+    from tacit.keyboard.model_folder import write_model
+    from tacit.networks.model_files import write_origin
+
+    write_model(run.path / "model", network, model, cache.vocabulary_json.encode())
     write_origin(run.path / "model", _metadata(run).data.source)
     run.keep_files("model")
-    at = trained.evaluations.index(best_of(trained.evaluations))
-    worth = metrics(trained.model)
+
+
+def _end(run: Run, at: int, worth: Mapping[str, float]) -> None:
+    """at: the evaluation of the model that was kept. worth: its metrics on held-out text."""
+    from tacit.runs import MetricEntry
+
     run.record_metrics(
         [MetricEntry(step=at, split="validation", name=name, value=value) for name, value in worth.items()]
     )
     run.finish()
+
+
+def _report(run: Run) -> None:
+    """The records alone: the page is drawn when it is asked for."""
+    from tacit.reports.page import PUBLISHED
+    from tacit.reports.pretrain import records_of
+    from tacit.reports.record_files import write_records
+
+    write_records(run.path, records_of(run))
+    run.keep_files(PUBLISHED)
+
+
+def _rehearse(out: Path, settings: str, metadata: PretrainingMetadata, cache: "Cache", progress: Progress) -> None:
+    """Play what comes after training, with a random model: see `jobs/rehearsal.py`. Raises: InputError."""
+    from tacit.jobs.rehearsal import MODEL, REHEARSING, REPORT, VALIDATION, refused, scratch_run
+    from tacit.jobs.run_start import key_for
+    from tacit.runs import StepEntry
+    from tacit.training.loop import checked_metrics
+    from tacit.training.pretrain import HeldOutEvaluation
+
+    progress(StageBegan(REHEARSING))
+    with scratch_run(out, settings, metadata, key_for(None)) as run:
+        network = _network(run.settings_table)
+        model = _first(run, network)
+        with refused(VALIDATION):
+            worth = checked_metrics(0, "validation", _measuring(run, cache)(model))
+        evaluation = HeldOutEvaluation(0, float("nan"), worth["cross_entropy"])
+        run.commit(StepEntry(step=0, file="none", digest="", measures=evaluation.measures))
+        with refused(MODEL):
+            _write_model(run, network, model, cache)
+        _end(run, 0, worth)
+        with refused(REPORT):
+            _report(run)
+    progress(StageEnded(REHEARSING))
 
 
 def _with_words(model: "LanguageModel | Mapping[str, Any]", cache: "Cache") -> "LanguageModel":

@@ -18,6 +18,7 @@ from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start
+from tacit.runs.folder import MISSING
 from tacit.statements import Statement
 from tacit.statements.accounts import Accounts, Spent, accounts_of, figures_of, reading, spent, trained
 from tacit.statements.ledger import MODEL_UPDATE
@@ -217,7 +218,8 @@ def _failed(run: Run, losses: Series) -> tuple[Label, ...]:
     failure = clipping_failure([row.measures for row in run.steps()])
     worse = worse_than_start(losses, trained(run).data.vocabulary_size)
     failed = [] if failure is None else [Label(f"ADAPTIVE CLIPPING FAILED, {failure.name}", failure.advice)]
-    return (*failed, *([] if worse is None else [Label(worse.name.upper(), worse.meaning)]))
+    missing = [Label("NOT DONE", f"{said}.") for said in run.notes.get(MISSING, {}).values()]
+    return (*failed, *([] if worse is None else [Label(worse.name.upper(), worse.meaning)]), *missing)
 
 
 def _rounds(run: Run, accounts: Accounts) -> Rounds:

@@ -110,7 +110,7 @@ class _Text:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Seals:
+class _Texts:
     value: Mapping[str, str]
 
 
@@ -157,7 +157,7 @@ class _ComparisonModels:
 NOTES: Mapping[str, type] = {
     **dict.fromkeys(("finished", "noise key destroyed"), _Flag),
     **dict.fromkeys(("precision", "diverged", "recipe"), _Text),
-    "trials": _Seals,
+    **dict.fromkeys(("trials", "missing"), _Texts),
     "profile": _TimesNote,
     "comparison_models": _ComparisonModels,
     "suggestions": _Suggestions,

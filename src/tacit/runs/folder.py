@@ -48,6 +48,7 @@ M = TypeVar("M", bound=Metadata)
 
 NOBODY: NDArray[np.int64] = np.zeros(0, np.int64)
 KEY_DESTROYED = "noise key destroyed"  # a note of a run that ended unfinished
+MISSING = "missing"  # a note: what failed after releases, by its name, with the reason and how it is made later
 _KIND = re.compile(r'\Akind = "([a-z]+)"\n')
 
 

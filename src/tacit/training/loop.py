@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
 from dataclasses import dataclass
 from types import TracebackType
@@ -47,10 +48,14 @@ class PeriodicEvaluation:
         *,
         every: int,
         rounds: int,
+        trying: Callable[[int], AbstractContextManager[None]] = lambda rounds: nullcontext(),
         progress: Progress = silent,
     ) -> None:
-        """evaluate(model) gives the metrics of a flat model; it is called in a thread of its own."""
+        """evaluate(model) gives the metrics of a flat model; it is called in a thread of its own. trying: in which the
+        one after so many rounds is done; where that lets a failure pass, the model has no metrics and the rounds go on.
+        """
         self._run, self._evaluate, self._every, self._rounds, self._progress = run, evaluate, every, rounds, progress
+        self._trying = trying
         self._known = {metric.step for metric in run.metrics() if metric.split == "validation"}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="evaluation")
         self._begun: tuple[int, Future[Mapping[str, float]]] | None = None
@@ -73,23 +78,36 @@ class PeriodicEvaluation:
             self.settle()
             if self.due(rounds):
                 self._begun = rounds, self._pool.submit(copy_context().run, self._evaluate, model)
+            elif not rounds and not self._run.steps_done:  # it was evaluated before the run began
+                first = [each for each in self._run.metrics() if (each.step, each.split) == (0, "validation")]
+                self._progress(Evaluated(0, "validation", {each.name: each.value for each in first}))
 
     def settle(self) -> None:
         """All that was begun is in the run folder when this returns. A database has one writer: the rounds' thread."""
         if self._begun is not None:
             rounds, evaluation = self._begun
-            record_evaluation(self._run, rounds, "validation", evaluation.result(), self._progress)
+            metrics: Mapping[str, float] = {}
+            with self._trying(rounds):
+                metrics = checked_metrics(rounds, "validation", evaluation.result())
+            if metrics:
+                record_evaluation(self._run, rounds, "validation", metrics, self._progress)
             self._known.add(rounds)
             self._begun = None
 
 
-def record_evaluation(run: Run, rounds: int, split: str, metrics: Mapping[str, float], progress: Progress) -> None:
-    """Write the metrics of the model after so many rounds, then say them. Raises: TrainingError where one is nan."""
+def checked_metrics(rounds: int, split: str, metrics: Mapping[str, float]) -> Mapping[str, float]:
+    """The metrics of the model after so many rounds. Raises: TrainingError where one is nan."""
     if any(math.isnan(value) for value in metrics.values()):
+        end = "; `tacit resume RUN --end` keeps its last model" if rounds else ""
         raise TrainingError(
             f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
-            "with a lower server.learning_rate or client.learning_rate."
+            f"with a lower server.learning_rate or client.learning_rate{end}."
         )
+    return metrics
+
+
+def record_evaluation(run: Run, rounds: int, split: str, metrics: Mapping[str, float], progress: Progress) -> None:
+    """Write the metrics of the model after so many rounds, then say them."""
     run.record_metrics([MetricEntry(step=rounds, split=split, name=n, value=v) for n, v in metrics.items()])
     progress(Evaluated(rounds, split, metrics))
 
@@ -179,6 +197,9 @@ def _found(
             state = states.last(row, state)
             released(collector, row.step)  # a kill may have come between the row and this
         evaluation.begin(row.step + 1, state.model)
+    if not run.steps_done:
+        with phase("evaluation"):
+            evaluation.settle()  # what fails with the first model fails before anything is released
     return state
 
 

@@ -83,4 +83,5 @@ def begun(settings: CountSettings, cost: ReleaseCost, words: Vocabulary, out: Pa
 
     Raises: as `tacit.count`.
     """
-    return open_folder(open_count(None, settings, cost, words.sha256, collector, silent, words=words), out, None, None)
+    counting = open_count(None, settings, cost, words.sha256, collector, silent, words=words)
+    return open_folder(counting, out, None, None, of_devices=True)

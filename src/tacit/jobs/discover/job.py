@@ -29,19 +29,21 @@ from tacit.jobs import run_start
 from tacit.jobs.account import budget
 from tacit.jobs.devices import KEYS, DevicesCollector, RealDevices, check_served
 from tacit.jobs.discover.result import COLUMNS, DiscoveryResult
+from tacit.jobs.made_up_answers import MadeUpAnswers
+from tacit.jobs.rehearsal import REHEARSING, RELEASE, REPORT, STATEMENT, kept_open, refused, scratch_run
 from tacit.parsing import parsed_json
 from tacit.privacy.delta import default_delta
-from tacit.progress import Progress, Warned, silent
+from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import from_plain, to_plain
 from tacit.reports.discover import RESULT
-from tacit.reports.page import FOR_READERS, ReportFiles, to_json
+from tacit.reports.page import FOR_READERS, PUBLISHED, ReportFiles, to_json, write_files
 from tacit.reports.record_files import Records, write_run
 from tacit.runs import Run, StepEntry
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
 from tacit.runs.folder import NOBODY
 from tacit.runs.metadata import DiscoveryMetadata
-from tacit.statements import LocalReports
+from tacit.statements import LocalReports, Statement
 from tacit.statements.run_facts import statement_of
 from tacit.text.counted_words import count_words
 from tacit.text.vocabulary import SPECIALS, Vocabulary
@@ -89,7 +91,7 @@ def discover(
     people = _people(data, known, place, settings, delta, population, collector, progress)
     for warning in discovery_warnings(settings, people.clients, known):
         progress(warning)
-    with _begun(people, vocabulary, known, place, settings, delta, population) as run, run.locked():
+    with _begun(people, vocabulary, known, place, settings, delta, population, progress) as run, run.locked():
         return _to_the_end(run, settings, people, known, delta, collector, progress)
 
 
@@ -107,7 +109,7 @@ def begun(
     """
     known, place = _known(vocabulary), as_path("out", out)
     people = _people(None, known, place, settings, delta, None, collector, progress)
-    return _begun(people, vocabulary, known, place, settings, delta, None)
+    return _begun(people, vocabulary, known, place, settings, delta, None, progress)
 
 
 def resume(run: Run, *, progress: Progress = silent) -> DiscoveryResult:
@@ -248,11 +250,48 @@ def _to_the_end(
         settings, asking, journal, population=people.clients, known=frozenset(known.words), progress=progress
     )
     budget.commit(run)
-    result = DiscoveryResult.from_run(Run.open(run.path), settings, found, people.typed, statement_of(run, delta))
-    files = _write(run.path, result)
+    with kept_open(run, STATEMENT):
+        stated = statement_of(run, delta)
+    with kept_open(run, REPORT, lambda: _leave_statement(run, stated)):
+        result = DiscoveryResult.from_run(Run.open(run.path), settings, found, people.typed, stated)
+        files = _write(run.path, result)
     run.keep_files(*FOR_READERS, WORDS, RESULT)
     run.finish()
     return replace(result, report=files)
+
+
+def _leave_statement(run: Run, stated: Statement) -> None:
+    """What was released has its statement, whatever becomes of the pages."""
+    write_files(run.path / PUBLISHED, {"statement.json": to_json(stated.to_record())})
+    run.keep_files(f"{PUBLISHED}/statement.json")
+
+
+def _rehearse(
+    out: Path,
+    written: str,
+    metadata: DiscoveryMetadata,
+    settings: DiscoverySettings,
+    people: _People,
+    known: Vocabulary,
+    progress: Progress,
+) -> None:
+    """Play all of the run with made-up answers; see `jobs/rehearsal.py`. Raises: InputError naming what fails."""
+    progress(StageBegan(REHEARSING))
+    with scratch_run(out, written, metadata, b"") as run:
+        of_devices = people.devices is not None
+        with refused(RELEASE):
+            found = discover_rounds(
+                settings,
+                MadeUpAnswers(of_devices=of_devices),
+                RunJournal(run, of_devices=of_devices),
+                population=people.clients,
+                known=frozenset(known.words),
+            )
+        with refused(STATEMENT):
+            stated = statement_of(run, metadata.delta)
+        with refused(REPORT):
+            _write(run.path, DiscoveryResult.from_run(run, settings, found, people.typed, stated))
+    progress(StageEnded(REHEARSING))
 
 
 def _simulated(
@@ -333,8 +372,9 @@ def _begun(
     settings: DiscoverySettings,
     delta: float | None,
     population: PathLike | None,
+    progress: Progress,
 ) -> Run:
-    """The open run folder, new or as it stands. Raises: RunError; BudgetError."""
+    """The open run folder, new or as it stands; a new one is rehearsed first. Raises: RunError; BudgetError."""
     drawn = secrets.randbits(62) if settings.seed is None else settings.seed
     metadata = DiscoveryMetadata(
         **run_start.of_this_process(settings.seed),
@@ -350,6 +390,8 @@ def _begun(
     )
     text = None if people.typed is None else people.typed.sha256
     written = settings_toml(settings, known.sha256, population_sha256=text, devices=people.devices)
+    if not (out / "run.db").is_file():
+        _rehearse(out, written, metadata, settings, people, known, progress)
     request = budget.BudgetRequest.from_options(population, people.clients, planned_cost(settings, population))
     return run_start.begin(out, written, metadata, b"", request=request)
 

@@ -207,7 +207,8 @@ def begun(
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or resumed, before any device is asked. Raises: as `tacit.evaluate`."""
-    return open_folder(open_evaluation(models, None, settings, cost, collector, silent), out, None, None)
+    evaluation = open_evaluation(models, None, settings, cost, collector, silent)
+    return open_folder(evaluation, out, None, None, of_devices=True)
 
 
 def open_evaluation(

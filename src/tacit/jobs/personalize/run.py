@@ -195,7 +195,8 @@ def begun(
     collector: Collector,
 ) -> Run:
     """The open run folder of real devices, new or resumed; nobody is asked yet. Raises: as `tacit.personalize`."""
-    return open_folder(open_personalization(model, None, settings, cost, collector, silent), out, None, None)
+    personalization = open_personalization(model, None, settings, cost, collector, silent)
+    return open_folder(personalization, out, None, None, of_devices=True)
 
 
 def open_personalization(

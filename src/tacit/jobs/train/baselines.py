@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.text.vocabulary import Vocabulary
 
 MOST_WORDS = 5_000_000  # that the trigram counts: some seconds
+FEW_WORDS = 10_000  # in a rehearsal
 
 
 def note_baselines(
@@ -35,16 +36,17 @@ def note_baselines(
     cores: "Cores",
     *,
     words: "Vocabulary",
+    of_trigram: int = MOST_WORDS,
 ) -> None:
     """Count what the model is held against on the clients that it was evaluated on; hold the run's lock.
 
     start: the model before the first round. model: the released one, on the test clients. held_out: by split.
-    words: of the network.
+    words: of the network. of_trigram: how many words of public text a trigram counts.
     """
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.baselines import comparison_models_of
 
-    trigram, of = _trigram(run, network.vocabulary)
+    trigram, of = _trigram(run, network.vocabulary, of_trigram)
     found: dict[str, Any] = {"trigram": of, "counted": trigram is not None}
     for split, clients in held_out.items():
         others = {} if trigram is None else {TRIGRAM: trigram.evaluate(clients)}
@@ -67,7 +69,7 @@ def note_suggestions(run: Run) -> None:
     run.note(SUGGESTIONS, [{"prompt": prompt, "words": words} for prompt, words in after.items()])
 
 
-def _trigram(run: Run, vocabulary: int) -> "tuple[BackedOffTrigram | None, str]":
+def _trigram(run: Run, vocabulary: int, words: int) -> "tuple[BackedOffTrigram | None, str]":
     """A trigram on the public text that the run's first model was made from, and that text; or why there is none."""
     from tacit.evaluation.trigram import BackedOffTrigram
     from tacit.jobs.run_start import same_cache
@@ -82,7 +84,7 @@ def _trigram(run: Run, vocabulary: int) -> "tuple[BackedOffTrigram | None, str]"
             cache = same_cache(pretraining, metadata.data)
         if cache.manifest.vocabulary.sha256 != trained(run).data.vocabulary_sha256:
             return None, f"the public text in '{cache.path}' was imported with another vocabulary"
-        text = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=vocabulary, words=MOST_WORDS)
+        text = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=vocabulary, words=words)
     except TacitError as error:
         return None, f"the public text of the first model is not at hand: {error}"
     return text, metadata.data.source

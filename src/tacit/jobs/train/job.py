@@ -38,7 +38,8 @@ class TrainingResult(JobResult):
     """A training run, finished or as far as was asked, read from its folder."""
 
     run: Run
-    report: "ReportFiles | None"  # what may be published, and everything beside it; None: there are rounds left to do
+    # What may be published, and everything beside it; None: there are rounds left to do, or it failed, as was warned.
+    report: "ReportFiles | None"
 
     @property
     def rounds(self) -> int:
@@ -162,7 +163,7 @@ def train(
     changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
-    run = begin(changed, as_path("out", out), hooks=hooks, progress=progress, anyway=anyway)
+    run = begin(changed, as_path("out", out), hooks=hooks, hardware=hardware, progress=progress, anyway=anyway)
     return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress)
 
 
@@ -208,10 +209,11 @@ def _to_the_end(
     *,
     end: bool = False,
 ) -> TrainingResult:
+    from tacit.jobs.rehearsal import Spared, as_it_is
+    from tacit.jobs.train.release import write_reports
     from tacit.jobs.train.run import carry_on
-    from tacit.reports.page import FOR_READERS
-    from tacit.reports.train import write_report
 
+    ended = run.finished
     carry_on(
         run,
         hardware=hardware,
@@ -224,8 +226,7 @@ def _to_the_end(
     )
     report = None
     if run.finished:
-        report = write_report(run)
-        run.keep_files(*FOR_READERS)
+        report = write_reports(run, as_it_is if ended else Spared(run, progress, ends=True))
     return TrainingResult(run=run, report=report)
 
 

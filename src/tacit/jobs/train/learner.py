@@ -30,13 +30,15 @@ def network_of(recipe: Recipe, cache: Cache) -> LanguageModel:
     return recipe.model.settings(cache.manifest.vocabulary.size)
 
 
-def learner_of(run: Run, recipe: Recipe, cache: Cache, hooks: Hooks) -> Learner:
-    """The network at its start with the clients' text. Raises: RunError where the model that the run began from is
-    another now.
+def learner_of(run: Run, recipe: Recipe, cache: Cache, hooks: Hooks, *, key: bytes | None = None) -> Learner:
+    """The network at its start with the clients' text.
+
+    key: from which a random start follows, where it is not the run's own. Raises: RunError where the model that the run
+    began from is another now.
     """
     network, begun = network_of(recipe, cache), trained(run).first_model
     if begun is None:
-        seed = int(generator_for(run.noise_key, "initial model").integers(2**31))
+        seed = int(generator_for(run.noise_key if key is None else key, "initial model").integers(2**31))
         first = network.init(jax.random.key(seed))
     else:
         found = load_first_model(Path(begun.path), network, Vocabulary.from_json(cache.vocabulary_json))

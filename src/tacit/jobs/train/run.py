@@ -5,6 +5,7 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
+from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
+from tacit.jobs.rehearsal import VALIDATION, Spared, refused
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
 from tacit.jobs.train.noise_forecast import forecast_for_record, tell
@@ -27,6 +29,7 @@ from tacit.jobs.train.refusals import (
     same_clients,
     same_precision,
 )
+from tacit.jobs.train.rehearsal import Begun, rehearsed
 from tacit.jobs.train.release import HeldOutClients, release
 from tacit.jobs.train.simulation import TrainedWith, collector_for, sampler_for
 from tacit.mechanisms import fresh_key
@@ -45,7 +48,7 @@ from tacit.training.collect import Learner
 from tacit.training.cost import CostSoFar
 from tacit.training.divergence import DivergenceWatch
 from tacit.training.hooks import Hooks
-from tacit.training.loop import PeriodicEvaluation, last_model, run_rounds
+from tacit.training.loop import PeriodicEvaluation, last_model, record_evaluation, run_rounds
 from tacit.training.participation_so_far import log_so_far
 from tacit.training.privacy_filter import PrivacyFilter
 from tacit.training.rounds import RoundPlan
@@ -55,18 +58,26 @@ NO_HOOKS = Hooks()
 
 
 def begin(
-    recipe: Recipe, out: Path, *, hooks: Hooks = NO_HOOKS, progress: Progress = silent, anyway: bool = False
+    recipe: Recipe,
+    out: Path,
+    *,
+    hooks: Hooks = NO_HOOKS,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+    anyway: bool = False,
 ) -> Run:
     """A new run folder for a recipe, before its first round; or the one at `out`, where that has the same recipe.
 
-    What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Raises:
-    RecipeError, CacheError, ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the
-    mechanism is known: nothing is left on disk then.
+    What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Then the
+    end of the run is rehearsed with the first model, whose evaluation is kept. Raises: RecipeError, CacheError,
+    ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the mechanism is known:
+    nothing is left on disk then.
     """
     check_not_deployed(recipe, hooks)
     if (out / "run.db").is_file():
         return begun_at(recipe, out, hooks)
     check_place(out)
+    hardware.apply()
     progress(StageBegan(DESIGN))
     as_given, recipe, matrix, why = recipe, recipe.designed(), recipe.matrix(), recipe.why_mechanism()
     progress(StageEnded(DESIGN))
@@ -116,7 +127,12 @@ def begin(
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
     kept = None if matrix is None else json.dumps(matrix.to_record())
-    return reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+    planned = Begun(recipe=recipe, plan=plan, cache=cache, key=key, hooks=hooks, cores=Cores(hardware))
+    measured = rehearsed(out, settings, metadata, planned, strategy=kept, progress=progress)
+    run = reserved(request, out, metadata, lambda known: Run.create(out, settings, known, key, strategy=kept))
+    with run.locked():
+        record_evaluation(run, 0, "validation", measured, silent)  # told when the rounds begin
+    return run
 
 
 def _budget_request(recipe: Recipe, plan: RoundPlan, clients: int) -> BudgetRequest | None:
@@ -207,11 +223,18 @@ def carry_on(
         held_out = HeldOutClients(recipe, cache, learner, cores)
         program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
         watched = DivergenceWatch(run, progress, ends=stop_if_diverged)
+        spared = Spared(run, progress, ends=end)
+
+        def trying(rounds: int) -> AbstractContextManager[None]:
+            piece = VALIDATION._replace(name=f"{VALIDATION.name} after {rounds} rounds")
+            return spared(piece) if run.steps_done else refused(piece)
+
         evaluation = PeriodicEvaluation(
             run,
             lambda model: held_out.evaluated("validation", model).metrics(),
             every=recipe.evaluation.every,
             rounds=run.steps_done if end else plan.rounds,
+            trying=trying,
             progress=watched,
         )
         if end:
@@ -235,6 +258,6 @@ def carry_on(
                     progress=watched,
                 )
         if end or run.steps_done == plan.rounds:
-            release(run, held_out, model, progress)
+            release(run, held_out, model, Spared(run, progress, ends=True), progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])

@@ -34,7 +34,6 @@ from tacit.progress import Advanced, Event, Noted, Progress, StageBegan, StageEn
 from tacit.recipe import Recipe
 from tacit.records import from_plain, to_plain
 from tacit.reports.page import FOR_READERS
-from tacit.reports.train import write_report
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
@@ -89,7 +88,7 @@ def tune(
     _check_folder(folder)
     _check_budget(base, [name for name in names if not (_place(folder, name) / "run.db").is_file()])
     hardware.apply()
-    with _begun(folder, base, names, progress) as run, run.locked():
+    with _begun(folder, base, names, hardware, progress) as run, run.locked():
         for name, value in ((RECIPE, wanted.to_toml()), (ASKED, to_plain(settings)), ("finished", False)):
             run.note(name, value)
         carried_out = _carried_out(folder, base, names, hardware, progress)
@@ -219,7 +218,7 @@ def _refuse_other_trials(run: Run, base: Recipe, name: TrialName) -> None:
 # -- trials ------------------------------------------------------------------------------------------------------------
 
 
-def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], progress: Progress) -> Run:
+def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], hardware: Hardware, progress: Progress) -> Run:
     """The tuning at `folder`, or a new one, whose first trial is begun: what no trial can do leaves no folder."""
     from tacit.jobs.train.run import begin
 
@@ -231,7 +230,8 @@ def _begun(folder: Path, base: Recipe, names: Sequence[TrialName], progress: Pro
         folder, base.to_toml(), TuningMetadata(**of_this_process(base.run.seed)), b""
     )  # each trial has a key
     try:
-        begin(trial_recipe(base, names[0]), _place(folder, names[0]), progress=progress, anyway=True).close()
+        first = trial_recipe(base, names[0])
+        begin(first, _place(folder, names[0]), hardware=hardware, progress=progress, anyway=True).close()
     except (TacitError, OSError):
         run.close()
         shutil.rmtree(folder)
@@ -259,9 +259,11 @@ def _carried_out(
 
 def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progress) -> None:
     """One trial from wherever it stands to its end. A model that diverges ends it, and the run folder says so."""
+    from tacit.jobs.rehearsal import Spared
+    from tacit.jobs.train.release import write_reports
     from tacit.jobs.train.run import begin, carry_on
 
-    with begin(recipe, path, progress=progress, anyway=True) as run:  # that it drowns is an answer
+    with begin(recipe, path, hardware=hardware, progress=progress, anyway=True) as run:  # that it drowns is an answer
         ended = run.finished or DIVERGED in run.notes
         if ended and (path / "report" / "report.html").is_file():
             return
@@ -273,8 +275,7 @@ def _carry_out(recipe: Recipe, path: Path, hardware: Hardware, progress: Progres
                 run.note(DIVERGED, str(error))
                 commit(run)
                 run.tidy()  # nobody will carry it on, so the key and the buffers go as at a run's end
-        write_report(run)
-        run.keep_files(*FOR_READERS)
+        write_reports(run, Spared(run, progress, ends=True))
 
 
 def _seal(path: Path) -> str:
