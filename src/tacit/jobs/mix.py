@@ -62,7 +62,9 @@ class Mixture(JobResult):
         """What people read of it."""
         from tacit.reports.blocks import Paragraph
 
-        size = f"{self.folder}: {self.bytes / 1e6:.1f} MB, of which private counts are {self.private_bytes / 1e6:.2f} MB."
+        size = (
+            f"{self.folder}: {self.bytes / 1e6:.1f} MB, of which private counts are {self.private_bytes / 1e6:.2f} MB."
+        )
         parts = f"{self.pairs:,} pairs are bent by themselves; the network has the weight {self.network_weight:g}."
         return [
             Paragraph(f"Privacy: {self.promise.says()}."),
