@@ -39,8 +39,8 @@ from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model, phone_model_of
 from tacit.keyboard.prompts import prompts_for
-from tacit.networks.model_files import write_origin
 from tacit.keyboard.static_dictionary import read_static_dictionary
+from tacit.networks.model_files import write_origin
 from tacit.reports.text import to_text
 from tacit.text.vocabulary import Provenance
 

@@ -133,7 +133,15 @@ def pretrain(
     text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
     training diverges.
     """
-    from tacit.jobs.run_start import begin, cache_used, check_place, key_for, of_this_process, public_cache, public_source
+    from tacit.jobs.run_start import (
+        begin,
+        cache_used,
+        check_place,
+        key_for,
+        of_this_process,
+        public_cache,
+        public_source,
+    )
     from tacit.networks.language_model import parameter_count, settings_of
     from tacit.training.pretrain import Pretraining
 
