@@ -55,6 +55,15 @@ def test_a_blank_corrects_what_is_no_word_and_backspace_takes_that_back_for_good
     assert (keyboard.text, keyboard.offered.strip[0]) == ("teh ", "you"), "read as an unknown word"
 
 
+def test_capitals_are_those_of_the_language() -> None:
+    turkish = replace(words_of("izmir", "iyi", "ırmak"), language="tr", lowercase=True)
+    rows = {"<bos>": {"izmir": 0.5, "iyi": 0.3, "ırmak": 0.1}}
+    model = PhoneModel(name="m", reader=table_of(turkish, rows), vocabulary=turkish, digest="")
+    assert typed("İ", model).offered.strip[:2] == ("İzmir", "İyi")
+    assert typed("İZ", model).offered.strip[0] == "İZMİR"
+    assert typed("IRMAK ", model).text == "IRMAK " and typed("Irmak ", model).text == "Irmak ", "ırmak is known"
+
+
 @pytest.mark.parametrize("text", ["the ", "zanzibar ", "x8 ", "The Quick "])
 def test_a_blank_keeps_what_is_well_or_beyond_it(text: str) -> None:
     assert typed(text).text == text

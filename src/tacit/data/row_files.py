@@ -6,12 +6,11 @@ A format is a class that says how a file becomes rows: who typed, what, and when
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tacit.data.file_names import name_of_file
 from tacit.data.folder_files import files_below, is_hidden
@@ -19,8 +18,9 @@ from tacit.data.lines import PACKED
 from tacit.data.manifest import SPLITS
 from tacit.data.parquet import split_named
 from tacit.data.tables import RowsOfClients, RowsPart, plain
-from tacit.errors import SourceError
+from tacit.errors import InputError, SourceError
 from tacit.extras import when_used
+from tacit.local_times import zone_called
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,7 +172,7 @@ def text_of(value: object, here: Here) -> str | None:
     raise SourceError(f"{here}: the text is {value!r:.40}, which is no text; write it as text.")
 
 
-def seconds_of(value: object, here: Here, zone: ZoneInfo | None) -> int | None:
+def seconds_of(value: object, here: Here, zone: tzinfo | None) -> int | None:
     """When, in seconds since 1970: a number of them, or a date and time as ISO 8601 writes it; None for nothing.
 
     zone: where clocks showed the times that say no offset. Raises: SourceError for anything else.
@@ -211,9 +211,9 @@ def believable(seconds: float) -> int | None:
     return int(seconds) if 0 <= seconds < LATEST else None
 
 
-def zone_of(name: str | None) -> ZoneInfo | None:
+def zone_of(name: str | None) -> tzinfo | None:
     """The time zone of a name. Raises: SourceError where the machine knows none of that name."""
     try:
-        return None if name is None else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise SourceError(f"the time zone {name!r:.40} is unknown; give one like Europe/Madrid or UTC.") from error
+        return None if name is None else zone_called(name)
+    except InputError as error:
+        raise SourceError(str(error)) from error

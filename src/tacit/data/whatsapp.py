@@ -9,10 +9,9 @@ messages that were deleted. A notice of Android with a colon and a blank in it c
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import ClassVar, NamedTuple
-from zoneinfo import ZoneInfo
 
 from tacit.data.clients import MOST_TEXT
 from tacit.data.file_names import name_of_file
@@ -103,7 +102,7 @@ class WhatsApp(RowFiles):
         times = (
             "times are not read, as they do not say of which time zone they are (--time-zone)"
             if self._zone is None
-            else f"times are of {self._zone.key}, dates {self._order_in(path)}"
+            else f"times are of {self._zone}, dates {self._order_in(path)}"
         )
         return f"a message is a text, also one of several lines; {times}; people get pseudonyms"
 
@@ -223,6 +222,6 @@ def _local(begun: Begun, order: str, here: Here) -> datetime:
         ) from error
 
 
-def _seconds(local: datetime, last: datetime, zone: ZoneInfo) -> int:
+def _seconds(local: datetime, last: datetime, zone: tzinfo) -> int:
     """Seconds since 1970; an hour that clocks show twice is the second one once they have gone back."""
     return int(local.replace(tzinfo=zone, fold=int(local < last)).timestamp())

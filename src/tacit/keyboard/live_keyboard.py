@@ -21,7 +21,7 @@ from tacit.keyboard.suggest import TypingSession
 from tacit.keyboard.touch import KeyboardLayout, Keys
 from tacit.networks.metrics import SHOWN
 from tacit.text.vocabulary import OOV
-from tacit.text.words import LINE_END, canonical, lowered, pieces
+from tacit.text.words import LINE_END, capitals, lowered, pieces
 
 MARKS = ".,!?;:…"  # follow a word without a blank
 OPENING, CLOSING, DASHES = (
@@ -178,7 +178,7 @@ class LiveKeyboard:
         found = worth_showing(self._decoder, self._layout.centres[keys], logs, SHOWN * (ALIKE if accented else 1))
         words = [self._cased(each.word) for each in found]
         if accented:  # no tap of the decoder's, and meant all the same
-            words.sort(key=lambda word: not word.lower().startswith(self.typed.lower()))
+            words.sort(key=lambda word: not self._small(word).startswith(self._small(self.typed)))
         return tuple(words[:SHOWN])
 
     def _correction(self) -> str | None:
@@ -213,7 +213,7 @@ class LiveKeyboard:
     def _prefix(self) -> str:
         """How the words begin that go on with what is typed: in its capitals, where the vocabulary has such words."""
         there = len(self._vocabulary.ids_beginning(self._spelled(self.typed)))
-        return self.typed if there else self.typed.lower()
+        return self.typed if there else self._small(self.typed)
 
     def _behind(self, words: str) -> str:
         """What follows the prefix in words that begin with it."""
@@ -221,15 +221,19 @@ class LiveKeyboard:
 
     def _spelled(self, word: str) -> str:
         """As the vocabulary writes a word, or the beginning of one."""
-        writing = self._vocabulary.writing
-        spelled = canonical(word, writing)
-        return lowered(spelled, writing.language) if writing.lowercase else spelled
+        return self._vocabulary.spelled(word)
+
+    def _small(self, word: str) -> str:
+        return lowered(word, self._vocabulary.language)
+
+    def _large(self, word: str) -> str:
+        return capitals(word, self._vocabulary.language)
 
     @property
     def _is_known(self) -> bool:
         """Whether the vocabulary has the word, in these capitals or, where any were typed, in fewer."""
-        lower = self.typed.lower()
-        forms = {self.typed} if lower == self.typed else {self.typed, lower, lower[:1].upper() + lower[1:]}
+        small = self._small(self.typed)
+        forms = {self.typed} if small == self.typed else {self.typed, small, self._large(small[:1]) + small[1:]}
         return any(self._vocabulary.id_of(form) != OOV for form in forms)
 
     @property
@@ -244,16 +248,16 @@ class LiveKeyboard:
 
     def _in_capitals(self, words: str) -> str:
         """Words that go on with a shouted one are shouted too."""
-        return words.upper() if self._is_shouted else words
+        return self._large(words) if self._is_shouted else words
 
     def _cased(self, word: str) -> str:
         """In the capitals of what is typed: all, the first, or those inside where the word goes on with it."""
         if self._is_shouted:
-            return word.upper()
+            return self._large(word)
         begun = unicodedata.normalize("NFC", self.typed)
-        if self._is_mixed and word[: len(begun)].lower() == begun.lower():
+        if self._is_mixed and self._small(word[: len(begun)]) == self._small(begun):
             return self.typed + word[len(begun) :]
-        return word[:1].upper() + word[1:] if self.typed[:1].isupper() else word
+        return self._large(word[:1]) + word[1:] if self.typed[:1].isupper() else word
 
     # -- what is written -----------------------------------------------------------------------------------------------
 

@@ -135,6 +135,11 @@ def lowered(word: str, language: str = "") -> str:
     return unicodedata.normalize("NFC", word.replace("\u0130", "i").lower())
 
 
+def capitals(word: str, language: str = "") -> str:
+    """A word in capitals as the language has them: the capital of i is İ in Turkish and Azerbaijani."""
+    return (word.replace("i", "\u0130") if language in _DOTLESS else word).upper()
+
+
 def _line_end(stop: re.Match[str]) -> str:
     """A line break where the marks end a sentence, a blank where they do not, themselves where no blank follows."""
     marks, text, end = stop[1], stop.string, stop.end()
