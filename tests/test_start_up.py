@@ -130,6 +130,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "files",
         "folders",
         "jobs",
+        "networks",
         "parsing",
         "privacy",
         "process_limits",

@@ -23,6 +23,7 @@ from tacit.server.jobs import jobs_of
 from tacit.server.log.logged_run import _entries
 from tacit.server.serve import _codes
 from tacit.text.vocabulary import Vocabulary
+from tacit.text.words import AS_TYPED
 
 READERS: dict[str, Callable[[Path], object]] = {
     "verify": tacit.verify,
@@ -43,7 +44,7 @@ READERS: dict[str, Callable[[Path], object]] = {
         VocabularyChoice(word_list=file),
         None,  # type: ignore[arg-type]  # no source is asked
         size=None,
-        lowercase=False,
+        writing=AS_TYPED,
         called=None,  # type: ignore[arg-type]
     ),
     "--log": lambda file: _entries(file, None),

@@ -52,6 +52,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "decryptor": ("state=3 is no path", lambda: job.decryptor(3, least_reports=2)),
     "decryptor, reports": ("least_reports='9' is of the type str", lambda: job.decryptor("k", least_reports="9")),
     "load_model": ("path=None is no path", lambda: job.load_model(None)),
+    "mix": ("ngram=3 is no path", lambda: job.mix(3, "out", counts="run")),
+    "ngram": ("data=3 is no path", lambda: job.ngram(3, "out")),
     "new_recipe": ("data=3 is no path", lambda: job.new_recipe(3, epsilon=8)),
     "new_recipe, epsilon": ("epsilon='8' is of the type str", lambda: job.new_recipe("cache", epsilon="8")),
     "open_data": ("path=3 is no path", lambda: job.open_data(3)),

@@ -80,7 +80,7 @@ COMMANDS = {
     ),
     "export": at(
         "export:export",
-        "Write a model as ONNX graphs, weights, words and a dictionary, with hashes and the run's privacy statement.",
+        "Write a model as graphs, weights, words and a dictionary (--out), or as a dictionary alone (--dictionary).",
     ),
     "keyboard": at(
         "keyboard:keyboard",

@@ -3,7 +3,6 @@
 A folder with `dataset_dict.json` has a folder for each split, one with `state.json` names its files in order.
 """
 
-import json
 import mmap
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -18,6 +17,7 @@ from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plai
 from tacit.errors import InputError, SourceError
 from tacit.extras import when_used
 from tacit.files import read_bounded
+from tacit.parsing import parsed_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -79,9 +79,9 @@ def _saved(folder: Path) -> list[Path]:
 def _names_in(path: Path, key: str) -> list[str]:
     """The names that a file of a data set lists: `"splits": ["train"]`, `"_data_files": [{"filename": "a.arrow"}]`."""
     try:
-        given = json.loads(read_bounded(path))[key]
+        given = parsed_json(read_bounded(path))[key]
         names = [each["filename"] if isinstance(each, dict) else each for each in given]
-    except (OSError, InputError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (OSError, InputError, ValueError, KeyError, TypeError) as error:
         raise SourceError(f"{name_of_file(path)} does not list {key}; save the data set anew.") from error
     if not all(isinstance(name, str) and name not in ("", ".", "..") and "\0" not in name for name in names):
         raise SourceError(f"{name_of_file(path)} lists what is no name of a file; save the data set anew.")
