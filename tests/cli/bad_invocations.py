@@ -65,6 +65,7 @@ ANYTHING = {
     ("suggest", "prompts"),
     ("recipe new", "name"),
     ("export", "locale"),  # nan is a language, Min Nan
+    ("export", "offensive"),
     ("tune", "public"),
     ("data import", "word_list"),
 }
