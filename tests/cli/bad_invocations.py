@@ -68,6 +68,7 @@ ANYTHING = {
     ("export", "offensive"),
     ("tune", "public"),
     ("data import", "word_list"),
+    ("data import", "language"),  # nan again
 }
 
 # A call of each command that would do something, if nothing in it were changed.
@@ -350,6 +351,8 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
             return FOLDER_OUT
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)
+        if (name, parameter.name) == ("plan production", "settings"):  # an empty table leaves all as it is
+            return tuple(each for each in FOUND if each != "empty")
         if parameter.name == "out" and not name.startswith(("design", "vocab", "recipe")):
             any_folder = name in ("compare", "report", "plan production", "simulate")
             return FOLDER_OUT[:-1] if any_folder else FOLDER_OUT

@@ -226,8 +226,8 @@ def _seconds(column: Any, where: str) -> Any:
         unit = next((unit for unit, parts in PARTS.items() if 0 < time // parts < LATEST), None)
         if unit and not by_type:
             way_out = (
-                f"it looks like {UNITS[unit]}: make the column a timestamp of that unit, in pyarrow "
-                f"column.cast(pyarrow.timestamp({unit!r})), or divide it by {PARTS[unit]:,}"
+                f"it looks like {UNITS[unit]}: divide it by {PARTS[unit]:,}, or, in Arrow and Parquet, make the "
+                f"column a timestamp of that unit, column.cast(pyarrow.timestamp({unit!r}))"
             )
         year = 1970 + time // SECONDS_OF_A_YEAR
         raise SourceError(

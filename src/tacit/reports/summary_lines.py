@@ -306,7 +306,7 @@ def of_preview(facts: Mapping[str, Any]) -> list[Block]:
     lines += [f"  left out   {count:,} {what}" for what, count in facts["left_out"].items() if count]
     lines += [f"  LOOKS WRONG: {doubt}" for doubt in facts["doubts"]]
     for client in facts["first"]:
-        lines.append(f"  {client['client_id']} ({client['of']:,} texts)")
+        lines.append(f"  {client['client_id']} ({client['of']:,} text{'s' * (client['of'] != 1)})")
         lines += [f"    {text!r}" for text in client["texts"]]
     return [Paragraph(line) for line in lines]
 
