@@ -71,6 +71,8 @@ ANYTHING = {
     ("data import", "language"),  # nan again
 }
 
+MAY_BE_EMPTY = {("plan production", "settings"), ("export", "shortcuts")}  # all stays as it is
+
 # A call of each command that would do something, if nothing in it were changed.
 RIGHT: dict[str, tuple[str, ...]] = {
     "demo": ("--out", "new"),
@@ -349,9 +351,11 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
     if kind is Path:
         if name == "account population" or parameter.name == "state":
             return FOLDER_OUT
+        if parameter.name == "journal":
+            return FOLDER_OUT[:-1]
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)
-        if (name, parameter.name) == ("plan production", "settings"):  # an empty table leaves all as it is
+        if (name, parameter.name) in MAY_BE_EMPTY:
             return tuple(each for each in FOUND if each != "empty")
         if parameter.name == "out" and not name.startswith(("design", "vocab", "recipe")):
             any_folder = name in ("compare", "report", "plan production", "simulate")

@@ -237,6 +237,10 @@ def test_nobody_else_looks_into_folders_that_were_there_before(
     with opened(life.state, now=NOON):
         pass
     os.chmod(life.journal, 0o777)
+    (life.journal / "notes").touch()
+    with opened(life.state, now=NOON):
+        pass
+    (life.journal / "notes").unlink()
     with pytest.raises(InputError, match=r"anybody may write in .*chmod 700"), opened(life.state, now=NOON):
         pass
 

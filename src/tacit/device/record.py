@@ -531,8 +531,9 @@ def opened(
             "--state."
         ) from None
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for place in (folder, second):
-        _only_its_owner(place)
+    _only_its_owner(folder)
+    if all(each.name.startswith(JOURNAL) for each in second.iterdir()):  # else it is somebody's with other things
+        _only_its_owner(second)
     with (
         state_file.opened(folder / FILE, RECORD_FORM) as file,
         state_file.opened(second / JOURNAL, JOURNAL_FORM) as other,
