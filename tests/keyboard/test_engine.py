@@ -168,8 +168,8 @@ def test_an_engine_that_goes_on_talking_is_told(tmp_path: Path) -> None:
         ("/nowhere/engine", r"'/nowhere/engine' cannot be run \(No such file"),
         ("", "is empty"),
         ("'", "cannot be split into words"),
-        (f"{sys.executable} -c 'print(1)'", "'hello' was expected, and '1' came"),
-        (f"{sys.executable} -c 'print(\"hello\\t2\\tx\")'", "it speaks version '2'"),
+        (f"{sys.executable} -c 'input(); print(1)'", "'hello' was expected, and '1' came"),
+        (f"{sys.executable} -c 'input(); print(\"hello\\t2\\tx\")'", "it speaks version '2'"),
     ],
 )
 def test_what_is_no_engine(command: str, sentence: str) -> None:
