@@ -272,3 +272,9 @@ def test_what_a_name_does_not_say_is_asked(name: str, kinds: str, tmp_path: Path
     (tmp_path / name).write_text("{}")
     with pytest.raises(SourceError, match=f"may be of several kinds; say which, {kinds}"):
         open_source(str(tmp_path / name))
+
+
+def test_columns_are_named_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('lient_id,"te\nxt\x1b[31m",c\na,b,c\n', encoding="utf-8")
+    with pytest.raises(SourceError, match=r"its columns are lient_id, 'te\\nxt\\x1b\[31m', c "):
+        list(open_source(f"csv:{tmp_path / 'a.csv'}").clients())

@@ -62,7 +62,8 @@ class Columns:
                 meant = "" if given in there else _meant(column, given, there)
                 advice = way_out.format(column=column, option=f"--{column.replace('_', '-')}")
                 raise SourceError(
-                    f"{where} {has} {given!r}: its columns are {', '.join(there) or 'none'}{meant}. {advice}"
+                    f"{where} {has} {given!r}: its columns are {', '.join(map(_shown, there)) or 'none'}{meant}. "
+                    f"{advice}"
                 )
         return names
 
@@ -71,7 +72,12 @@ def said_of(names: Mapping[str, str], there: Sequence[str]) -> str:
     """For a preview: which columns are which, and those that are not read."""
     read = ", ".join(f"{column} is {given!r}" for column, given in names.items())
     others = [name for name in there if name not in names.values()]
-    return f"columns: {read}" + (f"; not read: {', '.join(others)}" if others else "")
+    return f"columns: {read}" + (f"; not read: {', '.join(map(_shown, others))}" if others else "")
+
+
+def _shown(name: str) -> str:
+    """A column's name in one line: a quote that is open in a header takes whole rows into it."""
+    return name if name.isprintable() else repr(name)
 
 
 def _meant(column: str, given: str, there: Sequence[str]) -> str:
