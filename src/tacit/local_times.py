@@ -5,6 +5,8 @@ from zoneinfo import ZoneInfo
 
 from tacit.errors import InputError
 
+LATEST = 4_102_444_800  # the year 2100 in seconds since 1970: nobody has typed then
+
 
 def zone_called(name: str) -> tzinfo:
     """The time zone of a name, `UTC` or `Europe/Madrid`. Raises: InputError where this machine knows none."""

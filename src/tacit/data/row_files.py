@@ -20,7 +20,7 @@ from tacit.data.parquet import split_named
 from tacit.data.tables import RowsOfClients, RowsPart, plain
 from tacit.errors import InputError, SourceError
 from tacit.extras import when_used
-from tacit.local_times import zone_called
+from tacit.local_times import LATEST, zone_called
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,6 @@ Row: TypeAlias = tuple[str, str | None, int | None]  # who typed, what, and when
 ROWS_AT_ONCE = 20_000
 CHARACTERS_AT_ONCE = 4_000_000
 MOST_SECONDS = 1 << 62
-LATEST = 4_102_444_800  # seconds: the year 2100
 HALF = "halves of a character that JSON or its writer cut (lone surrogates), read as U+FFFD"
 WAY_OUT = "Needed are client_id, text and perhaps timestamp; say which column is meant, {option} NAME."
 _SURROGATES = re.compile("[\ud800-\udfff]")

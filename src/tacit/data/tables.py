@@ -16,6 +16,7 @@ from tacit.data.manifest import NO_TIME
 from tacit.data.scattered_rows import by_client
 from tacit.errors import SourceError
 from tacit.extras import when_used
+from tacit.local_times import LATEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ else:
     pa = when_used("pyarrow")
     pc = when_used("pyarrow.compute")
 
-EARLIEST, LATEST = -62_135_596_800, 4_102_444_800  # the years 1 and 2100: whoever typed did it between
+EARLIEST = -62_135_596_800  # the year 1 in seconds since 1970
 SECONDS_OF_A_YEAR = 31_556_952
 UNITS = {"ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 PARTS = {"ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}  # of a second

@@ -105,6 +105,8 @@ def mix(
     check_place(folder, FILES)
     if counts is None and network is None:
         raise InputError("an n-gram model alone is no mixture; give --counts RUN, --network RUN, or both.")
+    if network is None and (weight is not None or public is not None):
+        raise InputError("a weight is a network's, and none is given; give --network RUN, too.")
     files = read_files(as_path("ngram", ngram))
     tables, vocabulary = ngram_reader(files).tables, files.vocabulary
     if files.public_text is None:
@@ -117,8 +119,6 @@ def mix(
     arrays = {NGRAM + name: each for name, each in tables.arrays().items()}
     arrays |= {} if bend is None else {BEND + name: each for name, each in bend.arrays().items()}
     share, settings = 0.0, None
-    if network is None and (weight is not None or public is not None):
-        raise InputError("a weight is a network's, and none is given; give --network RUN, too.")
     if network is not None:
         other = read_files(as_path("network", network))
         share = _weight(files, other, weight, public, progress)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import read_bounded
-from tacit.local_times import moment_of, zone_called
+from tacit.local_times import LATEST, moment_of, zone_called
 from tacit.parsing import MOST_JSON, parsed_json
 from tacit.privacy.amplification import Amplified, CyclicSampling, amplified, bands_of
 from tacit.privacy.delta import PAPERS_DELTA, default_delta
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from _csv import Reader
 
 COLUMNS = ("round", "finished")
-LATEST = 4_102_444_800.0  # the year 2100 in seconds since 1970
 
 
 def delta_or_default(delta: float | None, clients: int | None) -> float:
