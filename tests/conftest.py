@@ -24,7 +24,7 @@ os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tacit.data import manuals
+from tacit.data.formats import manuals
 from tacit.reports import drawing
 from tacit.reports.figure import Figure
 

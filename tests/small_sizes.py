@@ -13,8 +13,8 @@ import pytest
 import tomli_w
 
 from tacit.cli.console import console
-from tacit.data import manuals
-from tacit.data.docstrings import Docstrings
+from tacit.data.formats import manuals
+from tacit.data.formats.docstrings import Docstrings
 from tacit.jobs import demo
 from tacit.planning import noise_forecast
 from tacit.recipe import Recipe

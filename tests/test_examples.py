@@ -10,7 +10,7 @@ import pytest
 from tests import notebook
 from tests.conftest import REPOSITORY
 
-from tacit.data.docstrings import Docstrings, prose
+from tacit.data.formats.docstrings import Docstrings, prose
 
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
 PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
@@ -28,7 +28,7 @@ def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
     few_modules = Docstrings([library / name for name in PACKAGES])
     monkeypatch.setattr(Docstrings, "open", lambda place: few_modules)
     few = tuple(line for _, topic in sorted(topics.items()) for line in prose(topic).split("\n") if line)
-    for module in ("tacit.data.manuals", "tacit.jobs.import_data"):
+    for module in ("tacit.data.formats.manuals", "tacit.jobs.import_data"):
         monkeypatch.setattr(f"{module}.manuals", lambda: few)
 
 

@@ -32,7 +32,7 @@ import pyarrow.parquet as parquet
 
 import tacit
 from tacit.data import Cache, VocabularyChoice
-from tacit.data.parquet import read_texts
+from tacit.data.formats.parquet import read_texts
 from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.keyboard.decoder import BEAM, MARGIN, Decoder

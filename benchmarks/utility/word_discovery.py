@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from tacit.data import open_source
-from tacit.data.parquet import read_texts
+from tacit.data.formats.parquet import read_texts
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.discovery.collect import AtOnce
 from tacit.discovery.rounds import Discovery, discover

@@ -17,8 +17,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.data import ClientText, TableOf, VocabularyChoice, open_source, scattered_rows
+from tacit.data import ClientText, TableOf, VocabularyChoice, open_source
 from tacit.data.clients import Source
+from tacit.data.formats import scattered_rows
 from tacit.data.manifest import MANIFEST
 from tacit.errors import SourceError
 

@@ -21,11 +21,11 @@ from tests.conftest import REPOSITORY
 import tacit
 from tacit.data import ClientText, TableOf, TextsOf, open_source
 from tacit.data.clients import SaysHow, check_text, paragraphs, split_of
-from tacit.data.docstrings import Docstrings, prose
+from tacit.data.formats.docstrings import Docstrings, prose
+from tacit.data.formats.manuals import DOCUMENTS, Manuals, manuals
+from tacit.data.formats.tables import Columns
 from tacit.data.manifest import NO_TIME, SPLITS
-from tacit.data.manuals import DOCUMENTS, Manuals, manuals
 from tacit.data.sources import SOURCES, absolute
-from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
 
@@ -87,7 +87,7 @@ class TestParquet:
         write(path, client_id=owners, text=[f"{row}" for row in range(len(owners))])
         slow = {name: [f"{row}" for row, owner in enumerate(owners) if owner == name] for name in set(owners)}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("tacit.data.parquet.ROWS_AT_ONCE", rows)
+            patch.setattr("tacit.data.formats.parquet.ROWS_AT_ONCE", rows)
             assert texts(read(path)) == slow
 
     def test_texts_come_in_the_order_of_time_unknown_first(self, tmp_path: Path) -> None:
@@ -448,8 +448,8 @@ class TestGit:
 
     def test_odd_authors_and_long_messages(self, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.commit(repository, "e\x1fve@z.org", 9, "Odd")
-        monkeypatch.setattr("tacit.data.git_history.MOST_TEXT", 300)
-        monkeypatch.setattr("tacit.data.git_history.BYTES_AT_ONCE", 7)
+        monkeypatch.setattr("tacit.data.formats.git_history.MOST_TEXT", 300)
+        monkeypatch.setattr("tacit.data.formats.git_history.BYTES_AT_ONCE", 7)
         self.commit(repository, "ann@x.org", 10, "word " * 100)
         source = open_source(f"git:{repository}")
         assert len(list(source.clients())) == 3

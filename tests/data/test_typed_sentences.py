@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from tacit.data import TextsOf, VocabularyChoice
 from tacit.data.clients import split_of
+from tacit.data.formats.parquet import ParquetClients
 from tacit.data.manifest import SPLITS
-from tacit.data.parquet import ParquetClients
 from tacit.data.typed_sentences import (
     BY_NAME,
     BY_SOURCE,

@@ -13,7 +13,7 @@ from tests.support.jobs.jobs_with_runs import Stop, content
 from typer.testing import CliRunner
 
 import tacit
-import tacit.data.manuals
+import tacit.data.formats.manuals
 import tacit.jobs.demo
 import tacit.jobs.import_data
 from tacit.cli.commands import app
@@ -41,7 +41,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     public = tuple(sentences(of, 3) for _ in range(3_000))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sysconfig, "get_path", lambda name: str(library))
-        for module in (tacit.data.manuals, tacit.jobs.import_data):
+        for module in (tacit.data.formats.manuals, tacit.jobs.import_data):
             patch.setattr(module, "manuals", lambda: public)
         patch.setattr(tacit.jobs.demo, "VOCABULARY", len(WORDS) + 4)
         patch.setattr(tacit.jobs.demo, "PUBLIC_SENTENCES", 6_400)

@@ -58,7 +58,7 @@ def test_what_is_done_is_told_before_anything_is_read(tmp_path: Path, monkeypatc
         raise SourceError("no module")
 
     seen: list[Event] = []
-    monkeypatch.setattr("tacit.data.docstrings.Docstrings.open", lambda place: nothing_is_found())
+    monkeypatch.setattr("tacit.data.formats.docstrings.Docstrings.open", lambda place: nothing_is_found())
     with pytest.raises(SourceError, match="no module"):
         import_data("docstrings", tmp_path / "c", progress=seen.append)
 

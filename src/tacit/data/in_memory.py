@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.data.batches import batches_of
 from tacit.data.clients import ClientText
+from tacit.data.formats.tables import Columns, RowsOfClients, RowsPart, columns_of, plain, said_of
 from tacit.data.manifest import SPLITS
-from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain, said_of
 from tacit.errors import SourceError
 from tacit.extras import when_used
 

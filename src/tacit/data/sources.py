@@ -4,25 +4,25 @@ import inspect
 from pathlib import Path
 from typing import ClassVar, Protocol, Self, TypedDict, Unpack
 
-from tacit.data.arrow_files import ArrowFiles
 from tacit.data.clients import Source
-from tacit.data.delimited import Csv, Tsv
-from tacit.data.docstrings import Docstrings
-from tacit.data.file_names import name_of_file
-from tacit.data.git_history import GitHistory
-from tacit.data.json_lines import JsonLines
-from tacit.data.leaf import Leaf
-from tacit.data.lines import PACKED
-from tacit.data.mail import Mail
-from tacit.data.manuals import Manuals
-from tacit.data.parquet import ParquetClients
-from tacit.data.public_text import PublicText
-from tacit.data.sqlite_query import SqliteQuery
-from tacit.data.stackoverflow import StackOverflow, StackOverflowUnseen
-from tacit.data.tables import Columns
-from tacit.data.telegram import Telegram
-from tacit.data.text_folder import TextFolder
-from tacit.data.whatsapp import WhatsApp
+from tacit.data.formats.arrow_files import ArrowFiles
+from tacit.data.formats.delimited import Csv, Tsv
+from tacit.data.formats.docstrings import Docstrings
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.git_history import GitHistory
+from tacit.data.formats.json_lines import JsonLines
+from tacit.data.formats.leaf import Leaf
+from tacit.data.formats.lines import PACKED
+from tacit.data.formats.mail import Mail
+from tacit.data.formats.manuals import Manuals
+from tacit.data.formats.parquet import ParquetClients
+from tacit.data.formats.public_text import PublicText
+from tacit.data.formats.sqlite_query import SqliteQuery
+from tacit.data.formats.stackoverflow import StackOverflow, StackOverflowUnseen
+from tacit.data.formats.tables import Columns
+from tacit.data.formats.telegram import Telegram
+from tacit.data.formats.text_folder import TextFolder
+from tacit.data.formats.whatsapp import WhatsApp
 from tacit.errors import SourceError
 
 

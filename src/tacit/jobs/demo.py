@@ -134,7 +134,7 @@ def _imported(manuals: Path, typed: Path, quick: bool, progress: Progress) -> "t
     import sysconfig
 
     from tacit.data import VocabularyChoice
-    from tacit.data.docstrings import Docstrings
+    from tacit.data.formats.docstrings import Docstrings
     from tacit.data.vocabulary_choice import MANUALS
     from tacit.jobs.import_data import FINDING, import_data
 

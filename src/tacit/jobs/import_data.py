@@ -14,11 +14,11 @@ from tacit.data import (
     build_cache,
 )
 from tacit.data.clients import SaysHow, checked_clients, split_of
+from tacit.data.formats.manuals import manuals
+from tacit.data.formats.parquet import owner_column, read_texts
+from tacit.data.formats.tables import Columns
 from tacit.data.manifest import SPLITS
-from tacit.data.manuals import manuals
-from tacit.data.parquet import owner_column, read_texts
 from tacit.data.sources import SOURCES, HowToRead
-from tacit.data.tables import Columns
 from tacit.data.vocabulary_choice import MANUALS
 from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path, read_bounded

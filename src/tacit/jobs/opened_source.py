@@ -5,8 +5,8 @@ from typing import Any, Unpack
 
 from tacit.data import Source, TableOf, open_source
 from tacit.data.batches import holds_rows
+from tacit.data.formats.tables import Columns
 from tacit.data.sources import HowToRead
-from tacit.data.tables import Columns
 from tacit.errors import SourceError, of_type
 
 

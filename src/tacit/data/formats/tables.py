@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data.clients import ClientText
+from tacit.data.formats.scattered_rows import by_client
 from tacit.data.manifest import NO_TIME
-from tacit.data.scattered_rows import by_client
 from tacit.errors import SourceError
 from tacit.extras import when_used
 from tacit.local_times import LATEST

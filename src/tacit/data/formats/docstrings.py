@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.data.clients import ClientText, paragraphs
-from tacit.data.docstring_scanner import docstrings_of
+from tacit.data.formats.docstring_scanner import docstrings_of
 
 # Left out: they say little for their size, or are copies of what is installed elsewhere.
 SKIPPED_FOLDERS = frozenset({"test", "tests", "_vendor", "site-packages", "dist-packages"})

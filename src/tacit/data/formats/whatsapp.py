@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from tacit.data.clients import MOST_TEXT
-from tacit.data.file_names import name_of_file
-from tacit.data.lines import UTF_8, lines_of
-from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Here, Row, RowFiles, files_at, zone_of
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.lines import UTF_8, lines_of
+from tacit.data.formats.pseudonyms import Pseudonyms
+from tacit.data.formats.row_files import Here, Row, RowFiles, files_at, zone_of
 from tacit.errors import SourceError
 
 DAY = timedelta(days=1)

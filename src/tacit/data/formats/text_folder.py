@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from tacit.data.clients import ClientText, paragraphs
-from tacit.data.file_names import name_of_file
-from tacit.data.folder_files import files_below
-from tacit.data.lines import UTF_8, check_encoding, lines_of
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.folder_files import files_below
+from tacit.data.formats.lines import UTF_8, check_encoding, lines_of
 from tacit.errors import SourceError
 
 SUFFIXES = frozenset({".txt", ".md", ".rst", ".text", ""})

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.data.clients import ClientText
-from tacit.data.docstring_scanner import docstrings_of
-from tacit.data.docstrings import LARGEST_FILE, prose
+from tacit.data.formats.docstring_scanner import docstrings_of
+from tacit.data.formats.docstrings import LARGEST_FILE, prose
 from tacit.data.manifest import PUBLIC
 
 TEST_FOLDERS = frozenset({"test", "tests"})  # of modules that are no clients

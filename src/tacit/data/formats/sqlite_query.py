@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
-from tacit.data.file_names import name_of_file
-from tacit.data.row_files import Here, Row, RowFiles, client_of, seconds_of, text_of, zone_of
-from tacit.data.tables import Columns, said_of
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.row_files import Here, Row, RowFiles, client_of, seconds_of, text_of, zone_of
+from tacit.data.formats.tables import Columns, said_of
 from tacit.errors import SourceError
 
 AS_EVERYWHERE = Columns()

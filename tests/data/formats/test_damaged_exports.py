@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.data.exports import EXPORTS
+from tests.data.formats.exports import EXPORTS
 
 from tacit.data import ClientText, open_source
 from tacit.data.clients import checked_clients

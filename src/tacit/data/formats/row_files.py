@@ -12,12 +12,12 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
-from tacit.data.file_names import name_of_file
-from tacit.data.folder_files import files_below, is_hidden
-from tacit.data.lines import PACKED
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.folder_files import files_below, is_hidden
+from tacit.data.formats.lines import PACKED
+from tacit.data.formats.parquet import split_named
+from tacit.data.formats.tables import RowsOfClients, RowsPart, plain
 from tacit.data.manifest import SPLITS
-from tacit.data.parquet import split_named
-from tacit.data.tables import RowsOfClients, RowsPart, plain
 from tacit.errors import InputError, SourceError
 from tacit.extras import when_used
 from tacit.local_times import LATEST, zone_called

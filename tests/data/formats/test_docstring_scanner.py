@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.data.docstring_scanner import docstrings_of
+from tacit.data.formats.docstring_scanner import docstrings_of
 
 OWNERS = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 STDLIB = Path(sysconfig.get_path("stdlib"))

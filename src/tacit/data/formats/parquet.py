@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from tacit.data.clients import check_text
-from tacit.data.folder_files import files_below, is_hidden
+from tacit.data.formats.folder_files import files_below, is_hidden
+from tacit.data.formats.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain, said_of
 from tacit.data.manifest import SPLITS
-from tacit.data.tables import Columns, RowsOfClients, RowsPart, as_list, columns_of, plain, said_of
 from tacit.errors import SourceError
 from tacit.extras import when_used
 

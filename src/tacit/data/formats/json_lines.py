@@ -5,10 +5,10 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tacit.data.json_values import value_of
-from tacit.data.lines import UTF_8, lines_of
-from tacit.data.row_files import WAY_OUT, Here, Row, RowFiles, client_of, files_at, seconds_of, text_of, zone_of
-from tacit.data.tables import Columns, said_of
+from tacit.data.formats.json_values import value_of
+from tacit.data.formats.lines import UTF_8, lines_of
+from tacit.data.formats.row_files import WAY_OUT, Here, Row, RowFiles, client_of, files_at, seconds_of, text_of, zone_of
+from tacit.data.formats.tables import Columns, said_of
 from tacit.errors import SourceError
 
 LOOKED_AT = 100  # rows whose keys are compared with what is asked for, before any is read

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from tacit.data.file_names import name_of_file
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.parquet import ROWS_AT_ONCE
+from tacit.data.formats.row_files import WAY_OUT, files_at
+from tacit.data.formats.tables import Columns, RowsOfClients, RowsPart, columns_of, plain, said_of
 from tacit.data.manifest import SPLITS
-from tacit.data.parquet import ROWS_AT_ONCE
-from tacit.data.row_files import WAY_OUT, files_at
-from tacit.data.tables import Columns, RowsOfClients, RowsPart, columns_of, plain, said_of
 from tacit.errors import InputError, SourceError
 from tacit.extras import when_used
 from tacit.files import read_bounded

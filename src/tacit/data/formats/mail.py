@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from tacit.data.clients import paragraphs
-from tacit.data.file_names import name_of_file
-from tacit.data.lines import opened
-from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Here, Row, RowFiles, believable, files_at
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.lines import opened
+from tacit.data.formats.pseudonyms import Pseudonyms
+from tacit.data.formats.row_files import Here, Row, RowFiles, believable, files_at
 from tacit.errors import SourceError
 
 MOST_MESSAGE = 1 << 25  # bytes; what is longer is attachments for the most part

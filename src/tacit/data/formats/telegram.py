@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tacit.data.file_names import name_of_file
-from tacit.data.json_values import JsonFile
-from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Here, Row, RowFiles, files_at, seconds_of, zone_of
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.json_values import JsonFile
+from tacit.data.formats.pseudonyms import Pseudonyms
+from tacit.data.formats.row_files import Here, Row, RowFiles, files_at, seconds_of, zone_of
 from tacit.errors import SourceError
 
 FORWARDED = ("forwarded_from", "forwarded_from_id", "saved_from")

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tacit.data.file_names import name_of_file
-from tacit.data.lines import MOST_LINE, UTF_8, check_decoded, decoded
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.lines import MOST_LINE, UTF_8, check_decoded, decoded
 from tacit.errors import SourceError
 
 AT_ONCE = 1 << 18  # characters

@@ -11,11 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 import pytest
-from tests.data.exports import CSV, JSON_LINES, arrow_bytes, sqlite_bytes
+from tests.data.formats.exports import CSV, JSON_LINES, arrow_bytes, sqlite_bytes
 
-from tacit.data import Source, lines, open_source
+from tacit.data import Source, open_source
+from tacit.data.formats import lines
+from tacit.data.formats.tables import Columns
 from tacit.data.manifest import NO_TIME
-from tacit.data.tables import Columns
 from tacit.errors import SourceError
 
 
@@ -164,7 +165,7 @@ class TestDelimited:
     def test_a_field_without_an_end_is_refused_in_bounded_memory(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tacit.data.delimited.MOST_TEXT", 200_000)
+        monkeypatch.setattr("tacit.data.formats.delimited.MOST_TEXT", 200_000)
         csv.field_size_limit(131_072)  # as in a new process
         content = 'client_id,text\na,"x\n' + "some text\n" * 100_000
         with pytest.raises(SourceError, match=r"line 2: the row is no CSV \(field larger than field limit"):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.data.clients import ClientText
+from tacit.data.formats.parquet import owner_column, read_texts, row_count
 from tacit.data.manifest import PUBLIC
-from tacit.data.parquet import owner_column, read_texts, row_count
 from tacit.errors import SourceError
 
 ROWS = 200  # of a passage

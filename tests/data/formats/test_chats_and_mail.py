@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from tests.data.exports import LEAF, MBOX, TELEGRAM, WHATSAPP
+from tests.data.formats.exports import LEAF, MBOX, TELEGRAM, WHATSAPP
 
 from tacit.data import open_source
 from tacit.data.clients import Source
@@ -184,7 +184,7 @@ class TestTelegram:
             list(source(tmp_path, "telegram:result.json", content).clients())
 
     def test_a_large_export_is_read_in_pieces(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tacit.data.json_values.AT_ONCE", 7)
+        monkeypatch.setattr("tacit.data.formats.json_values.AT_ONCE", 7)
         opened = source(tmp_path, "telegram:result.json", TELEGRAM)
         assert texts(opened) == [["I\nsee"], ["hello bot", "see example.org now"]]
 
@@ -232,8 +232,8 @@ class TestMail:
         assert texts(source(tmp_path, "a.mbox", mail)) == [["One more thing remains to be said:\nEnd."]]
 
     def test_what_cannot_be_read_is_counted(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tacit.data.mail.MOST_MESSAGE", 3_000)
-        monkeypatch.setattr("tacit.data.mail.MOST_HTML", 1_000)
+        monkeypatch.setattr("tacit.data.formats.mail.MOST_MESSAGE", 3_000)
+        monkeypatch.setattr("tacit.data.formats.mail.MOST_HTML", 1_000)
         mails = [
             "From: a@x.org\n\nfine",
             "From: a@x.org\n\n" + "long line\n" * 400,

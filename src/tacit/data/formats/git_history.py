@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from tacit.data.clients import MOST_TEXT, paragraphs
-from tacit.data.file_names import name_of_file
-from tacit.data.pseudonyms import Pseudonyms
-from tacit.data.row_files import Row, RowFiles, believable
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.pseudonyms import Pseudonyms
+from tacit.data.formats.row_files import Row, RowFiles, believable
 from tacit.errors import SourceError
 
 _FIELD, _COMMIT = b"\x1f", b"\x00"

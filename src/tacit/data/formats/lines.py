@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from tacit.data.clients import MOST_TEXT
-from tacit.data.file_names import name_of_file
+from tacit.data.formats.file_names import name_of_file
 from tacit.errors import SourceError
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.data import TextsOf, VocabularyChoice, open_source
-from tacit.data.file_names import file_of_name, name_of_file
+from tacit.data.formats.file_names import file_of_name, name_of_file
 
 
 @given(st.binary(min_size=1, max_size=20).filter(lambda name: b"\x00" not in name))

@@ -1,6 +1,7 @@
 """Docstrings found without parsing: a file's strings are cut out, and where each stands says whether it is one.
 
-Ten times as fast as a syntax tree, its slow reference (tests/data/test_docstring_scanner.py). Nothing is imported.
+Ten times as fast as a syntax tree, its slow reference (tests/data/formats/test_docstring_scanner.py). Nothing is
+imported.
 """
 
 import ast

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from tacit.data.clients import MOST_TEXT
-from tacit.data.lines import UTF_8, lines_of
-from tacit.data.row_files import WAY_OUT, Here, Row, RowFiles, client_of, files_at, seconds_of, zone_of
-from tacit.data.tables import Columns, said_of
+from tacit.data.formats.lines import UTF_8, lines_of
+from tacit.data.formats.row_files import WAY_OUT, Here, Row, RowFiles, client_of, files_at, seconds_of, zone_of
+from tacit.data.formats.tables import Columns, said_of
 from tacit.errors import SourceError
 
 AS_EVERYWHERE = Columns()

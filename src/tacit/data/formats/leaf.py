@@ -13,9 +13,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tacit.data.file_names import name_of_file
-from tacit.data.json_values import JsonFile
-from tacit.data.row_files import Here, Row, RowFiles, client_of, files_at
+from tacit.data.formats.file_names import name_of_file
+from tacit.data.formats.json_values import JsonFile
+from tacit.data.formats.row_files import Here, Row, RowFiles, client_of, files_at
 from tacit.errors import SourceError
 
 MARKS = frozenset({"<BOS>", "<EOS>", "<PAD>"})

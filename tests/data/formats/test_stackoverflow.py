@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.data import ClientText, open_source
+from tacit.data.formats.stackoverflow import read_example
 from tacit.data.manifest import NO_TIME
-from tacit.data.stackoverflow import read_example
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
 
