@@ -101,7 +101,7 @@ def main() -> None:
 
 def arms(asked: argparse.Namespace) -> list[Arm]:
     found = [Arm(BASE), Arm(PUBLIC)]
-    networks = [None]
+    networks: list[str | None] = [None]
     for name in ("public", "private"):
         if getattr(asked, "network" if name == "public" else "private") is not None:
             networks.append(name)

@@ -133,7 +133,7 @@ def mix(
         other = read_files(as_path("network", network))
         share = _weight(files, tables, other, weight, held_out)
         settings = {"kind": other.kind, **other.settings}
-        arrays |= {NETWORK + name: each for name, each in other.weights.items()}
+        arrays |= {NETWORK + name: _half(each) for name, each in other.weights.items()}
         if other.public_text is None:
             stated["network"] = _statement_of_model(as_path("network", network))
         else:
@@ -164,6 +164,15 @@ def mix(
         bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
         private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
     )
+
+
+def _half(weights: Any) -> Any:
+    """In 16 bits, as which a network predicts the same to three digits; as they are where one is too large for that."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        found = weights.astype(np.float16)
+    return found if np.isfinite(found).all() else weights
 
 
 def _packed(array: Any) -> Any:
