@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.suggest import suggest
     from tacit.jobs.train.job import train
+    from tacit.jobs.train.mixture import train_mixture
     from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.jobs.tune.job import tune
     from tacit.jobs.type_ab.engine import type_engine
@@ -95,6 +96,7 @@ _HOME = {
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
     "train": "tacit.jobs.train.job",
+    "train_mixture": "tacit.jobs.train.mixture",
     "tune": "tacit.jobs.tune.job",
     "type_ab": "tacit.jobs.type_ab.job",
     "type_engine": "tacit.jobs.type_ab.engine",
@@ -144,6 +146,7 @@ __all__ = [
     "statement",
     "suggest",
     "train",
+    "train_mixture",
     "tune",
     "type_ab",
     "type_engine",

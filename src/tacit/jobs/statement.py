@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what cuts words comes with it
     from tacit.keyboard.exported import Exported
 
 NAME = "statement.json"  # of the file, in the report of a run
+MIXTURE_RUN = "begun.json"  # of the folder of a run that makes a mixture
 MANIFEST = "manifest.json"  # of an exported model, which carries one
 EXPORTED = KINDS_OF_LINES["exported"]
 
@@ -143,6 +144,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
             return _of_folder(file)
         if (file / MANIFEST).is_file():
             return _of_export(file, run)
+        if (file / MIXTURE_RUN).is_file():
+            return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
             return _of_mixture(file / PROMISE, run)
         record = _read(file)
@@ -210,6 +213,23 @@ def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
     labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
     promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
     return Verification(lines=lines, statement=str(file), labels=tuple(labels), promise=promise)
+
+
+def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
+    """The run of a mixture: its promise, each run beside it, and the model, which is made again from its parts."""
+    from tacit.jobs.train.mixture_check import PARTS, mixture_lines  # JAX comes with it
+
+    found = _of_mixture(path / "model" / PROMISE, run)
+    if not found.holds:
+        return replace(found, run=str(path))
+    record = _read(path / "model" / PROMISE)
+    assert isinstance(record, Mapping)  # or it had no lines
+    lines = list(found.lines)
+    for name in PARTS.values():
+        if (path / name / DATABASE).is_file():
+            own = _of_folder(path / name)
+            lines += [CheckedLine(name=f"{name}: {line.name}", complaint=line.complaint) for line in own.lines]
+    return replace(found, lines=(*lines, *mixture_lines(path, record)), run=str(path))
 
 
 def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:
