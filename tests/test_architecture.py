@@ -91,7 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "compute",
         "secure_aggregation",
     },
-    "planning": {"privacy", "design", "population", "recipe"},
+    "planning": {"privacy", "design", "population", "recipe", "data", "evaluation", "federation", "text"},
     "reports": {
         "federation",
         "privacy",
