@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tacit.jobs.personalize.job import personalize
     from tacit.jobs.plan.epsilon import plan_epsilon
     from tacit.jobs.plan.job import plan
+    from tacit.jobs.plan.new_mixture import new_mixture
     from tacit.jobs.plan.new_recipe import new_recipe
     from tacit.jobs.plan.production import plan_production
     from tacit.jobs.plan.simulate import simulate
@@ -77,6 +78,7 @@ _HOME = {
     "decryptor": "tacit.jobs.decryptor",
     "load_model": "tacit.keyboard.model_folder",
     "mix": "tacit.jobs.mix",
+    "new_mixture": "tacit.jobs.plan.new_mixture",
     "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
@@ -127,6 +129,7 @@ __all__ = [
     "import_data",
     "load_model",
     "mix",
+    "new_mixture",
     "new_recipe",
     "ngram",
     "noise_forecast",

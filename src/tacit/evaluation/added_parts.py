@@ -60,7 +60,9 @@ def _rows(reader: Reader, held_out: HeldOut) -> list[Row]:
 
 def _values(rows: Sequence[Row]) -> dict[str, float]:
     predicted = sum(each.predicted for each in rows)
-    return {name: sum(getattr(each, name) for each in rows) / predicted if predicted else float("nan") for name in SHOWN}
+    return {
+        name: sum(getattr(each, name) for each in rows) / predicted if predicted else float("nan") for name in SHOWN
+    }
 
 
 def _against(name: str, before: Sequence[Row], rows: Sequence[Row]) -> Arm:

@@ -10,6 +10,7 @@ from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
+from tacit.jobs.train.mixture import is_mixture_run
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # what cuts words comes with it
     from tacit.keyboard.exported import Exported
 
 NAME = "statement.json"  # of the file, in the report of a run
-MIXTURE_RUN = "begun.json"  # of the folder of a run that makes a mixture
 MANIFEST = "manifest.json"  # of an exported model, which carries one
 EXPORTED = KINDS_OF_LINES["exported"]
 
@@ -144,7 +144,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
             return _of_folder(file)
         if (file / MANIFEST).is_file():
             return _of_export(file, run)
-        if (file / MIXTURE_RUN).is_file():
+        if is_mixture_run(file):
             return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
             return _of_mixture(file / PROMISE, run)

@@ -200,9 +200,7 @@ class MixtureRecipe(Section):
 
 
 def is_mixture(recipe: object) -> bool:
-    """Whether what is given as a recipe is one of a mixture; of what cannot be read, that it is none."""
-    if isinstance(recipe, MixtureRecipe):
-        return True
+    """Whether the path of a recipe leads to one of a mixture; of what cannot be read, that it is none."""
     try:
         return SECTION in parsed_toml(read_bounded(as_path("recipe", recipe)).decode("utf-8-sig"))
     except (OSError, ValueError, InputError):

@@ -11,12 +11,11 @@ from tacit.statements.statement import Label
 TITLE = "One model of counts and a network"
 EXACT = "SIMULATION ONLY: held-out clients were looked at exactly; no guarantee covers that, and no server could"
 VERDICTS = {
-    "helps": "helps",
-    "hurts": "HURTS: leave it out",
-    "probabilities only": "betters the probabilities; of the first suggestion it is not shown",
+    "hurts": "HURTS the first suggestion; leave it out",
+    "probabilities only": "betters the probabilities; that it betters the first suggestion is not shown",
     "not shown": "adds nothing that these clients show",
 }
-HEAD = ("model", "top-1", "top-3", "nats", "against the line before: top-1", "top-3", "nats", "so it")
+HEAD = ("model", "top-1", "top-3", "nats", "top-1 added", "top-3 added", "nats added", "so it")
 
 
 def page(record: Mapping[str, Any]) -> Page:
@@ -37,8 +36,8 @@ def tables(record: Mapping[str, Any]) -> list[Block]:
     rows = tuple(_row(each) for each in found["arms"])
     about = (
         f"{found['clients']:,} test clients, {found['words']:,} words. Intervals are 95%, of the paired bootstrap over "
-        "clients; nats are of the probability of the word, the fewer the better. The last line is everything against "
-        "the first."
+        "clients. Each line adds a part to the one before; all is everything against the first. Nats are of the "
+        "word's probability, the fewer the better."
     )
     said = [
         f"{each['name']}: {VERDICTS[each['verdict']]}."
@@ -67,7 +66,7 @@ def _row(arm: Mapping[str, Any]) -> tuple[str, ...]:
         return (*shown, "", "", "", "")
     one, three, less = arm["change"].values()
     changes = (_points(one), _points(three), _interval(less, 1, 3))
-    return (*shown, *changes, VERDICTS[arm["verdict"]])
+    return (*shown, *changes, arm["verdict"])
 
 
 def _points(change: Sequence[float]) -> str:

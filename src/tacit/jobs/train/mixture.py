@@ -21,6 +21,7 @@ from tacit.progress import Progress, StageBegan, StageEnded, Warned, silent
 from tacit.records import json_ready
 
 if TYPE_CHECKING:  # JAX comes with them
+    from tacit.jobs.train.job import TrainingResult
     from tacit.jobs.train.mixture_folder import Begun
     from tacit.recipe import Recipe
     from tacit.recipe.mixture import MixtureRecipe
@@ -28,6 +29,7 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.reports.page import ReportFiles
     from tacit.statements.composed import ComposedPromise
 
+BEGUN = "begun.json"  # of the folder of such a run: what it knew when it began
 MEASURING = "measuring what each part adds"  # the stage
 
 
@@ -53,21 +55,56 @@ class MixtureResult(JobResult):
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit train --json` prints of such a recipe."""
-        where = {"run": str(self.folder), "report": str(self.report.html), "simulation": str(self.report.everything.html)}
+        where = {
+            "run": str(self.folder),
+            "report": str(self.report.html),
+            "simulation": str(self.report.everything.html),
+        }
         record: dict[str, Any] = json_ready({"schema": "tacit.mixture.run", "version": 1, **where, **self.record})
         return record
 
-    def blocks(self) -> "list[Block]":
-        """What people read of it: what each part added, the promise, where the pages are, and what next."""
+    def blocks(self, *, profile: bool = False) -> "list[Block]":
+        """What people read of it: what each part added, the promise, where the pages are, and what next.
+
+        profile: also where the time of the rounds went, if there were any.
+        """
         from tacit.reports.blocks import Paragraph
         from tacit.reports.mixture import tables
 
         return [
             *tables(self.record),
+            *(_profile(self.folder) if profile else ()),
             Paragraph(f"Privacy: {self.promise.says()}."),
             *self.report.where(),
             Paragraph(f"Ask it for next words: tacit suggest {self.folder} 'I will'"),
         ]
+
+
+def _profile(out: Path) -> "list[Block]":
+    from tacit.compute.profile import PHASES
+    from tacit.jobs.train.mixture_folder import TRAINING
+    from tacit.reports import summary_lines
+    from tacit.reports.blocks import Paragraph
+    from tacit.runs import Run
+    from tacit.runs.journal import DATABASE
+
+    if not (out / TRAINING / DATABASE).is_file():
+        return [Paragraph("The recipe has no rounds, and the time of those alone is counted.")]
+    with Run.open(out / TRAINING) as run:
+        return summary_lines.of_profile(run.notes["profile"][-1], PHASES)
+
+
+def train_any(
+    recipe: "Recipe | MixtureRecipe | PathLike", out: PathLike, **given: Any
+) -> "TrainingResult | MixtureResult":
+    """What `tacit train` does: rounds, or a mixture where the recipe has [mixture]. given: as both jobs take it."""
+    from tacit.jobs.train.job import train
+    from tacit.recipe import Recipe
+    from tacit.recipe.mixture import MixtureRecipe, is_mixture
+
+    if isinstance(recipe, MixtureRecipe) or (not isinstance(recipe, Recipe) and is_mixture(recipe)):
+        return train_mixture(recipe, out, **given)
+    return train(recipe, out, **given)
 
 
 def train_mixture(
@@ -106,6 +143,11 @@ def train_mixture(
         if value is not None:
             changed = changed.model_copy(update={section: getattr(changed, section).model_copy(update={key: value})})
     return _to_the_end(changed, as_path("out", out), hardware, cluster, anyway, stop_if_diverged, progress)
+
+
+def is_mixture_run(path: Path) -> bool:
+    """Whether `path` is the folder of a run of `train_mixture`."""
+    return (path / BEGUN).is_file()
 
 
 def resume_mixture(
@@ -251,7 +293,9 @@ def _finished(out: Path) -> dict[str, Any] | None:
     try:
         record: dict[str, Any] = parsed_json(read_bounded(out / SIMULATION / "report.json"))
     except (OSError, ValueError) as error:
-        raise RunError(f"the report of '{out}' cannot be read ({error}); remove '{out / PUBLISHED}', and go on.") from error
+        raise RunError(
+            f"the report of '{out}' cannot be read ({error}); remove '{out / PUBLISHED}', and go on."
+        ) from error
     return record
 
 

@@ -1,4 +1,4 @@
-"""Whether the folder of a run that made a mixture is what it says: every statement, every part, and the model itself."""
+"""Whether the folder of a run that made a mixture is what it says: statements, parts, and the model itself."""
 
 import json
 import tempfile
@@ -58,7 +58,10 @@ def _of_budget(out: Path, promise: Mapping[str, Any]) -> CheckedLine:
         recipe, begun = MixtureRecipe.load(out / RECIPE), Begun.read(out)
         settled = begun.settled(recipe)
         costs = ComposedPromise(statements=promise["statements"], public=promise["public"]).costs()
-        allowed = {"counts": settled.counts_rho(begun.clients), "all parts together": settled.privacy.rho(begun.clients)}
+        allowed = {
+            "counts": settled.counts_rho(begun.clients),
+            "all parts together": settled.privacy.rho(begun.clients),
+        }
         spent = {"counts": costs.get("counts", 0.0), "all parts together": sum(costs.values())}
         for name, rho in allowed.items():
             if spent[name] > rho * (1 + ROUNDING):

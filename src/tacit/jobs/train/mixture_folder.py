@@ -1,10 +1,10 @@
 """The folder of a run that makes a mixture: begun whole, with its public parts in it, after all was rehearsed.
 
-    RUN/recipe.toml     what was asked for
-    RUN/begun.json      where the texts are, their digests, and what follows from public text alone
-    RUN/ngram/          the public n-gram model         RUN/network/   the public network, where there is one
-    RUN/counts/         a run of `tacit count`          RUN/training/  a run of `tacit train`, where there are rounds
-    RUN/model/          the mixture                     RUN/report/, RUN/simulation/   its pages
+RUN/recipe.toml     what was asked for
+RUN/begun.json      where the texts are, their digests, and what follows from public text alone
+RUN/ngram/          the public n-gram model         RUN/network/   the public network, where there is one
+RUN/counts/         a run of `tacit count`          RUN/training/  a run of `tacit train`, where there are rounds
+RUN/model/          the mixture                     RUN/report/, RUN/simulation/   its pages
 """
 
 import json
@@ -27,9 +27,10 @@ from tacit.jobs.mix import mix
 from tacit.jobs.ngram import ngram
 from tacit.jobs.rehearsal import MODEL, REHEARSING, RELEASE, TEST, refused
 from tacit.jobs.run_start import checked_cache
-from tacit.jobs.statement import MIXTURE_RUN as BEGUN
+from tacit.jobs.train.mixture import BEGUN, is_mixture_run
 from tacit.jobs.train.refusals import check_splits
 from tacit.keyboard.mixture import mixture_reader
+from tacit.keyboard.suggest import Reader
 from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.networks.ngram.reader import ngram_reader
@@ -93,19 +94,13 @@ class Begun:
         return found
 
 
-def is_mixture_run(path: Path) -> bool:
-    """Whether `path` is the folder of such a run."""
-    return (path / BEGUN).is_file()
-
-
 def begin(recipe: MixtureRecipe, out: Path, progress: Progress) -> Begun:
     """A new folder, rehearsed, or the one at `out` where that has the same recipe. Raises: InputError, CacheError,
     BudgetError, RecipeError, before there is a folder; RunError where `out` is another one.
     """
     check_folder("--out", out)
     if is_mixture_run(out):
-        begun = MixtureRecipe.load(out / RECIPE)
-        if changed := begun.differences(recipe):
+        if changed := MixtureRecipe.load(out / RECIPE).differences(recipe):
             raise RunError(
                 f"'{out}' exists already and was begun with another recipe ({'; '.join(changed)}); choose another "
                 f"--out, or continue what was begun with `tacit resume {out}`."
@@ -165,7 +160,10 @@ def added(folder: Path, recipe: MixtureRecipe, cache: Cache, *, clients: int | N
     chosen = cache.clients("test")[:asked]
     held_out = HeldOut.read(cache, chosen, sentences=recipe.evaluation.sentences, words=WORDS_OF_A_SENTENCE)
     files = read_files(folder / MIXED)
-    readers = {BASE: ngram_reader(read_files(folder / NGRAM)), COUNTED: mixture_reader(_without_network(files))}
+    readers: dict[str, Reader] = {
+        BASE: ngram_reader(read_files(folder / NGRAM)),
+        COUNTED: mixture_reader(_without_network(files)),
+    }
     if files.settings["network"] is not None:
         readers[WHOLE] = mixture_reader(files)
     arms: tuple[Arm, ...] = arms_of(readers, held_out)
