@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from tacit.evaluation.held_out import HeldOut
@@ -49,7 +50,7 @@ def arms_of(readers: Mapping[str, Reader], held_out: HeldOut) -> tuple[Arm, ...]
     rows = {name: _rows(reader, held_out) for name, reader in readers.items()}
     names = list(rows)
     arms = [Arm(name=names[0], values=_values(rows[names[0]]), change=None, verdict=None)]
-    arms += [_against(name, rows[before], rows[name]) for before, name in zip(names, names[1:], strict=False)]
+    arms += [_against(name, rows[before], rows[name]) for before, name in pairwise(names)]
     return (*arms, _against("all", rows[names[0]], rows[names[-1]])) if len(names) > 2 else tuple(arms)
 
 

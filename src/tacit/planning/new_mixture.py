@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.device_part import StatisticSum
+from tacit.parsing import parsed_toml
 from tacit.planning.counts import BELIEVED, ProposedSums, proposed_sums
 from tacit.planning.new_recipe import Corpus, RecipeProposal, propose
 from tacit.privacy.delta import default_delta
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 TEST_CLIENTS = 500
 TRAINING = "training"
-# Of [training], what follows from the mixture's own sections.
-FOLLOWS = {"data.cache", "privacy.epsilon", "privacy.delta", "model.init"}
+FOLLOWS = {"privacy.epsilon", "privacy.delta", "model.init"}  # of [training]: from the mixture's own sections
 NO_ROUNDS = (
     "all of it: rounds beside the counts cost hours and added nothing at thousands of people (docs/results/mixture.md)"
 )
@@ -103,7 +103,7 @@ def propose_mixture(
     rounds = None if not training_share else _rounds(corpus, parts, name, rho * training_share, settled, size)
     values, reasons = _values(corpus, parts, name, epsilon, delta, settled, counted, training_share)
     if rounds is not None:
-        values[TRAINING] = _sections(rounds)
+        values |= parsed_toml(_nested(rounds))
     return MixtureProposal(
         recipe=MixtureRecipe.model_validate(values),
         reasons=reasons,
@@ -165,24 +165,12 @@ def _rounds(
     size: Callable[[ModelSection], int],
 ) -> RecipeProposal:
     if parts.section is None:
-        raise InputError(
-            "rounds begin from a network of public text, and none is given; give --init (`tacit pretrain`)."
-        )
+        raise InputError("rounds begin from a network of public text; none is given; give --init (`tacit pretrain`).")
     return propose(corpus, name=name, epsilon=epsilon_of(rho, delta), size=size, delta=delta, first=parts.section)
 
 
-def _sections(rounds: RecipeProposal) -> dict[str, Any]:
-    """What `[training]` says: the sections of a recipe, without what follows from the mixture's own."""
-    whole = rounds.recipe.model_dump(mode="json", exclude_defaults=True)
-    return {
-        section: {key: value for key, value in given.items() if f"{section}.{key}" not in FOLLOWS and value is not None}
-        for section, given in whole.items()
-        if section not in ("name", "data")
-    }
-
-
 def _nested(rounds: RecipeProposal) -> str:
-    """The same as a file, a reason beside each value."""
+    """What `[training]` says, as a file: the sections of a recipe without what follows from the mixture's own."""
     kept, section = [], ""
     for line in annotated_toml(rounds.recipe, rounds.reasons, ()).splitlines():
         if found := re.fullmatch(r"\[(.+)\]", line):

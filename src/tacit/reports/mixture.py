@@ -44,6 +44,8 @@ def tables(record: Mapping[str, Any]) -> list[Block]:
         for each in found["arms"]
         if each["verdict"] not in (None, "helps")
     ]
+    if record["network_weight"] == 0:
+        said.append("The network adds nothing to the n-grams on public text, which gives it the weight 0.")
     return [Table(rows, HEAD), Paragraph(about), *map(Paragraph, said)]
 
 

@@ -257,14 +257,17 @@ def _trained(
 
 
 def make(out: Path, recipe: "MixtureRecipe", begun: "Begun", to: Path, progress: Progress = silent) -> None:
-    """The mixture of the parts in the run folder `out`, into `to`: a function of them alone."""
+    """The mixture of the parts in the run folder `out`, into `to`: a function of them alone.
+
+    A public network to which public text gives the weight 0 is left out.
+    """
     from tacit.jobs.mix import mix
     from tacit.jobs.train import mixture_folder as folder
 
     beside: dict[str, Any] = {}
     if recipe.training is not None:
         beside["network"] = out / folder.TRAINING
-    elif recipe.mixture.network is not None:
+    elif recipe.mixture.network is not None and begun.weight != 0:
         beside["network"] = out / folder.NETWORK
     if beside:
         weight = begun.weight
@@ -319,10 +322,18 @@ def _measured(recipe: "MixtureRecipe", begun: "Begun", out: Path, progress: Prog
                 {"part": part, "zcdp": cost, "statement": f"{folder}/report/statement.json"}
                 for (part, cost), folder in zip(promise.costs().items(), ("counts", "training"), strict=False)
             ],
+            "network_weight": begun.weight if recipe.training is None else _weight_in(out),
             "simulation_only": found,
         }
     )
     return record
+
+
+def _weight_in(out: Path) -> float:
+    """The network's, in the mixture that was made."""
+    from tacit.networks.model_files import read_files
+
+    return float(read_files(out).settings["network_weight"])
 
 
 def _pages(out: Path, record: dict[str, Any], promise: "ComposedPromise") -> "ReportFiles":

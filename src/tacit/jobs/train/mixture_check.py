@@ -79,7 +79,7 @@ def _of_model(out: Path) -> Iterator[CheckedLine]:
             recipe, begun = MixtureRecipe.load(out / RECIPE), Begun.read(out)
             if begun.weight is None and recipe.training is not None:  # it followed from public text, not from the parts
                 written = parsed_json(read_bounded(out / MIXED / SETTINGS))
-                begun = replace(begun, weight=float(written["network_weight"]))
+                begun = replace(begun, weight=float(written["network_weight"]) or None)
             make(out, recipe, begun, again)
         except (TacitError, OSError, ValueError, KeyError, TypeError) as error:
             failed = f"its parts make no model: {error}"
