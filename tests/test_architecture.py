@@ -81,7 +81,16 @@ MAY_IMPORT: dict[str, set[str]] = {
         "compute",
         "secure_aggregation",
     },
-    "recipe": {"privacy", "design", "networks", "population", "training", "compute", "secure_aggregation"},
+    "recipe": {
+        "privacy",
+        "design",
+        "networks",
+        "population",
+        "training",
+        "evaluation",
+        "compute",
+        "secure_aggregation",
+    },
     "planning": {"privacy", "design", "population", "recipe", "data", "evaluation", "federation", "text"},
     "reports": {
         "federation",

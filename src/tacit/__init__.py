@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tacit.jobs.plan.counts import plan_counts
     from tacit.jobs.plan.epsilon import plan_epsilon
     from tacit.jobs.plan.job import plan
+    from tacit.jobs.plan.new_mixture import new_mixture
     from tacit.jobs.plan.new_recipe import new_recipe
     from tacit.jobs.plan.production import plan_production
     from tacit.jobs.plan.simulate import simulate
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from tacit.jobs.statement import statement, verify
     from tacit.jobs.suggest import suggest
     from tacit.jobs.train.job import train
+    from tacit.jobs.train.mixture import train_mixture
     from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.jobs.tune.job import tune
     from tacit.jobs.type_ab.engine import type_engine
@@ -77,6 +79,7 @@ _HOME = {
     "decryptor": "tacit.jobs.decryptor",
     "load_model": "tacit.keyboard.model_folder",
     "mix": "tacit.jobs.mix",
+    "new_mixture": "tacit.jobs.plan.new_mixture",
     "new_recipe": "tacit.jobs.plan.new_recipe",
     "open_data": "tacit.jobs.import_data",
     "open_run": "tacit.runs.folder",
@@ -97,6 +100,7 @@ _HOME = {
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
     "train": "tacit.jobs.train.job",
+    "train_mixture": "tacit.jobs.train.mixture",
     "tune": "tacit.jobs.tune.job",
     "type_ab": "tacit.jobs.type_ab.job",
     "type_engine": "tacit.jobs.type_ab.engine",
@@ -127,6 +131,7 @@ __all__ = [
     "import_data",
     "load_model",
     "mix",
+    "new_mixture",
     "new_recipe",
     "ngram",
     "noise_forecast",
@@ -147,6 +152,7 @@ __all__ = [
     "statement",
     "suggest",
     "train",
+    "train_mixture",
     "tune",
     "type_ab",
     "type_engine",

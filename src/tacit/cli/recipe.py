@@ -22,6 +22,23 @@ def new(
     init: Annotated[
         Path | None, typer.Option(help="A model of `tacit pretrain` to begin from, over the same vocabulary.")
     ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(
+            help="A cache of public text over the same vocabulary: the recipe then makes a mixture. Left out, that "
+            "which --init was made of."
+        ),
+    ] = None,
+    ngram: Annotated[
+        Path | None, typer.Option(help="A model of `tacit ngram`; left out, the run counts the public text.")
+    ] = None,
+    training_share: Annotated[
+        float | None,
+        typer.Option(help="Of the budget, that of rounds which train the network.", show_default="0: no rounds"),
+    ] = None,
+    network_alone: Annotated[
+        bool, typer.Option("--network-alone", help="Rounds that train a network, and no mixture.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="The file to write; left out, it is printed.")] = None,
     name: Annotated[
         str | None, typer.Option(help="What reports call the run.", show_default="of cache and epsilon")
@@ -29,10 +46,22 @@ def new(
     anyway: Annotated[bool, typer.Option("--anyway", help="Write a recipe that cannot work, too.")] = False,
     json: Json = False,
 ) -> None:
-    """Write a whole recipe for so many clients at this epsilon, and say what accuracy it is expected to cost."""
-    from tacit.jobs.plan.new_recipe import new_recipe  # JAX comes with it
+    """Write a whole recipe for so many clients at this epsilon, and say what is expected of it."""
+    from tacit.jobs.plan.new_mixture import new_recipe_for  # JAX comes with it
 
-    made = new_recipe(data, epsilon=epsilon, delta=delta, init=init, out=out, name=name, anyway=anyway)
+    made = new_recipe_for(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        public=public,
+        ngram=ngram,
+        init=init,
+        training_share=training_share,
+        network_alone=network_alone,
+        out=out,
+        name=name,
+        anyway=anyway,
+    )
     if out is None and not json:
         print_toml(made.to_toml())
     else:

@@ -48,8 +48,8 @@ def train(
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
-    """Train a model by the recipe and leave a run folder."""
-    from tacit.jobs.train.job import train as job
+    """Train a model by the recipe, or make the mixture that it says, and leave a run folder."""
+    from tacit.jobs.train.mixture import train_any as job
 
     with logs.logs(out) as told, display(json, out) as progress:
         result = job(
@@ -83,6 +83,8 @@ def resume(
 ) -> None:
     """Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."""
     from tacit.jobs.resume import resume as job
+    from tacit.jobs.train.job import TrainingResult
+    from tacit.jobs.train.mixture import MixtureResult
 
     with logs.logs(run) as told, display(json, run) as progress:
         result = job(
@@ -93,5 +95,5 @@ def resume(
             end=end or None,
             progress=together(progress, told),
         )
-    options = {"profile": profile} if result.run.kind == "train" else {}
+    options = {"profile": profile} if isinstance(result, TrainingResult | MixtureResult) else {}
     say(result, json, lambda each: print_blocks(each.blocks(**options)))

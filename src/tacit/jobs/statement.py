@@ -10,6 +10,7 @@ from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
+from tacit.jobs.train.mixture import is_mixture_run
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -143,6 +144,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
             return _of_folder(file)
         if (file / MANIFEST).is_file():
             return _of_export(file, run)
+        if is_mixture_run(file):
+            return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
             return _of_mixture(file / PROMISE, run)
         record = _read(file)
@@ -210,6 +213,23 @@ def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
     labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
     promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
     return Verification(lines=lines, statement=str(file), labels=tuple(labels), promise=promise)
+
+
+def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
+    """The run of a mixture: its promise, each run beside it, and the model, which is made again from its parts."""
+    from tacit.jobs.train.mixture_check import PARTS, mixture_lines  # JAX comes with it
+
+    found = _of_mixture(path / "model" / PROMISE, run)
+    if not found.holds:
+        return replace(found, run=str(path))
+    record = _read(path / "model" / PROMISE)
+    assert isinstance(record, Mapping)  # or it had no lines
+    lines = list(found.lines)
+    for name in PARTS.values():
+        if (path / name / DATABASE).is_file():
+            own = _of_folder(path / name)
+            lines += [CheckedLine(name=f"{name}: {line.name}", complaint=line.complaint) for line in own.lines]
+    return replace(found, lines=(*lines, *mixture_lines(path, record)), run=str(path))
 
 
 def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:

@@ -8,11 +8,12 @@ from typing import Any
 
 from tacit.design.mechanism import ChosenMechanism
 from tacit.recipe.experiment import Recipe
+from tacit.recipe.mixture import MixtureRecipe
 
 OTHERWISE = "of the recipe that this one builds on"
 
 
-def annotated_toml(recipe: Recipe, reasons: Mapping[str, str], head: Sequence[str]) -> str:
+def annotated_toml(recipe: Recipe | MixtureRecipe, reasons: Mapping[str, str], head: Sequence[str]) -> str:
     """Every key that differs from its default, or has one in `reasons`, below the comment `head`.
 
     `reasons` are by "section.key"; a key without one comes from the recipe that this one builds on.

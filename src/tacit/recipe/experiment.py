@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import tomli_w
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.workload import PREFIX, Workload
@@ -210,6 +210,11 @@ class Recipe(Section):
                 f"{where} begins with kind = {kind!r}: it is a run's record of what was asked, and no recipe; give the "
                 f"recipe that the run was begun with{way_out}."
             )
+        if "mixture" in values:
+            raise RecipeError(
+                f"{where} has [mixture]: it makes counts and a network one model, which `tacit train` does (in Python "
+                "`tacit.train_mixture`); for rounds alone give a recipe without that section."
+            )
         try:
             recipe = cls.model_validate(values)
             # at the largest of the deltas that a population may have: the least noise
@@ -227,17 +232,11 @@ class Recipe(Section):
 
     def to_toml(self) -> str:
         """Every key with its value; `from_toml` gives the same recipe back."""
-        return tomli_w.dumps(_without_none(self.model_dump(mode="json")))
+        return tomli_w.dumps(without_none(self.model_dump(mode="json")))
 
     def differences(self, other: Self) -> list[str]:
         """The keys in which `other` is another experiment, as "section.key is THERE, not HERE"; empty if in none."""
-        here, there = _flat(self.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
-        keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
-        return [
-            f"{key} is {_short_text(there.get(key))}, not {_short_text(here.get(key))}"
-            for key in keys
-            if here.get(key) != there.get(key)
-        ]
+        return differences(self, other)
 
     def designed(self) -> Self:
         """The same experiment with a strategy in numbers: a run keeps those, since designing again elsewhere could give
@@ -358,6 +357,17 @@ class Recipe(Section):
         return settings
 
 
+def differences(one: BaseModel, other: BaseModel) -> list[str]:
+    """The keys in which `other` differs from `one`, as "section.key is THERE, not HERE"; empty if in none."""
+    here, there = _flat(one.model_dump(mode="json")), _flat(other.model_dump(mode="json"))
+    keys = [*here, *(key for key in there if key not in here)]  # a section may be in one of them alone
+    return [
+        f"{key} is {_short_text(there.get(key))}, not {_short_text(here.get(key))}"
+        for key in keys
+        if here.get(key) != there.get(key)
+    ]
+
+
 def _flat(values: dict[str, Any], under: str = "") -> dict[str, Any]:
     """{"section.key": value}, also of sections within sections; a section that was not given has no keys."""
     flat: dict[str, Any] = {}
@@ -376,10 +386,10 @@ def _short_text(value: Any) -> str:
     return written if len(written) <= 60 else f"{written[:57]}..."
 
 
-def _without_none(values: dict[str, Any]) -> dict[str, Any]:
+def without_none(values: dict[str, Any]) -> dict[str, Any]:
     """TOML has no null: what was not given is left out."""
     return {
-        key: _without_none(value) if isinstance(value, dict) else value
+        key: without_none(value) if isinstance(value, dict) else value
         for key, value in values.items()
         if value is not None
     }

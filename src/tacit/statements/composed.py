@@ -40,6 +40,10 @@ class ComposedPromise:
             tuple(each for part, record in self.statements.items() for each in _realised(part, record).sequences)
         )
 
+    def costs(self) -> dict[str, float]:
+        """The zCDP of each part that released something."""
+        return {part: _realised(part, record).zcdp for part, record in self.statements.items()}
+
     @property
     def delta(self) -> float:
         """The largest of the parts', at which epsilon is given; 0 where there is none."""

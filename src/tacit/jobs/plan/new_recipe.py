@@ -79,6 +79,7 @@ class NewRecipe(JobResult):
             )
         if self.path is not None:
             lines.append(f"{self.path} says why each value is what it is; next: tacit train {self.path} --out RUN")
+            lines.append("with --public CACHE, of public text over the same words, it would be a mixture with counts")
         return [Paragraph(line) for line in lines]
 
 
@@ -99,17 +100,7 @@ def new_recipe(
     Raises: InputError where it cannot work, saying which epsilon or how many clients would, or where `out` is there and
     is something else; CacheError.
     """
-    for argument, value in (("epsilon", epsilon), ("delta", delta)):
-        of_type(argument, value, Real, *((NoneType,) if argument == "delta" else ()))
-        conceivable(f"{argument} =", value)
-    if not epsilon > 0:
-        raise InputError(f"epsilon={epsilon:g} is no budget; give a number above 0: 8 is usual, 1 is strict.")
-    if delta is not None and not 0 < delta < 1:
-        raise InputError(f"delta={delta:g} is not between 0 and 1; leave it out for that of the clients.")
-    of_type("name", name, str, NoneType)
-    conceivable("name =", name)
-    if name == "":
-        raise InputError("name='' is empty, and reports call the run by it; give one, or leave it out.")
+    check_asked(epsilon, delta, name)
     from tacit.networks.language_model import parameter_count
     from tacit.planning.new_recipe import Corpus, propose
 
@@ -119,7 +110,7 @@ def new_recipe(
         check_file("--out", path)
     splits = cache.manifest.splits
     corpus = Corpus(cache=cache.path, **{split: splits.get(split, 0) for split in ("train", "validation", "test")})
-    first = None if init is None else _first(as_path("init", init), cache)
+    first = None if init is None else first_section(as_path("init", init), cache)
     called = f"{cache.path.name}-epsilon-{epsilon:g}" if name is None else name
     words = cache.manifest.vocabulary.size
     made = propose(
@@ -137,7 +128,22 @@ def new_recipe(
     return NewRecipe(proposal=made, path=path)
 
 
-def _first(path: Path, cache: Cache) -> "ModelSection":
+def check_asked(epsilon: float, delta: float | None, name: str | None) -> None:
+    """Raises: InputError for what is no budget, no delta or no name."""
+    for argument, value in (("epsilon", epsilon), ("delta", delta)):
+        of_type(argument, value, Real, *((NoneType,) if argument == "delta" else ()))
+        conceivable(f"{argument} =", value)
+    if not epsilon > 0:
+        raise InputError(f"epsilon={epsilon:g} is no budget; give a number above 0: 8 is usual, 1 is strict.")
+    if delta is not None and not 0 < delta < 1:
+        raise InputError(f"delta={delta:g} is not between 0 and 1; leave it out for that of the clients.")
+    of_type("name", name, str, NoneType)
+    conceivable("name =", name)
+    if name == "":
+        raise InputError("name='' is empty, and reports call the run by it; give one, or leave it out.")
+
+
+def first_section(path: Path, cache: Cache) -> "ModelSection":
     """The section of a model to begin from. Raises: InputError where it is not of public text, or of other words."""
     from tacit.keyboard.model_folder import load_first_model, load_model
     from tacit.recipe.model_section import section_for
