@@ -21,8 +21,8 @@ from tacit.evaluation.type_ab.paired_bootstrap import changes_of
 from tacit.evaluation.type_ab.replay import UNSPELLED
 from tacit.jobs.dictionary_files import write_dictionary
 from tacit.jobs.phone_models import phone_model
-from tacit.keyboard.dictionary import dictionary_of
-from tacit.keyboard.engine_lines import Engine
+from tacit.keyboard.dictionaries.engine_lines import Engine
+from tacit.keyboard.dictionaries.from_model import dictionary_of
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.text.words import sentences

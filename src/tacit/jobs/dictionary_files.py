@@ -5,11 +5,11 @@ from pathlib import Path
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file, check_folder, read_bounded, write_whole
 from tacit.folders import folder_beside, replace_folder
-from tacit.keyboard.bigram_steps import sayable
-from tacit.keyboard.dictionary import Given
-from tacit.keyboard.dictionary_entries import LONGEST, WHITELIST, Dictionary, Shortcut, has_room
-from tacit.keyboard.dynamic_dictionary import BODY, HEADER, dynamic_dictionary
-from tacit.keyboard.static_dictionary import static_dictionary
+from tacit.keyboard.dictionaries.bigram_steps import sayable
+from tacit.keyboard.dictionaries.entries import LONGEST, WHITELIST, Dictionary, Shortcut, has_room
+from tacit.keyboard.dictionaries.format_202 import static_dictionary
+from tacit.keyboard.dictionaries.format_403 import BODY, HEADER, dynamic_dictionary
+from tacit.keyboard.dictionaries.from_model import Given
 
 
 def read_given(offensive: PathLike | None, shortcuts: PathLike | None) -> Given:

@@ -12,9 +12,9 @@ from tacit.jobs.open_run import opened
 from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.result import JobResult
 from tacit.jobs.statement import statement
-from tacit.keyboard.combined_list import DICTIONARY
-from tacit.keyboard.dictionary import LOCALE
-from tacit.keyboard.dictionary_entries import BEGINNING, Dictionary, checked_locale
+from tacit.keyboard.dictionaries.combined_list import DICTIONARY
+from tacit.keyboard.dictionaries.entries import BEGINNING, Dictionary, checked_locale
+from tacit.keyboard.dictionaries.from_model import LOCALE
 from tacit.keyboard.exported import TRAIN, Exported, Promise, is_exported
 from tacit.keyboard.prompts import prompts_for
 from tacit.networks.models import WEIGHTS
@@ -167,10 +167,10 @@ def export_dictionary(
     words, a tab and what stands in their place. Otherwise as `export`; ONNX is not needed. Raises: as `export`.
     """
     from tacit.jobs.dictionary_files import check_dictionary_place, read_given, write_dictionary
-    from tacit.keyboard.dictionary import dictionary_of
-    from tacit.keyboard.dynamic_dictionary import VERSION as WITH_TRIGRAMS
+    from tacit.keyboard.dictionaries.format_202 import VERSION
+    from tacit.keyboard.dictionaries.format_403 import VERSION as WITH_TRIGRAMS
+    from tacit.keyboard.dictionaries.from_model import dictionary_of
     from tacit.keyboard.phone_model import phone_model_of
-    from tacit.keyboard.static_dictionary import VERSION
 
     of_type("trigrams", trigrams, bool)
     locale, target, source = checked_locale(locale), as_path("path", path), _source(run)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     LEAST,
     Context,
