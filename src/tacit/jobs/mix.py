@@ -148,7 +148,7 @@ def mix(
     return Mixture(
         folder=folder,
         promise=promise,
-        pairs=0 if bend is None else len(bend.words),
+        pairs=0 if bend is None else len(bend.after_one.words),
         network_weight=share,
         bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
         private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
@@ -163,14 +163,12 @@ def _packed(array: Any) -> Any:
 
 def _counts_of(path: Path, vocabulary: "Vocabulary") -> "tuple[Observed, dict[str, Any]]":
     """What a run of sums released of words and pairs, in occurrences, and its statement."""
-    import numpy as np
-
     from tacit.evaluation.counts.device_part import StatisticSum
     from tacit.evaluation.counts.sums import ReleasedSums
     from tacit.jobs.count.sums import FILE
     from tacit.jobs.open_run import opened
     from tacit.jobs.statement import statement
-    from tacit.networks.ngram.bend import Observed
+    from tacit.networks.ngram.bend import Observed, ObservedCells
     from tacit.parsing import parsed_json
     from tacit.records import from_plain
     from tacit.runs.metadata import CountMetadata
@@ -192,11 +190,11 @@ def _counts_of(path: Path, vocabulary: "Vocabulary") -> "tuple[Observed, dict[st
             "cache (--vocabulary vocabulary.json)."
         )
 
-    def of(name: str) -> Any:
-        values = found.sums[name].reshape(named[name].axes) / named[name].unit
-        return values, np.full(values.shape, found.stddev / named[name].unit)
+    def of(name: str) -> ObservedCells:
+        asked = named[name]
+        return ObservedCells.dense(found.sums[name].reshape(asked.axes) / asked.unit, found.stddev / asked.unit)
 
-    return Observed(*of("word_counts"), *(of("word_pairs") if "word_pairs" in named else (None, None))), record
+    return Observed(of("word_counts"), of("word_pairs") if "word_pairs" in named else None), record
 
 
 def _statement_of_model(path: Path) -> dict[str, Any]:
