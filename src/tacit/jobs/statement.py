@@ -17,7 +17,7 @@ from tacit.records import visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
-from tacit.statements.composed import check
+from tacit.statements.composed import SCHEMA, check
 from tacit.statements.run_facts import statement_of
 from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
@@ -149,6 +149,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         if (file / PROMISE).is_file():
             return _of_mixture(file / PROMISE, run)
         record = _read(file)
+        if isinstance(record, Mapping) and record.get("schema") == SCHEMA:
+            return _of_mixture(file, run)
     return _of_record(record, None if file is None else str(file), run)
 
 

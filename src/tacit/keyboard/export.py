@@ -18,9 +18,9 @@ from safetensors.numpy import save
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.folders import folder_beside, replace_folder
-from tacit.keyboard.combined_list import DICTIONARY, combined
-from tacit.keyboard.dictionary import LOCALE, NOTHING_GIVEN, Given, dictionary_of
-from tacit.keyboard.dictionary_entries import Dictionary
+from tacit.keyboard.dictionaries.combined_list import DICTIONARY, combined
+from tacit.keyboard.dictionaries.entries import Dictionary
+from tacit.keyboard.dictionaries.from_model import LOCALE, NOTHING_GIVEN, Given, dictionary_of
 from tacit.keyboard.exported import (
     MANIFEST,
     SCORE,

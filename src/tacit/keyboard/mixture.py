@@ -60,6 +60,11 @@ class MixtureReader:
         self._ngram, self._bend, self._network = NGramReader(tables), bend, network
         self._weight, self._network_bent = np.float32(weight), network_bent
 
+    @property
+    def counted(self) -> tuple[NGramTables, Bend | None, float]:
+        """The n-grams, what bends them, and the weight of the network beside them."""
+        return self._ngram.tables, self._bend, float(self._weight)
+
     def begin(self) -> State:
         """See Reader."""
         return State(self._ngram.begin(), None if self._network is None else self._network.begin())
