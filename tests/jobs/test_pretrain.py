@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ from tests.support.networks.bigram import Bigram
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
+from tacit.compute import precision
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
+from tacit.networks.cifg.network import Cifg
+from tacit.networks.language_model import LanguageModel
 from tacit.progress import Advanced, Event
 from tacit.training.central import CentralTraining
 from tacit.training.pretrain import Pretraining
@@ -52,6 +56,26 @@ def test_killed_and_resumed_it_leaves_the_same_model(cache: Cache, tmp_path: Pat
     files = [(tmp_path / name / "model" / "model.safetensors").read_bytes() for name in ("whole", "parts")]
     assert files[0] == files[1]
     assert list((tmp_path / "parts" / "steps").iterdir()) == []
+
+
+def test_a_run_records_the_precision_that_it_is_computed_in(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(PLAN, sentences=2, central=replace(PLAN.central, precision="bfloat16"))
+    small = Cifg(vocabulary=60, embedding=2, units=2)
+
+    def recorded(name: str, model: LanguageModel) -> str:
+        made = tacit.pretrain(cache, tmp_path / name, model=model, settings=plan, held_out=3, declared_public=True)
+        precision: str = made.run.settings_table["pretraining"]["central"]["precision"]
+        return precision
+
+    monkeypatch.setattr(precision, "has_bfloat16_units", lambda: True)
+    precision.usable_precision.cache_clear()
+    assert (recorded("own", small), recorded("plain", NETWORK)) == ("bfloat16", "float32")
+    monkeypatch.setattr(precision, "has_bfloat16_units", lambda: False)
+    precision.usable_precision.cache_clear()
+    assert recorded("old", small) == "float32"
+    precision.usable_precision.cache_clear()
 
 
 SMALL = """

@@ -26,6 +26,10 @@ def padded_step(model: CifgParameters, sentences: jax.Array) -> tuple[CifgParame
     return jax.tree.map(lambda p, g: p - RATE * g, model, gradient), value
 
 
+gradient = jax.jit(packed.gradient)
+padded_gradient = jax.jit(jax.value_and_grad(loss))
+
+
 def batch_of(lengths: list[int], seed: int = 0, vocabulary: int = 11) -> Sentences:
     """Sentences with so many words to predict; none at all for 0."""
     random = np.random.default_rng(seed)
@@ -48,6 +52,19 @@ def test_a_packed_step_is_the_padded_one_and_the_twins(tied: bool, lengths: list
     for name, start in twin.of(model)._asdict().items():
         np.testing.assert_allclose(getattr(stepped, name), getattr(padded, name), atol=5e-6, err_msg=name)
         np.testing.assert_allclose(getattr(stepped, name), start - RATE * getattr(slopes, name), atol=5e-6)
+
+
+@both
+@settings(max_examples=40)
+@given(lengths=st.lists(st.integers(0, WORDS), min_size=COUNT, max_size=COUNT), seed=st.integers(0, 1000))
+def test_a_packed_gradient_is_the_padded_one_and_the_twins(tied: bool, lengths: list[int], seed: int) -> None:
+    model, sentences = lively(SMALL[tied], seed), batch_of(lengths, seed)
+    value, slopes = gradient(model, sentences)
+    padded_value, padded = padded_gradient(model, sentences)
+    assert float(value) == pytest.approx(float(padded_value), rel=2e-5, abs=1e-6)
+    for name, slow in twin.gradient(twin.of(model), sentences)._asdict().items():
+        np.testing.assert_allclose(getattr(slopes, name), getattr(padded, name), atol=5e-6, err_msg=name)
+        np.testing.assert_allclose(getattr(slopes, name), slow, atol=5e-6, err_msg=name)
 
 
 @pytest.mark.parametrize("lengths", [[1, 0, 0, 0, 0, 0, 0], [10] * 7, [5] * 7, [10, 0, 10, 0, 10, 2, 0], [9] * 7])

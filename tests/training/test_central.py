@@ -11,6 +11,7 @@ from tacit.data import Cache
 from tacit.errors import InputError, TrainingError
 from tacit.networks.cifg.loss import loss
 from tacit.networks.cifg.network import Cifg
+from tacit.networks.gradients import LossWithGradient, central_loss
 from tacit.text.vocabulary import BOS, EOS
 from tacit.training import central
 from tacit.training.central import CentralState, CentralTraining, Pool, central_start, central_states
@@ -79,6 +80,22 @@ def test_steps_equal_those_taken_one_by_one() -> None:
         np.testing.assert_allclose(fast, slow, atol=2e-5)
 
 
+def test_a_fast_gradient_takes_the_same_steps() -> None:
+    """That of a network against JAX's derivative of the same loss; and it is asked for."""
+    network = Cifg(vocabulary=9, embedding=4, units=6)
+    fast, slow = (trained(loss=of, sentences=40)[0] for of in (central_loss(network), network.loss))
+    for one, other in zip(jax.tree.leaves(fast), jax.tree.leaves(slow), strict=True):
+        np.testing.assert_allclose(one, other, atol=2e-5)
+
+    class Steeper(LossWithGradient):
+        def with_gradient(self, *of: Any, precision: str = "float32") -> Any:
+            value, gradient = super().with_gradient(*of, precision=precision)
+            return value, jax.tree.map(lambda each: -each, gradient)
+
+    _, seen = trained(loss=Steeper(network))
+    assert seen[-1].loss > seen[0].loss
+
+
 def test_sentences_are_cut_and_padded() -> None:
     rows = Pool.from_cache(cache_of(TEXT), CLIENTS).padded(np.array([1, 0, -1, 4]), 4)
     assert rows.tolist() == [[BOS, 4, 5, EOS, 0], [BOS, 4, 5, 6, 7], [0] * 5, [BOS, 6, 7, 8, EOS]]
@@ -89,6 +106,8 @@ def test_bad_input_is_refused() -> None:
         trained(sentences=0)
     with pytest.raises(InputError, match=r"central\.warmup=1\.0"):
         CentralTraining(warmup=1.0)
+    with pytest.raises(InputError, match=r"central\.precision='float16' is unknown; use float32 or bfloat16"):
+        CentralTraining(precision="float16")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="0 clients to train on have no sentence"):
         Pool.from_cache(cache_of(TEXT), np.zeros(0, np.int64))
 

@@ -1,7 +1,7 @@
 """`tacit pretrain`: a first model from public text, for private training to begin with."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -10,6 +10,9 @@ from tacit.cli.display import display
 from tacit.cli.options import Json, LogOptions, command
 from tacit.networks.models import DEFAULT
 from tacit.progress import together
+
+if TYPE_CHECKING:  # what a command computes with is loaded when it is called
+    from tacit.compute.precision import Precision
 
 
 @command
@@ -35,6 +38,9 @@ def pretrain(
     words: Annotated[int, typer.Option(help="Predicted words of a sentence; the rest of a longer one is not used.")] = (
         20
     ),
+    precision: Annotated[
+        str, typer.Option(help="float32, or bfloat16: of products, twice as fast on processors with units for it.")
+    ] = "float32",
     held_out: Annotated[int, typer.Option(help="Passages of the cache's validation part to evaluate on.")] = 50,
     seed: Annotated[
         int, typer.Option(help="Of the initial model and of the order of the text; nothing is private.")
@@ -53,7 +59,12 @@ def pretrain(
     from tacit.training.pretrain import Pretraining
 
     settings = Pretraining(
-        central=CentralTraining(learning_rate=learning_rate, batch_size=batch_size, words=words),
+        central=CentralTraining(
+            learning_rate=learning_rate,
+            batch_size=batch_size,
+            words=words,
+            precision=cast("Precision", precision),  # which ones there are is checked there
+        ),
         sentences=sentences,
         every=every,
         patience=patience,

@@ -6,6 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 Precision = Literal["float32", "bfloat16"]  # of the operands of products; parameters and sums are float32 always
+# What JAX calls products of operands rounded to bfloat16 whose sums are float32. Its "bfloat16" is another thing: the
+# fastest products that there are, which on NVIDIA's are those of TF32 (github.com/jax-ml/jax/issues/39869).
+BFLOAT16 = "BF16_BF16_F32"
 # What Linux calls units that multiply bfloat16: XLA uses either kind, and without one computes in float32 anyway.
 UNITS = frozenset({"amx_bf16", "avx512_bf16"})
 

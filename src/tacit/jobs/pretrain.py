@@ -150,12 +150,13 @@ def pretrain(
         raise InputError(f"--seed {seed} must be 0 or more and --held-out {held_out} at least 1.")
     cache = public_cache(data, declared_public=declared_public, progress=progress)
     network = _with_words(model or {}, cache)
+    plan = _in_precision(settings or Pretraining(), network)
     written = {
         "data": cache.manifest.digest,
         "seed": seed,
         "held_out": held_out,
         "model": settings_of(network),
-        "pretraining": to_plain(settings or Pretraining()),
+        "pretraining": to_plain(plan),
     }
     used = replace(cache_used(cache), source=public_source(cache))
     metadata = PretrainingMetadata(**of_this_process(seed), data=used, parameters=parameter_count(network))
@@ -192,7 +193,7 @@ def _to_the_end(run: Run, progress: Progress) -> PretrainingResult:
 def _train(run: Run, progress: Progress) -> None:
     """What the run lacks, then its model and what that is worth."""
     from tacit.jobs.run_start import same_cache
-    from tacit.networks.language_model import next_word_loss
+    from tacit.networks.gradients import central_loss
     from tacit.training.pretrain import Pretraining, best_of, pretrain
 
     cache = same_cache(run, _metadata(run).data, progress=progress)
@@ -200,7 +201,7 @@ def _train(run: Run, progress: Progress) -> None:
     network = _network(settings)
     trained = pretrain(
         run,
-        next_word_loss(network),
+        central_loss(network),
         _first(run, network),
         cache,
         cache.clients("train"),
@@ -305,6 +306,20 @@ def _with_words(model: "LanguageModel | Mapping[str, Any]", cache: "Cache") -> "
 
     own = dict(model) if isinstance(model, Mapping) else settings_of(model)
     return model_of(own.pop("kind", DEFAULT), {**own, "vocabulary": cache.manifest.vocabulary.size})
+
+
+def _in_precision(plan: "Pretraining", network: "LanguageModel") -> "Pretraining":
+    """The same in the precision that this machine computes it in, which is what the run records."""
+    import jax
+
+    from tacit.compute.precision import usable_precision
+    from tacit.networks.gradients import HasGradient
+
+    if jax.default_backend() != "cpu":
+        return plan
+    asked = plan.central.precision
+    computed = usable_precision(asked) if isinstance(network, HasGradient) else "float32"
+    return replace(plan, central=replace(plan.central, precision=computed))
 
 
 def _metadata(run: Run) -> PretrainingMetadata:

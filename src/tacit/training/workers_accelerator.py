@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from tacit.aggregation.clipping import clip
 from tacit.compute import Hardware
+from tacit.compute.precision import BFLOAT16
 from tacit.compute.profile import READING, TRAINING, beside
 from tacit.errors import TrainingError
 from tacit.training.client import (
@@ -42,9 +43,6 @@ from tacit.training.shards import ShardSum
 PROBED = 8  # clients of the chunk whose need of memory is extrapolated
 LARGEST_CHUNK = 512  # about where launching kernels no longer costs; more only takes memory
 LARGEST_ENCODED = 64  # where each update goes to the host: two chunks of 2.4 M parameters take 1.2 GB there
-# What JAX calls products of operands rounded to bfloat16 whose sums are float32. Its "bfloat16" is another thing: the
-# fastest products that there are, which on NVIDIA's are those of TF32 (github.com/jax-ml/jax/issues/39869).
-BFLOAT16 = "BF16_BF16_F32"
 SPARE = 0.35  # share of the memory that is left to evaluation, to buffers of the noise, and to fragments
 READ_AHEAD = 2  # chunks
 

@@ -126,6 +126,14 @@ class Cifg(Recurrent):
 
         return descend(parameters, sentences, learning_rate, precision=precision)
 
+    def loss_gradient(
+        self, parameters: CifgParameters, sentences: "Array", *, precision: str
+    ) -> "tuple[Array, CifgParameters]":
+        """The loss and its gradient, fast on processors; see `gradients.HasGradient`."""
+        from tacit.networks.cifg.packed import gradient
+
+        return gradient(parameters, sentences, precision=precision)
+
     def held(self, parameters: CifgParameters) -> "CifgOnDevice":
         """The parameters on a device, without padding; see `on_device.HasOnDeviceTraining`."""
         from tacit.networks.cifg.on_device import CifgOnDevice

@@ -1,5 +1,5 @@
-"""One step of SGD over the real words of a batch, for processors: `language_model.sgd_step` of the CIFG without the
-cost of its padding.
+"""The gradient, and one step of SGD, over the real words of a batch, for processors: those of the CIFG's padded loss
+without the cost of the padding.
 
 Sentences are sorted by length and their words stored time-major without gaps: at time t only the first active[t]
 sentences still go on, and their words are the rows starts[t] .. starts[t] + active[t]. The recurrence reads and writes
@@ -7,7 +7,7 @@ B rows from starts[t] on; those of ended sentences are overwritten by the words 
 alone). All other products run over the first R rows, R the smallest of a few compiled sizes that holds every word.
 
 Products are computed from operands of the asked precision; their sums, the parameters and the step are float32. The
-slow reference is that generic step.
+slow references are `language_model.sgd_step` and the gradient that JAX makes of the loss.
 
 Shapes, once for the whole file: B sentences, L words, W = L*B rows, of which R are computed, V words in the
 vocabulary, E embedding width, H units.
@@ -52,6 +52,18 @@ class _PackedTrace(NamedTuple):
     squashed: Array  # tanh of the cell after it (W, H)
 
 
+class _Slopes(NamedTuple):
+    """The derivatives of the loss. Those by the tables are in parts: one for every id, and one at each word's own."""
+
+    inputs: Array  # (W, E) by the input embedding, at the ids of `inputs`
+    kernel: Array  # (2E, 3H)
+    bias: Array  # (3H,)
+    projection: Array  # (H, E)
+    output: Array  # (E, V) by the output embedding, but for
+    typed: Array  # (W, E) what is taken from it at the ids of `targets`
+    output_bias: Array  # (V,), but for the weights at the ids of `targets`
+
+
 def descend(
     model: CifgParameters, sentences: Array, learning_rate: float, *, precision: str = "float32"
 ) -> tuple[CifgParameters, Array]:
@@ -60,42 +72,72 @@ def descend(
     precision: "float32" or "bfloat16", of the products' operands. Exact but for rounding: rows of the input embedding
     that no word of the batch touches have gradient zero and are not rewritten.
     """
-    operand = jnp.dtype(precision)
-    width = model.embedding.shape[1]
     batch = _pack(sentences)
-    weights = batch.weights[:, None]
+    value, slopes = _slopes(model, batch, len(sentences), jnp.dtype(precision))
+
+    def less(parameter: Array, gradient: Array) -> Array:
+        return parameter - learning_rate * gradient
+
+    typed = learning_rate * slopes.typed
+    if model.output.shape[1]:
+        embedding, output = model.embedding, less(model.output, slopes.output).at[:, batch.targets].add(typed.T)
+    else:
+        embedding, output = less(model.embedding, slopes.output.T).at[batch.targets].add(typed), model.output
+    return CifgParameters(
+        embedding=embedding.at[batch.inputs].add(-learning_rate * slopes.inputs),
+        kernel=less(model.kernel, slopes.kernel),
+        bias=less(model.bias, slopes.bias),
+        projection=less(model.projection, slopes.projection),
+        output=output,
+        output_bias=less(model.output_bias, slopes.output_bias).at[batch.targets].add(learning_rate * batch.weights),
+    ), value
+
+
+def gradient(model: CifgParameters, sentences: Array, *, precision: str = "float32") -> tuple[Array, CifgParameters]:
+    """(loss (), its gradient) for padded sentences (B, L+1), as `jax.value_and_grad(loss)` but for rounding."""
+    batch = _pack(sentences)
+    value, slopes = _slopes(model, batch, len(sentences), jnp.dtype(precision))
+    embedding, output = jnp.zeros_like(model.embedding), model.output
+    if model.output.shape[1]:
+        output = slopes.output.at[:, batch.targets].add(-slopes.typed.T)
+    else:
+        embedding = slopes.output.T.at[batch.targets].add(-slopes.typed)
+    return value, CifgParameters(
+        embedding=embedding.at[batch.inputs].add(slopes.inputs),
+        kernel=slopes.kernel,
+        bias=slopes.bias,
+        projection=slopes.projection,
+        output=output,
+        output_bias=slopes.output_bias.at[batch.targets].add(-batch.weights),
+    )
+
+
+def _slopes(model: CifgParameters, batch: _Batch, count: int, operand: Any) -> tuple[Array, _Slopes]:
+    """The loss () of `count` packed sentences, and its derivatives."""
+    width = model.embedding.shape[1]
     kernel, projection = model.kernel.astype(operand), model.projection.astype(operand)
     matrix = model.output if model.output.shape[1] else model.embedding.T
     inputs = model.embedding[batch.inputs]
 
     hoisted = _sized(batch, _hoist, inputs, kernel[:width], model.bias)
-    outputs, trace = _forward(batch, hoisted, kernel[width:], projection, len(sentences))
+    outputs, trace = _forward(batch, hoisted, kernel[width:], projection, count)
     value, d_outputs, d_matrix = _softmax(batch, outputs, matrix, model.output_bias, operand)
-    dz, d_fed = _backward(batch, trace, d_outputs, kernel[width:], projection, len(sentences))
+    dz, d_fed = _backward(batch, trace, d_outputs, kernel[width:], projection, count)
     fed_back = outputs.at[batch.before].get(mode="fill", fill_value=0.0)
     both = jnp.concatenate([inputs, fed_back], axis=1).T.astype(operand)  # (2E, W)
     hidden = trace.emit * trace.squashed
     d_kernel, d_bias, d_projection, d_inputs = _sized(
         batch, _weight_gradients, both, hidden, dz, d_fed.T.astype(operand), kernel[:width].T
     )
-
-    def less(parameter: Array, gradient: Array) -> Array:
-        return parameter - learning_rate * gradient
-
-    # The softmax's gradient has a part for every word, and one for each word that was typed: -weight at its target.
-    typed = learning_rate * weights * outputs  # (W, E)
-    if model.output.shape[1]:
-        embedding, output = model.embedding, less(model.output, d_matrix[:-1]).at[:, batch.targets].add(typed.T)
-    else:
-        embedding, output = less(model.embedding, d_matrix[:-1].T).at[batch.targets].add(typed), model.output
-    return CifgParameters(
-        embedding=embedding.at[batch.inputs].add(-learning_rate * d_inputs),
-        kernel=less(model.kernel, d_kernel),
-        bias=less(model.bias, d_bias),
-        projection=less(model.projection, d_projection.T),
-        output=output,
-        output_bias=less(model.output_bias, d_matrix[-1]).at[batch.targets].add(learning_rate * batch.weights),
-    ), value
+    return value, _Slopes(
+        inputs=d_inputs,
+        kernel=d_kernel,
+        bias=d_bias,
+        projection=d_projection.T,
+        output=d_matrix[:-1],
+        typed=batch.weights[:, None] * outputs,
+        output_bias=d_matrix[-1],
+    )
 
 
 # -- the rows ------------------------------------------------------------------------------------------------------
