@@ -254,5 +254,10 @@ def test_parts_with_other_words_are_refused(made: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="other words than the n-gram model"):
         tacit.mix(made / "pb", tmp_path / "out", counts=runs)
     tacit.ngram(other, tmp_path / "pb", declared_public=True)
+    with pytest.raises(InputError, match="know other words"):
+        tacit.mix([made / "pb", tmp_path / "pb"], tmp_path / "out", counts=made / "counts")
+    tacit.ngram(made / "cache", tmp_path / "order", order=3, declared_public=True)
+    with pytest.raises(InputError, match="all the same --order"):
+        tacit.mix([made / "pb", tmp_path / "order"], tmp_path / "out", counts=made / "counts")
     with pytest.raises(InputError, match="knows other words"):
         tacit.mix(tmp_path / "pb", tmp_path / "out", network=made / "run", weight=0.3)

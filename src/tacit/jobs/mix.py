@@ -277,6 +277,9 @@ def _counted_models(folders: list[Path]) -> "tuple[list[ModelFiles], list[NGramR
 
     found = [read_files(each) for each in folders]
     readers = [ngram_reader(each) for each in found]
+    orders = [each.tables.order for each in readers]
+    if len(set(orders)) > 1:
+        raise InputError(f"the models' longest n-grams have {orders} words; give all the same --order.")
     texts = []
     for each in found:
         if each.vocabulary.sha256 != found[0].vocabulary.sha256:
