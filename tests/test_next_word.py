@@ -8,26 +8,40 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.conftest import REPOSITORY
-from tests.support.training.tiny import tiny_cache
+from tests.support.training.tiny import WORDS, tiny_cache
 
 import tacit
+from tacit.data import Cache, TextsOf, VocabularyChoice
 
 SCRIPT = runpy.run_path(str(REPOSITORY / "benchmarks" / "utility" / "next_word.py"))
+
+
+def public_cache(folder: Path, vocabulary: str) -> Cache:
+    """Public text of the tiny population's words: long sentences by Zipf's law."""
+    draw, shares = np.random.default_rng(4), 1 / np.arange(1, len(WORDS) + 1)
+    lines = [" ".join(draw.choice(WORDS, 9, p=shares / shares.sum()).tolist()) for _ in range(600)]
+    (folder / "vocabulary.json").write_text(vocabulary)
+    texts = TextsOf({f"text {n}": lines[50 * n : 50 * n + 50] for n in range(12)}, description="public text of a test")
+    return tacit.import_data(texts, folder / "public", vocabulary=VocabularyChoice(file=folder / "vocabulary.json"))
 
 
 def test_it_measures_what_is_missing_and_prints_what_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cache = tiny_cache(tmp_path / "cache")
-    tacit.ngram(cache, tmp_path / "pb", declared_public=True)
-    asked = ["--cache", str(cache.path), "--ngram", str(tmp_path / "pb"), "--runs", str(tmp_path / "runs")]
+    public = public_cache(tmp_path, cache.vocabulary_json)
+    ngrams = [str(tacit.ngram(public, tmp_path / "pb").folder)]
+    few = tiny_cache(tmp_path / "cache of few", {"train": 2, "validation": 1})
+    ngrams.append(str(tacit.ngram(few, tmp_path / "few", declared_public=True).folder))
+    asked = ["--cache", str(cache.path), "--ngrams", *ngrams, "--public", str(public.path)]
+    asked += ["--runs", str(tmp_path / "runs")]
     monkeypatch.setattr(sys, "argv", ["next_word.py", *asked, "--epsilons", "4", "--seeds", "2"])
     SCRIPT["main"]()
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + 4 and lines[2].startswith("| public n-gram | 1 |")
-    assert lines[3].startswith("| n-gram bent, epsilon 4 | 2 |") and " to " in lines[3]
+    assert len(lines) == 2 + 5 and lines[2].startswith("| public n-gram, tuned | 1 |")
+    assert lines[4].startswith("| n-gram bent, counts of epsilon 4 | 2 |") and " to " in lines[4]
     for seed in (1, 2):
-        stated = json.loads((tmp_path / "runs" / f"mixture-4-False-{seed}" / "promise.json").read_text())
+        stated = json.loads((tmp_path / "runs" / f"mixture-4-None-{seed}" / "promise.json").read_text())
         assert stated["epsilon"] == pytest.approx(4.0, rel=1e-6) and stated["delta"] == 1e-5
         assert tacit.verify(tmp_path / "runs" / f"counts-4-{seed}").holds
     before = {path: path.read_bytes() for path in (tmp_path / "runs").glob("*.json")}

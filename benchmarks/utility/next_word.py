@@ -1,12 +1,13 @@
 r"""Next words by public counts, private counts and a network: what each adds on held-out clients, and at which epsilon.
 
-    python benchmarks/utility/next_word.py --cache caches/chat5k --ngram pb --runs runs/next-word \
+    python benchmarks/utility/next_word.py --cache caches/chat5k --ngrams pb-forum pb-novels pb-docs --runs runs/chat \
         --network net64 --public caches/public5k
 
 Every arm is counted once a noise seed and client by client into RUNS/NAME.json, so that a killed benchmark goes on
-where it was; `--table` prints what is there. Differences are to the public n-gram, over the same clients; intervals are
-95% of a paired bootstrap over clients. The norms of both sums are quantiles of the VALIDATION clients' norms, which is
-not charged; nothing else looks at clients' text but the releases.
+where it was; `--table` prints what is there. Differences are to the tuned public n-gram, over the same clients;
+intervals are 95% of a paired bootstrap over clients. The tuned n-gram is the strongest baseline that we know: the
+shares of its texts are those under which VALIDATION clients' text is likeliest, which is not charged. All arms with
+an epsilon know of clients what was released alone: the sums follow from public text, the shares from the counts.
 """
 
 import argparse
@@ -14,7 +15,6 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,25 +23,31 @@ from numpy.typing import NDArray
 
 import tacit
 from tacit.data import Cache
-from tacit.evaluation.counts.device_part import StatisticSum
-from tacit.evaluation.counts.statistics import TypedText
 from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.reader_accuracy import evaluate_reader
+from tacit.evaluation.reader_accuracy import evaluate_reader, nats_of
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.files import write_whole
+from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.networks.metrics import TOP1
+from tacit.networks.model_files import read_files
+from tacit.networks.ngram.merge import likeliest_shares, merged
+from tacit.networks.ngram.reader import NGramReader, ngram_reader
+from tacit.networks.ngram.tables import NGramTables
+from tacit.planning.counts import sums_for
 
 SENTENCES, LENGTH = 16, 20  # of each client that is evaluated
-PAIRED_WORDS, UNIT = 1000, 16
+VALIDATION = 200  # clients by which the baseline is tuned
+MOST_BYTES = 8_000_000  # of the n-grams of every arm
 DELTA = 1e-5
 DRAWS = 2000
 WITHOUT_NOISE = 1e9  # rho of zCDP: less than one unit of noise
 OWN = 0.7  # of the clients' own n-gram in the ceiling, as the prototype tuned it on validation clients
 MEASURES = (TOP1, "top3_accuracy", "cross_entropy")
-BASE = "public n-gram"
+BASE = "public n-gram, tuned"
+PUBLIC = "public n-gram, texts by their length"
 
 
 class Both(NamedTuple):
@@ -69,25 +75,24 @@ class Arm:
 
     name: str
     epsilon: float | None = None  # of the counts; None: there are none
-    network: bool = False
+    network: str | None = None  # the public one, or the one that was trained on clients' text
     seeds: int = 1
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="clients' text, by the words of the n-gram model")
-    parser.add_argument("--ngram", type=Path, required=True, help="what `tacit ngram` wrote of public text")
+    parser.add_argument("--ngrams", type=Path, nargs="+", required=True, help="what `tacit ngram` wrote of each text")
     parser.add_argument("--network", type=Path, help="a pre-training on that text; left out, no arm has a network")
-    parser.add_argument("--public", type=Path, help="the cache whose validation part sets the network's weight")
+    parser.add_argument("--public", type=Path, required=True, help="public text: it sets sums and the network's weight")
+    parser.add_argument("--private", type=Path, help="a finished run of `tacit train` on these clients")
+    parser.add_argument("--weight", type=float, help="of both networks, in place of what public text says")
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quantile", type=float, default=0.25, help="of the validation clients' norms, to clip at")
     parser.add_argument("--clients", type=int, default=0, help="of the test split; 0 is all")
     parser.add_argument("--table", action="store_true", help="print what is there and measure nothing")
     asked = parser.parse_args()
-    if asked.network is not None and asked.public is None:
-        parser.error("--network needs --public, which sets its weight")
     asked.runs.mkdir(parents=True, exist_ok=True)
     if not asked.table:
         measure(asked)
@@ -95,13 +100,16 @@ def main() -> None:
 
 
 def arms(asked: argparse.Namespace) -> list[Arm]:
-    found = [Arm(BASE)]
-    networks = (False, True) if asked.network is not None else (False,)
-    found += [Arm("public network"), Arm("n-gram + network", network=True)] if asked.network is not None else []
+    found = [Arm(BASE), Arm(PUBLIC)]
+    networks: list[str | None] = [None]
+    for name in ("public", "private"):
+        if getattr(asked, "network" if name == "public" else "private") is not None:
+            networks.append(name)
+            found += [Arm(f"{name} network"), Arm(f"tuned n-gram + {name} network", network=name)]
     for network in networks:
-        beside = "n-gram and network bent, mixed" if network else "n-gram bent"
+        beside = "n-gram bent" if network is None else f"n-gram bent + {network} network"
         found += [
-            Arm(f"{beside}, epsilon {each:g}", epsilon=each, network=network, seeds=asked.seeds)
+            Arm(f"{beside}, counts of epsilon {each:g}", epsilon=each, network=network, seeds=asked.seeds)
             for each in asked.epsilons
         ]
     return [
@@ -135,51 +143,75 @@ def measure(asked: argparse.Namespace) -> None:
 
 
 def reader_of(asked: argparse.Namespace, cache: Cache, arm: Arm, seed: int) -> Reader:
-    if arm.name == BASE:
-        return load_phone_model(asked.ngram).reader
-    if arm.name == "public network":
-        return load_phone_model(asked.network).reader
-    if arm.epsilon is None and not arm.network:
-        own = asked.runs / "own"
-        tacit.ngram(cache, own, cutoffs=(1, 1, 1), declared_public=True)
-        return Both(load_phone_model(own).reader, load_phone_model(asked.ngram).reader)
-    out = asked.runs / f"mixture-{'counts' if arm.epsilon is None else f'{arm.epsilon:g}'}-{arm.network}-{seed}"
-    counts = None if arm.epsilon is None else counted(asked, cache, arm.epsilon, seed)
-    beside = {"network": asked.network, "public": asked.public} if arm.network else {}
-    made = tacit.mix(asked.ngram, out, counts=counts, **beside)
+    if arm.epsilon is None:
+        return reader_without_counts(asked, cache, arm)
+    out = asked.runs / f"mixture-{arm.epsilon:g}-{arm.network}-{seed}"
+    counts, beside = counted(asked, cache, arm.epsilon, seed), {}
+    if arm.network is not None:
+        beside = {"network": network_of(asked, arm.network), **weight_of(asked)}
+    made = tacit.mix(asked.ngrams, out, counts=counts, **beside)
     print(made, file=sys.stderr, flush=True)
     return load_phone_model(out).reader
+
+
+def reader_without_counts(asked: argparse.Namespace, cache: Cache, arm: Arm) -> Reader:
+    if arm.name.endswith("network") and arm.network is None:
+        return load_phone_model(network_of(asked, arm.name.split()[0])).reader
+    if arm.name == PUBLIC:
+        return NGramReader(of_texts(asked, [float(each.counted[0]) for each in texts(asked)]))
+    tuned = of_texts(asked, tuned_shares(asked, cache))
+    if arm.network is not None:
+        out = asked.runs / f"mixture-counts-{arm.network}"
+        made = tacit.mix(asked.ngrams[0], out, network=network_of(asked, arm.network), **weight_of(asked))
+        network = load_phone_model(network_of(asked, arm.network)).reader
+        return MixtureReader(tuned, None, network, weight=made.network_weight)
+    if arm.name == BASE:
+        return NGramReader(tuned)
+    own = asked.runs / "own"
+    tacit.ngram(cache, own, cutoffs=(1, 1, 1), declared_public=True)
+    return Both(load_phone_model(own).reader, NGramReader(tuned))
+
+
+def network_of(asked: argparse.Namespace, name: str) -> Path:
+    found: Path = asked.network if name == "public" else asked.private
+    return found
+
+
+def weight_of(asked: argparse.Namespace) -> dict[str, Any]:
+    return {"public": asked.public} if asked.weight is None else {"weight": asked.weight}
+
+
+def texts(asked: argparse.Namespace) -> list[NGramTables]:
+    return [ngram_reader(read_files(each)).tables for each in asked.ngrams]
+
+
+def of_texts(asked: argparse.Namespace, shares: list[float]) -> NGramTables:
+    kept = [(each, share / sum(shares)) for each, share in zip(texts(asked), shares, strict=True) if share > 0]
+    return merged([each for each, _ in kept], [share for _, share in kept], most_bytes=MOST_BYTES)
+
+
+def tuned_shares(asked: argparse.Namespace, cache: Cache) -> list[float]:
+    """Those under which validation clients' text is likeliest, by the models of the single texts; kept in RUNS."""
+    path: Path = asked.runs / "tuned.txt"
+    if not path.is_file():
+        held_out = HeldOut.read(cache, cache.clients("validation")[:VALIDATION], sentences=SENTENCES, words=LENGTH)
+        of_each = np.stack([np.exp(-nats_of(NGramReader(each), held_out)) for each in texts(asked)])
+        shares = likeliest_shares(of_each, np.ones(of_each.shape[1]))
+        shares[shares < 0.01] = 0
+        write_whole(path, " ".join(map(str, (shares / shares.sum()).tolist())).encode())
+    return [float(each) for each in path.read_text().split()]
 
 
 def counted(asked: argparse.Namespace, cache: Cache, epsilon: float, seed: int) -> Path:
     out = asked.runs / f"counts-{epsilon:g}-{seed}"
     cost = ReleaseCost(zcdp=WITHOUT_NOISE) if np.isinf(epsilon) else ReleaseCost(epsilon=epsilon, delta=DELTA)
-    tacit.count(
-        cache,
-        out,
-        settings=CountSettings(sums=sums(asked, cache), split_name="train"),
-        release=cost,
-        seed=seed,
-    )
+    if not (out / "report").is_dir():
+        clients = len(cache.clients("train"))
+        settings = CountSettings(
+            sums=sums_for(Cache.open(asked.public), clients=clients, rho=cost.rho), split_name="train"
+        )
+        tacit.count(cache, out, settings=settings, release=cost, seed=seed)
     return out
-
-
-def sums(asked: argparse.Namespace, cache: Cache) -> tuple[StatisticSum, StatisticSum]:
-    """Words and pairs, each clipped at a quantile; units that give both the same part of the clip norm."""
-    many = cache.manifest.vocabulary.size - 4
-    of = partial(StatisticSum, norm=1.0)
-    whole = (of(statistic="word_counts", words=many), of(statistic="word_pairs", words=min(many, PAIRED_WORDS)))
-    norms = [
-        [float(np.linalg.norm(each.counted(TypedText.from_cache(cache, int(client)))[1])) for each in whole]
-        for client in cache.clients("validation")
-    ]
-    words, pairs = np.quantile(norms, asked.quantile, axis=0).tolist()
-    units = (UNIT, round(UNIT * words / pairs))
-    norms_of = (round(words, 1), round(pairs, 1))
-    return tuple(  # type: ignore[return-value]
-        StatisticSum(statistic=each.statistic, words=each.words, norm=norm, unit=unit)
-        for each, norm, unit in zip(whole, norms_of, units, strict=True)
-    )
 
 
 Rows = NDArray[np.float64]  # (clients, 1 + MEASURES): predicted words, and the sum of each measure
@@ -206,7 +238,7 @@ def intervals(rows: Rows, base: Rows) -> list[tuple[float, float, float]]:
 
 
 def table(asked: argparse.Namespace) -> list[str]:
-    head = ("model", "seeds", "top-1, %", "top-3, %", "nats", "less the public n-gram: top-1", "top-3", "nats")
+    head = ("model", "seeds", "top-1, %", "top-3, %", "nats", "less the tuned n-gram: top-1", "top-3", "nats")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
     base = of_arm(asked, Arm(BASE))
     for arm in arms(asked):

@@ -13,7 +13,7 @@ from tacit.cli.options import Json, command
 
 @command
 def mix(
-    ngram: Annotated[Path, typer.Argument(help="What `tacit ngram` wrote.")],
+    ngram: Annotated[list[Path], typer.Argument(help="What `tacit ngram` wrote, of one public text or of several.")],
     out: Annotated[Path, typer.Option(help="The folder to write, whole or not at all; an old one is replaced.")],
     counts: Annotated[
         Path | None,
@@ -22,11 +22,22 @@ def mix(
     network: Annotated[Path | None, typer.Option(help="A finished run, or a pre-training.")] = None,
     weight: Annotated[float | None, typer.Option(help="The network's share of the mixture, above 0.")] = None,
     public: Annotated[
-        Path | None, typer.Option(help="In its place: a cache of public text, whose validation part sets it.")
+        Path | None,
+        typer.Option(help="A cache of public text: its validation part sets that share, and texts' without --counts."),
     ] = None,
+    megabytes: Annotated[float, typer.Option(help="What n-grams may take: those worth least are left out.")] = 8.0,
     json: Json = False,
 ) -> None:
     """Bend a public n-gram model by private counts, and mix it with a network; one promise covers all of it."""
     with display(json) as progress:
-        found = tacit.mix(ngram, out, counts=counts, network=network, weight=weight, public=public, progress=progress)
+        found = tacit.mix(
+            ngram,
+            out,
+            counts=counts,
+            network=network,
+            weight=weight,
+            public=public,
+            megabytes=megabytes,
+            progress=progress,
+        )
     say_blocks(found, json)

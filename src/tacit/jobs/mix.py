@@ -1,6 +1,7 @@
 """One model of counts and a network: a public n-gram bent by private counts, a network beside it, one promise."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,19 @@ from tacit.records import json_ready, to_plain
 
 if TYPE_CHECKING:  # NumPy, and a cache, would come with them
     from tacit.data import Cache
+    from tacit.evaluation.held_out import HeldOut
     from tacit.networks.model_files import ModelFiles
     from tacit.networks.ngram.bend import Observed
+    from tacit.networks.ngram.reader import NGramReader
+    from tacit.networks.ngram.tables import NGramTables
     from tacit.reports.blocks import Block
     from tacit.statements.composed import ComposedPromise
     from tacit.text.vocabulary import Vocabulary
 
 FILES = (WEIGHTS, SETTINGS, WORDS, ORIGIN, PROMISE)
 COUNTED = "counts"
+MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in 12
+LEAST_SHARE = 0.01  # of a text that is counted at all
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
 
@@ -31,6 +37,7 @@ class Mixture(JobResult):
 
     folder: Path
     promise: "ComposedPromise" = field(repr=False)
+    shares: dict[str, float]  # of each counted model's text among all tokens
     pairs: int  # that private counts bend by themselves, beside the words
     network_weight: float
     bytes: int  # of all files
@@ -49,6 +56,7 @@ class Mixture(JobResult):
                 "schema": "tacit.mixture",
                 "version": 1,
                 "folder": str(self.folder),
+                "shares": self.shares,
                 "pairs": self.pairs,
                 "network_weight": self.network_weight,
                 "bytes": self.bytes,
@@ -66,64 +74,66 @@ class Mixture(JobResult):
             f"{self.folder}: {self.bytes / 1e6:.1f} MB, of which private counts are {self.private_bytes / 1e6:.2f} MB."
         )
         parts = f"{self.pairs:,} pairs are bent by themselves; the network has the weight {self.network_weight:g}."
+        weighted = ", ".join(f"{name} {share:.3f}" for name, share in self.shares.items())
         return [
             Paragraph(f"Privacy: {self.promise.says()}."),
             Paragraph(f"{size} {parts}"),
+            *([Paragraph(f"Shares of the texts: {weighted}.")] if len(self.shares) > 1 else []),
             Paragraph(f"Ask it for next words: tacit suggest {self.folder} 'I will'"),
         ]
 
 
 def mix(
-    ngram: PathLike,
+    ngram: PathLike | Sequence[PathLike],
     out: PathLike,
     *,
     counts: PathLike | None = None,
     network: PathLike | None = None,
     weight: float | None = None,
     public: "Cache | PathLike | None" = None,
+    megabytes: float = MEGABYTES,
     progress: Progress = silent,
 ) -> Mixture:
-    """Make one model of a counted one, private counts and a network, into the folder `out`, whole or not at all.
+    """Make one model of counted ones, private counts and a network, into the folder `out`, whole or not at all.
 
-    ngram: what `tacit ngram` wrote. counts: a finished run of `tacit count` with the sum word_counts, and word_pairs if
-    it has them: each probability is multiplied by what they say it should be. network: a finished run or a
-    pre-training, whose weight in the mixture is `weight`, or the one under which the validation part of the cache
-    `public` is likeliest. A network of public text is bent by the counts, too. A counted model that is at `out` is
-    replaced. Raises: InputError where the parts have different words, nothing is known of what one promises, or
-    nothing would be mixed; RunError where a run's files are not what it wrote.
+    ngram: what `tacit ngram` wrote, of one text or of several, which become one model: each has the weight under which
+    the counts are likeliest, or without any the validation part of the cache `public`. megabytes: what n-grams may
+    take; those worth least are left out. counts: a finished run of `tacit count` with the sum word_counts, and
+    word_pairs if it has them: each probability is multiplied by what they say it should be. network: a finished run or
+    a pre-training, whose weight in the mixture is `weight`, or the one under which that validation part is likeliest. A
+    network of public text is bent by the counts, too. A counted model that is at `out` is replaced. Raises: InputError
+    where the parts have different words, nothing is known of what one promises, or nothing would be mixed; RunError
+    where a run's files are not what it wrote.
     """
     from safetensors.numpy import save
 
     from tacit.jobs.counted_folder import check_place, written_whole
     from tacit.keyboard.mixture import BEND, KIND, NETWORK, NGRAM, MixtureSettings
     from tacit.networks.model_files import read_files, write_origin
-    from tacit.networks.ngram.bend import Bend
-    from tacit.networks.ngram.reader import ngram_reader
+    from tacit.networks.ngram.bend import Bend, Observed
     from tacit.statements.composed import ComposedPromise
 
     folder = as_path("out", out)
     check_place(folder, FILES)
-    if counts is None and network is None:
-        raise InputError("an n-gram model alone is no mixture; give --counts RUN, --network RUN, or both.")
-    if network is None and (weight is not None or public is not None):
-        raise InputError("a weight is a network's, and none is given; give --network RUN, too.")
-    files = read_files(as_path("ngram", ngram))
-    tables, vocabulary = ngram_reader(files).tables, files.vocabulary
-    if files.public_text is None:
-        raise InputError(f"the model in '{files.folder}' does not say its text (no {ORIGIN}); `tacit ngram` does.")
-    texts, stated = {"n-grams": files.public_text}, dict[str, dict[str, Any]]()
-    bend = None
+    counted = [as_path("ngram", each) for each in (ngram if isinstance(ngram, list | tuple) else [ngram])]
+    _check_parts(counted, counts=counts, network=network, weight=weight, public=public, megabytes=megabytes)
+    models, readers, text = _counted_models(counted)
+    files, vocabulary = models[0], models[0].vocabulary
+    texts, stated = {"n-grams": text}, dict[str, dict[str, Any]]()
+    bend, observed, held_out = None, Observed(), _held_out(files, public, progress)
     if counts is not None:
         observed, stated[COUNTED] = _counts_of(as_path("counts", counts), vocabulary)
+    tables, shares = _merged(readers, observed, held_out, megabytes)
+    if counts is not None:
         bend = Bend.fitted(tables, observed)
     arrays = {NGRAM + name: each for name, each in tables.arrays().items()}
     arrays |= {} if bend is None else {BEND + name: each for name, each in bend.arrays().items()}
     share, settings = 0.0, None
     if network is not None:
         other = read_files(as_path("network", network))
-        share = _weight(files, other, weight, public, progress)
+        share = _weight(files, tables, other, weight, held_out)
         settings = {"kind": other.kind, **other.settings}
-        arrays |= {NETWORK + name: each for name, each in other.weights.items()}
+        arrays |= {NETWORK + name: _half(each) for name, each in other.weights.items()}
         if other.public_text is None:
             stated["network"] = _statement_of_model(as_path("network", network))
         else:
@@ -148,11 +158,21 @@ def mix(
     return Mixture(
         folder=folder,
         promise=promise,
+        shares={str(each.folder): share for each, share in zip(models, shares, strict=True)},
         pairs=0 if bend is None else len(bend.after_one.words),
         network_weight=share,
         bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
         private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
     )
+
+
+def _half(weights: Any) -> Any:
+    """In 16 bits, as which a network predicts the same to three digits; as they are where one is too large for that."""
+    import numpy as np
+
+    with np.errstate(over="ignore"):
+        found = weights.astype(np.float16)
+    return found if np.isfinite(found).all() else weights
 
 
 def _packed(array: Any) -> Any:
@@ -221,14 +241,112 @@ def _statement_of_model(path: Path) -> dict[str, Any]:
         return record
 
 
-def _weight(
-    ngram: "ModelFiles",
-    network: "ModelFiles",
+def _check_parts(
+    counted: list[Path],
+    *,
+    counts: PathLike | None,
+    network: PathLike | None,
     weight: float | None,
     public: "Cache | PathLike | None",
-    progress: Progress,
+    megabytes: float,
+) -> None:
+    """Raises: InputError where nothing would be mixed, or what is given has nothing to say."""
+    of_type("megabytes", megabytes, float, int)
+    if not megabytes > 0:
+        raise InputError(f"megabytes={megabytes} of n-grams must lie above 0.")
+    if not counted or len(set(counted)) < len(counted):
+        raise InputError(f"n-gram models {list(map(str, counted))} are none, or one is there twice; name each once.")
+    several = len(counted) > 1
+    if counts is None and network is None and not several:
+        raise InputError("an n-gram model alone is no mixture; give --counts RUN, --network RUN, or both.")
+    if several and counts is None and public is None:
+        raise InputError("the weights of several texts follow from counts or from public text; give one of them.")
+    if network is None and (weight is not None or (public is not None and not several)):
+        raise InputError("a weight is a network's, and none is given; give --network RUN, too.")
+    if network is not None and (weight is None) == (public is None) and not (several and public is not None):
+        raise InputError("a network's weight is given, or set by public text; give one of --weight and --public.")
+    if weight is not None:
+        of_type("weight", weight, float, int)
+        if not 0 < weight <= 1:
+            raise InputError(f"weight={weight} of the network must lie above 0 and be 1 at most.")
+
+
+def _counted_models(folders: list[Path]) -> "tuple[list[ModelFiles], list[NGramReader], str]":
+    """Their files, what reads them, and what all of them say of their text. Raises: InputError where one is no n-gram
+    model, says nothing of its text, or has other words than the first.
+    """
+    from tacit.networks.model_files import read_files
+    from tacit.networks.ngram.reader import ngram_reader
+
+    found = [read_files(each) for each in folders]
+    readers = [ngram_reader(each) for each in found]
+    orders = [each.tables.order for each in readers]
+    if len(set(orders)) > 1:
+        raise InputError(f"the models' longest n-grams have {orders} words; give all the same --order.")
+    texts = []
+    for each in found:
+        if each.vocabulary.sha256 != found[0].vocabulary.sha256:
+            raise InputError(f"the models in '{found[0].folder}' and '{each.folder}' know other words; make both anew.")
+        if each.public_text is None:
+            raise InputError(f"the model in '{each.folder}' does not say its text (no {ORIGIN}); `tacit ngram` does.")
+        texts.append(each.public_text)
+    return found, readers, "; ".join(dict.fromkeys(texts))
+
+
+def _merged(
+    readers: "list[NGramReader]", observed: "Observed", held_out: "HeldOut | None", megabytes: float
+) -> "tuple[NGramTables, list[float]]":
+    """One counted model of all, and the share of each text in it."""
+    import numpy as np
+
+    from tacit.evaluation.reader_accuracy import nats_of
+    from tacit.networks.ngram.merge import likeliest_shares, merged, shares_by_words
+
+    tables, most = [each.tables for each in readers], int(1e6 * megabytes)
+    if len(tables) == 1:
+        (one,) = tables
+        size = sum(each.nbytes for each in one.arrays().values())
+        return (one if size <= most else merged([one], [1.0], most_bytes=most)), [1.0]
+    shares = np.array([each.counted[0] for each in tables])
+    shares /= shares.sum()
+    if held_out is not None:
+        likelihoods = np.stack([np.exp(-nats_of(each, held_out)) for each in readers])
+        shares = likeliest_shares(likelihoods, np.ones(likelihoods.shape[1]))
+    if observed.words is not None:
+        shares = shares_by_words(tables, observed.words, shares)
+    shares = np.where(shares < LEAST_SHARE, 0.0, shares)
+    shares /= shares.sum()
+    kept = [(each, share) for each, share in zip(tables, shares.tolist(), strict=True) if share]
+    return merged([each for each, _ in kept], [share for _, share in kept], most_bytes=most), shares.tolist()
+
+
+def _held_out(ngram: "ModelFiles", public: "Cache | PathLike | None", progress: Progress) -> "HeldOut | None":
+    """The validation part of a cache of public text, by which weights are set. Raises: InputError for clients' text,
+    and for other words.
+    """
+    if public is None:
+        return None
+    from tacit.evaluation.held_out import HeldOut
+    from tacit.jobs.run_start import checked_cache
+
+    cache = checked_cache(public, progress=progress)
+    if not cache.manifest.public:
+        raise InputError(
+            f"the text in '{cache.path}' is clients', and a weight fitted to it tells of it; give --weight."
+        )
+    if cache.manifest.vocabulary.sha256 != ngram.vocabulary.sha256:
+        raise InputError(f"the cache '{cache.path}' knows other words than the n-gram model; import it with those.")
+    return HeldOut.read(cache, cache.clients("validation"), sentences=SENTENCES, words=LENGTH)
+
+
+def _weight(
+    ngram: "ModelFiles",
+    tables: "NGramTables",
+    network: "ModelFiles",
+    weight: float | None,
+    held_out: "HeldOut | None",
 ) -> float:
-    """The network's: the given one, or that of the public text. Raises: InputError for both or neither."""
+    """The network's: the given one, or that of the public text."""
     from tacit.keyboard.mixture import network_reader
 
     if network.vocabulary.sha256 != ngram.vocabulary.sha256:
@@ -237,30 +355,14 @@ def _weight(
             f"{network.vocabulary.sha256[:12]} against {ngram.vocabulary.sha256[:12]}); make both with one vocabulary."
         )
     reader = network_reader(network, ngram.vocabulary.size)
-    if (weight is None) == (public is None):
-        raise InputError("a network's weight is given, or set by public text; give one of --weight and --public.")
     if weight is not None:
-        of_type("weight", weight, float, int)
-        if not 0 < weight <= 1:
-            raise InputError(f"weight={weight} of the network must lie above 0 and be 1 at most.")
         return float(weight)
     import numpy as np
 
-    from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.reader_accuracy import nats_of
-    from tacit.jobs.run_start import checked_cache
     from tacit.networks.ngram.kneser_ney import likeliest_weight
-    from tacit.networks.ngram.reader import ngram_reader
+    from tacit.networks.ngram.reader import NGramReader
 
-    assert public is not None  # one of the two is
-    cache = checked_cache(public, progress=progress)
-    if not cache.manifest.public:
-        raise InputError(
-            f"the text in '{cache.path}' is clients', and a weight fitted to it tells of it; give --weight."
-        )
-    if cache.manifest.vocabulary.sha256 != ngram.vocabulary.sha256:
-        raise InputError(f"the cache '{cache.path}' knows other words than the n-gram model; import it with those.")
-    clients = cache.clients("validation")
-    held_out = HeldOut.read(cache, clients, sentences=SENTENCES, words=LENGTH)
-    of_each = (np.exp(-nats_of(each, held_out)) for each in (ngram_reader(ngram), reader))
+    assert held_out is not None  # one of the two is
+    of_each = (np.exp(-nats_of(each, held_out)) for each in (NGramReader(tables), reader))
     return likeliest_weight(*of_each)

@@ -115,9 +115,8 @@ def arrays_of(files: ModelFiles, part: str) -> dict[str, NDArray[Any]]:
 
 def _network(files: ModelFiles, settings: dict[str, Any], vocabulary: int) -> Reader:
     own = dict(settings)
-    part = ModelFiles(
-        folder=files.folder, kind=str(own.pop("kind", "")), settings=own, weights=arrays_of(files, NETWORK)
-    )
+    weights = {name: each.astype(np.float32, copy=False) for name, each in arrays_of(files, NETWORK).items()}
+    part = ModelFiles(folder=files.folder, kind=str(own.pop("kind", "")), settings=own, weights=weights)
     return network_reader(part, vocabulary)
 
 

@@ -20,7 +20,7 @@ from tacit.networks.models import COUNTED, ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.parsing import parsed_json, strict_json
 from tacit.text.vocabulary import Vocabulary
 
-DTYPES = {"F32": np.float32, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "U32": np.uint32}
+DTYPES = {"F32": np.float32, "F16": np.float16, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "U32": np.uint32}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -208,7 +208,7 @@ class Bend:
         """How often one or two words are typed, as a share; as many sentences begin as end."""
         first, *others = context
         word = EOS if first == BOS else first
-        found = float(_often(tables, np.array([word]))[0] * self.ratios[word])
+        found = float(often(tables, np.array([word]))[0] * self.ratios[word])
         return found * float(self._after(tables, (first,))[others[0]]) if others else found
 
     def _after(self, tables: NGramTables, context: tuple[int, ...]) -> FloatArray:
@@ -256,13 +256,13 @@ def _word_ratios(tables: NGramTables, cells: ObservedCells | None) -> FloatArray
     ratios = np.ones(tables.vocabulary)
     if cells is not None and len(cells.counts):
         words = cells.ids[:, 0]
-        share = _often(tables, words)
+        share = often(tables, words)
         ratios[words] = believed(cells.counts, max(float(cells.counts.sum()), 1.0) * share / share.sum(), cells.stddev)
         ratios[words] *= share.sum() / (share * ratios[words]).sum()
     return ratios.astype(np.float32)
 
 
-def _often(tables: NGramTables, words: Ids) -> Floats:
+def often(tables: NGramTables, words: Ids) -> Floats:
     """(n,) how often each is typed, as a share of all; a little for what was never seen."""
     found: Floats = np.maximum(tables.frequencies[words].astype(np.float64), tables.unigrams[words] * 1e-3)
     return found

@@ -40,21 +40,23 @@ class NGrams(NamedTuple):
     contexts: Ids  # (m,) the different contexts, sorted
     starts: Ids  # (m + 1,): the n-grams of contexts[i] are keys[starts[i]:starts[i+1]]
     backoffs: FloatArray  # (m,) the probability that a context leaves to the shorter one
+    totals: FloatArray  # (m,) the counts of the contexts
 
     @classmethod
     def discounted(cls, keys: Ids, counts: Ids, vocabulary: int) -> Self:
         """Of different keys (n,), sorted, and their counts (n,)."""
         contexts, starts = np.unique(keys // vocabulary, return_index=True)
         shares, backoffs = discounted(counts, starts)
-        return cls(keys, shares, contexts, np.append(starts, len(keys)), backoffs)
+        totals = sum_at(counts, starts).astype(np.float64)
+        return cls(keys, shares, contexts, np.append(starts, len(keys)), backoffs, totals)
 
     def kept(self, which: NDArray[np.bool_], vocabulary: int) -> "NGrams":
         """Those of `which` (n,) alone; what the others had is left to the shorter context."""
         keys, shares = self.keys[which], self.shares[which]
         contexts, starts = np.unique(keys // vocabulary, return_index=True)
         gone = sum_at(np.where(which, 0.0, self.shares), self.starts[:-1])
-        backoffs = (self.backoffs + gone)[np.searchsorted(self.contexts, contexts)]
-        return NGrams(keys, shares, contexts, np.append(starts, len(keys)), backoffs)
+        at = np.searchsorted(self.contexts, contexts)
+        return NGrams(keys, shares, contexts, np.append(starts, len(keys)), (self.backoffs + gone)[at], self.totals[at])
 
     def share(self, keys: Ids) -> FloatArray:
         """The discounted share of each key, 0 where it was not seen."""
@@ -82,6 +84,8 @@ class KneserNey:
     levels: tuple[NGrams, ...]  # of 2, 3, ... words
     frequency: FloatArray  # (V,) how often each id was next, as a share of all
     pairs: NGrams  # of 2 words by how often they were seen, not after how many words
+    tokens: float  # that were counted
+    kinds: float  # the sum of the counts behind `unigram`: after how many words each was seen
 
     def probabilities(self, text: Ids) -> tuple[FloatArray, FloatArray]:
         """(n,) of each token of sentences but their beginnings: by all levels, and by `pairs` alone."""
@@ -122,6 +126,8 @@ def kneser_ney(text: Ids, *, vocabulary: int, order: int, cutoffs: tuple[int, ..
         levels=tuple(levels),
         frequency=frequency,
         pairs=pairs,
+        tokens=float(often.sum()),
+        kinds=float(counts.sum()),
     )
 
 

@@ -7,8 +7,10 @@ The n-grams of one length stand in the order of their keys, so that those of one
     contexts.m  uint32 (k,)      the places, among the n-grams of m - 1 words, of those with one; of m = 2, ids
     starts.m    uint32 (k + 1,)  those of the i-th context begin at starts[i]
     backoffs.m  uint8 (k,)       what the i-th context leaves to the shorter one, by LOG_ODDS
+    totals.m    uint8 (k,)       the count of the i-th context, by TOTALS
     unigrams, frequencies        float32 (V,)
-    pairs.shares, pairs.backoffs as shares.2 and backoffs.2, of pairs by how often they were seen
+    counted                      float32 (2,): tokens, and the sum of the counts behind `unigrams`
+    pairs.shares, pairs.backoffs, pairs.totals  as those of m = 2, of pairs by how often they were seen
 
 Shares are read relative to their sum. So the probabilities after a context sum to one whatever a byte rounds away:
 (1 - backoff) for the n-grams that are there, and the backoff times those after the shorter context.
@@ -31,7 +33,17 @@ MOST_WORDS = 1 << 16  # ids that two bytes tell apart
 SHARE_STEP, ODDS_STEP, ODDS_LEAST = 0.06, 1 / 16, -8.0  # nats a unit; the smallest share is 2.3e-7 of the largest
 LOGARITHMIC = np.exp(-SHARE_STEP * np.arange(256)).astype(np.float32)
 LOG_ODDS = (1 / (1 + np.exp(-(ODDS_LEAST + ODDS_STEP * np.arange(256))))).astype(np.float32)
-PARTS = {"words": np.uint16, "shares": np.uint8, "contexts": np.uint32, "starts": np.uint32, "backoffs": np.uint8}
+TOTAL_STEP = 0.08  # nats a unit; the largest count is 7e8
+TOTALS = np.exp(TOTAL_STEP * np.arange(256))
+PARTS = {
+    "words": np.uint16,
+    "shares": np.uint8,
+    "contexts": np.uint32,
+    "starts": np.uint32,
+    "backoffs": np.uint8,
+    "totals": np.uint8,
+}
+PAIRS = ("shares", "backoffs", "totals")  # of plain pairs; the rest is that of the n-grams of two words
 
 
 def share_bytes(shares: ArrayLike) -> Bytes:
@@ -49,6 +61,13 @@ def backoff_bytes(backoffs: ArrayLike) -> Bytes:
     return np.clip(steps, 0, 255).astype(np.uint8)
 
 
+def total_bytes(totals: ArrayLike) -> Bytes:
+    """The nearest of TOTALS, in nats, to each count."""
+    steps = np.rint(np.log(np.maximum(np.asarray(totals, np.float64), 1.0)) / TOTAL_STEP)
+    found: Bytes = np.clip(steps, 0, 255).astype(np.uint8)
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Level:
     """The n-grams of one length, by the places of the n-grams that are their contexts."""
@@ -58,6 +77,7 @@ class Level:
     contexts: NDArray[np.uint32]
     starts: NDArray[np.uint32]
     backoffs: Bytes
+    totals: Bytes
 
     def add_to(self, probabilities: FloatArray, context: int) -> None:
         """From the probabilities (V,) after the shorter context to those after the one at this place."""
@@ -88,6 +108,7 @@ class NGramTables:
 
     unigrams: FloatArray  # (V,) p(w), 0 for padding and the beginning
     frequencies: FloatArray  # (V,) how often each id was next, as a share of all
+    counted: FloatArray  # (2,) tokens, and the sum of the counts behind `unigrams`
     levels: tuple[Level, ...]  # of 2, 3, ... words
     pairs: Level  # of 2 words, with the words and contexts of `levels[0]`
     pair_weight: float
@@ -115,6 +136,7 @@ class NGramTables:
         return cls(
             unigrams=model.unigram.astype(np.float32),
             frequencies=model.frequency.astype(np.float32),
+            counted=np.array([model.tokens, model.kinds], np.float32),
             levels=tuple(levels),
             pairs=_level(model.pairs, np.arange(model.vocabulary), model.vocabulary),
             pair_weight=pair_weight,
@@ -151,11 +173,15 @@ class NGramTables:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """By name, as the head of this file has them."""
-        found: dict[str, NDArray[Any]] = {"unigrams": self.unigrams, "frequencies": self.frequencies}
+        found: dict[str, NDArray[Any]] = {
+            "unigrams": self.unigrams,
+            "frequencies": self.frequencies,
+            "counted": self.counted,
+        }
         for length, level in enumerate(self.levels, start=2):
             for name in PARTS:
                 found[f"{name}.{length}"] = getattr(level, name)
-        return {**found, "pairs.shares": self.pairs.shares, "pairs.backoffs": self.pairs.backoffs}
+        return found | {f"pairs.{name}": getattr(self.pairs, name) for name in PAIRS}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], *, order: int, pair_weight: float) -> Self:
@@ -175,16 +201,23 @@ class NGramTables:
             raise ValueError(f"order {order} with {size} ids and {len(frequencies)} frequencies")
         pairs = Level(
             words=levels[0].words,
-            shares=_typed(arrays, "pairs.shares", np.uint8),
             contexts=levels[0].contexts,
             starts=levels[0].starts,
-            backoffs=_typed(arrays, "pairs.backoffs", np.uint8),
+            **{name: _typed(arrays, f"pairs.{name}", np.uint8) for name in PAIRS},
         )
         _check_level(pairs, size, size, "pairs")
+        counted = _typed(arrays, "counted", np.float32)
+        if counted.shape != (2,) or not (np.isfinite(counted).all() and (counted > 0).all()):
+            raise ValueError(f"counted={counted.tolist()} are not two counts")
         if not 0 <= pair_weight <= 1:
             raise ValueError(f"pair_weight={pair_weight} is no share")
         return cls(
-            unigrams=unigrams, frequencies=frequencies, levels=tuple(levels), pairs=pairs, pair_weight=pair_weight
+            unigrams=unigrams,
+            frequencies=frequencies,
+            counted=counted,
+            levels=tuple(levels),
+            pairs=pairs,
+            pair_weight=pair_weight,
         )
 
 
@@ -197,6 +230,7 @@ def _level(found: NGrams, contexts: NDArray[np.int64], vocabulary: int) -> Level
         contexts=np.searchsorted(contexts, found.contexts).astype(np.uint32),
         starts=found.starts.astype(np.uint32),
         backoffs=backoff_bytes(found.backoffs),
+        totals=total_bytes(found.totals),
     )
 
 
@@ -209,7 +243,7 @@ def _typed(arrays: Mapping[str, NDArray[Any]], name: str, dtype: type) -> NDArra
 
 def _check_level(level: Level, contexts: int, vocabulary: int, what: str) -> None:
     starts, n, k = level.starts, len(level.words), len(level.contexts)
-    fits = len(starts) == k + 1 and len(level.backoffs) == k and len(level.shares) == n
+    fits = len(starts) == k + 1 and len(level.backoffs) == k == len(level.totals) and len(level.shares) == n
     if not fits or starts[0] != 0 or starts[-1] != n or (starts[1:] <= starts[:-1]).any():
         raise ValueError(f"the n-grams of {what} do not belong to their contexts")
     if k and ((level.contexts[1:] <= level.contexts[:-1]).any() or level.contexts[-1] >= contexts):
