@@ -108,6 +108,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--population", "100k", "--rounds", "20", "--report-goal-max", "200", "--target-zcdp", "0.5"),
         *("--cache", "cache", "--out", "new", "--mechanism", "tree"),
     ),
+    "plan counts": ("--public", "cache", "--clients", "100", "--epsilon", "8"),
     "plan epsilon": ("--population", "3000", "--mechanism", "tree"),
     "plan recipe": ("recipe.toml",),
     "simulate": ("--population", "4k", "--report-goal", "10", "--rounds", "10", "--out", "new"),
