@@ -96,9 +96,9 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_page_names_every_key_with_its_default() -> None:
-    page = (REPOSITORY / "docs" / "recipes.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs" / "mixture.md").read_text(encoding="utf-8")
     for section, kind in MixtureRecipe.model_fields.items():
         if section in ("mixture", "privacy", "evaluation"):
             keys = kind.annotation.model_fields  # type: ignore[union-attr]
             for key in keys:
-                assert f"| `{section}.{key}` |" in page, f"docs/recipes.md does not tell {section}.{key} of a mixture"
+                assert f"| `{section}.{key}` |" in page, f"docs/mixture.md does not tell {section}.{key} of a mixture"

@@ -48,7 +48,10 @@ def train(
     profile: Profiled = False,
     json: Json = False,
 ) -> None:
-    """Train a model by the recipe, or make the mixture that it says, and leave a run folder."""
+    """Train a model by the recipe and leave a run folder.
+
+    A recipe with [mixture] makes private counts, rounds if it has any, and one model of all (docs/mixture.md).
+    """
     from tacit.jobs.train.mixture import train_any as job
 
     with logs.logs(out) as told, display(json, out) as progress:

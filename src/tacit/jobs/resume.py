@@ -10,7 +10,8 @@ from tacit.compute import Hardware
 from tacit.errors import InputError
 from tacit.federation.kinds import KINDS, loaded
 from tacit.files import as_path
-from tacit.jobs.train.mixture import is_mixture_run, resume_mixture
+from tacit.jobs.train.mixture import resume_mixture
+from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.progress import Progress, silent
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled

@@ -10,7 +10,7 @@ from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
-from tacit.jobs.train.mixture import is_mixture_run
+from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible

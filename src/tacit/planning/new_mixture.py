@@ -66,7 +66,7 @@ class MixtureProposal:
             "private counts that bend it, and a network beside it; one promise for all of it.",
             "Written by `tacit recipe new` from how many clients there are and from public text alone.",
             f"Expected: {self.expectation()}.",
-            "Every value may be changed: docs/recipes.md says what else there is.",
+            "Every value may be changed: docs/mixture.md says what else there is.",
         )
         text = annotated_toml(self.recipe.model_copy(update={TRAINING: None}), self.reasons, head)
         return text if self.rounds is None else text + "\n" + _nested(self.rounds)

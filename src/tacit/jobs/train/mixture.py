@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.reports.page import ReportFiles
     from tacit.statements.composed import ComposedPromise
 
-BEGUN = "begun.json"  # of the folder of such a run: what it knew when it began
 MEASURING = "measuring what each part adds"  # the stage
 
 
@@ -143,11 +142,6 @@ def train_mixture(
         if value is not None:
             changed = changed.model_copy(update={section: getattr(changed, section).model_copy(update={key: value})})
     return _to_the_end(changed, as_path("out", out), hardware, cluster, anyway, stop_if_diverged, progress)
-
-
-def is_mixture_run(path: Path) -> bool:
-    """Whether `path` is the folder of a run of `train_mixture`."""
-    return (path / BEGUN).is_file()
 
 
 def resume_mixture(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.added_parts import Arm, arms_of
@@ -27,10 +29,12 @@ from tacit.jobs.mix import mix
 from tacit.jobs.ngram import ngram
 from tacit.jobs.rehearsal import MODEL, REHEARSING, RELEASE, TEST, refused
 from tacit.jobs.run_start import checked_cache
-from tacit.jobs.train.mixture import BEGUN, is_mixture_run
+from tacit.jobs.train.mixture_run import BEGUN, is_mixture_run
 from tacit.jobs.train.refusals import check_splits
 from tacit.keyboard.mixture import mixture_reader
 from tacit.keyboard.suggest import Reader
+from tacit.networks.language_model import kinds_of
+from tacit.networks.metrics import KNOWN
 from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.networks.ngram.reader import ngram_reader
@@ -167,7 +171,7 @@ def added(folder: Path, recipe: MixtureRecipe, cache: Cache, *, clients: int | N
     if files.settings["network"] is not None:
         readers[WHOLE] = mixture_reader(files)
     arms: tuple[Arm, ...] = arms_of(readers, held_out)
-    words = int((held_out.sentences[:, :, 1:] > 0).sum())
+    words = int((kinds_of(held_out.sentences[:, :, 1:], np) == KNOWN).sum())
     return {"clients": len(chosen), "words": words, "arms": [to_plain(each) for each in arms]}
 
 
