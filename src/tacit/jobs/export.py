@@ -149,8 +149,8 @@ def export(
     model. A counted model or a mixture becomes its arrays, its words and the graph of its network, without a
     dictionary. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as
     the dictionary names it. offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced,
-    and nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is no
-    model, its network cannot be exported, or `out` is something else; RunError where the run's files are not what it
+    and nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is
+    no model, its network cannot be exported, or `out` is something else; RunError where the files are not what a run
     wrote.
     """
     of_type("quantize", quantize, str, type(None))

@@ -82,6 +82,12 @@ class MixtureReader:
         with np.errstate(divide="ignore"):
             return State(context, after), np.log(found)
 
+    def of_network(self, state: State, token: int) -> NDArray[np.float32]:
+        """(V,) the probabilities after this token by the network alone, bent where it is."""
+        assert self._network is not None  # whoever asks knows its weight
+        _, scores = self._network.step(state.network, token)
+        return self._of_network(scores, self._ngram.following(state.context, token))
+
     def _of_network(self, scores: Scores, context: Context) -> NDArray[np.float32]:
         """Its probabilities of what may come next: all but padding and the beginning."""
         found = np.exp(scores - scores.max())
