@@ -8,6 +8,7 @@ from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file, check_folder, read_bounded, write_whole
 from tacit.folders import folder_beside, replace_folder
 from tacit.keyboard.dictionaries.bigram_steps import sayable
+from tacit.keyboard.dictionaries.combined_list import combined
 from tacit.keyboard.dictionaries.entries import LONGEST, WHITELIST, Dictionary, Shortcut, has_room
 from tacit.keyboard.dictionaries.format_202 import static_dictionary
 from tacit.keyboard.dictionaries.format_403 import BODY, HEADER, dynamic_dictionary
@@ -16,6 +17,7 @@ from tacit.keyboard.dictionaries.more_words import MOST, MoreWords
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded
 from tacit.text.vocabulary import Vocabulary
 
+COMBINED = ".combined"  # the end of the name of a list for makedict
 READING = "counting more words"  # a step a passage
 
 
@@ -67,13 +69,15 @@ def check_dictionary_place(path: Path, *, trigrams: bool) -> None:
 
 
 def write_dictionary(dictionary: Dictionary, path: Path, *, trigrams: bool) -> int:
-    """Write one file of format 202, or with trigrams a folder of format 403, whole or not at all; its bytes.
+    """Write one file of format 202, or a list where it is called so, or with trigrams a folder of format 403, whole or
+    not at all; its bytes.
 
     Raises: InputError as `check_dictionary_place`, or where it is larger than the format allows.
     """
     check_dictionary_place(path, trigrams=trigrams)
     if not trigrams:
-        content = static_dictionary(sayable(dictionary))
+        listed = path.suffix == COMBINED
+        content = combined(dictionary).encode() if listed else static_dictionary(sayable(dictionary))
         write_whole(path, content)
         return len(content)
     files = dynamic_dictionary(dictionary).named(path.name)

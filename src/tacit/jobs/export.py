@@ -51,14 +51,18 @@ class Export(JobResult):
         manifest, folder = self.exported.manifest, self.exported.folder
         rows = tuple((name, f"{file.bytes:,}", file.sha256[:16]) for name, file in manifest.files.items())
         said = f"{manifest.privacy.says}; {POST_PROCESSING}."
-        kind = manifest.network["kind"]
+        kind, listed = manifest.network["kind"], DICTIONARY in manifest.files
         untrained = f"No {TRAIN}: a network of the kind {kind} does not say how it trains (docs/on-device-training.md)."
         return [
             Table(rows, ("file", "bytes", "SHA-256")),
-            *([] if TRAIN in manifest.files else [Paragraph(untrained)]),
+            *([] if TRAIN in manifest.files or self.exported.counted else [Paragraph(untrained)]),
             Paragraph(f"Privacy: {said}"),
             *([Paragraph(PRIVATE_WORDS)] if manifest.vocabulary.provenance.kind == "private" else []),
-            Paragraph(f"{DICTIONARY} says locale={self.locale}; --locale names another language."),
+            *(
+                [Paragraph(f"{DICTIONARY} says locale={self.locale}; --locale names another language.")]
+                if listed
+                else []
+            ),
             Paragraph(f"Ask it for next words: tacit suggest {folder} '{prompts_for(self.exported.vocabulary())[2]}'"),
         ]
 
@@ -79,7 +83,7 @@ class DictionaryExport(JobResult):
 
     path: Path
     dictionary: Dictionary
-    version: int  # of the format
+    version: int | None  # of the format; None: a list for makedict
     bytes: int
     promise: Path | None = None  # the file with the statements of all runs behind a mixture
 
@@ -102,7 +106,7 @@ class DictionaryExport(JobResult):
             ("follow one word", f"{counts['one']:,}"),
             ("follow two words", f"{counts['two']:,}"),
             ("bytes", f"{self.bytes:,}"),
-            ("format", str(self.version)),
+            ("format", "a list" if self.version is None else str(self.version)),
             ("locale", self.dictionary.attributes["locale"]),
         )
         return [
@@ -142,10 +146,11 @@ def export(
     """Write a model as ONNX graphs, weights, words and a dictionary into the folder `out`, whole or not at all.
 
     run: a finished run, a pre-training, or a model folder; only a run has a privacy statement, which goes with the
-    model. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as the
-    dictionary names it. offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced, and
-    nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is no
-    model, its network cannot be exported, or `out` is something else; RunError where the run's files are not what it
+    model. A counted model or a mixture becomes its arrays, its words and the graph of its network, without a
+    dictionary. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as
+    the dictionary names it. offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced,
+    and nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is
+    no model, its network cannot be exported, or `out` is something else; RunError where the files are not what a run
     wrote.
     """
     of_type("quantize", quantize, str, type(None))
@@ -154,10 +159,17 @@ def export(
     source = _source(run)
     of_extra("export", "onnx")
     from tacit.jobs.dictionary_files import read_given
+    from tacit.keyboard.counted_export import write_counted_export
     from tacit.keyboard.export import Exporting, check_place, write_export
+    from tacit.networks.model_files import is_counted, read_files
 
     check_place(target)
     given = read_given(offensive, shortcuts)
+    if is_counted(source):
+        if (offensive, shortcuts) != (None, None):
+            raise InputError("counts have no dictionary beside them; give --offensive with --dictionary.")
+        counted = write_counted_export(read_files(source), _of_counted(source).privacy, target, quantize=quantize)
+        return Export(exported=counted, locale=locale)
     model, origin = _model(run, source)
     request = Exporting(model, origin.privacy, origin.date, locale, given, quantize)
     return Export(exported=write_export(request, target, run=origin.run), locale=locale)
@@ -184,7 +196,13 @@ def export_dictionary(
     `most_words` most frequent words stand in the dictionary beside those of the model, left out 60,000. Otherwise as
     `export`; ONNX is not needed. Raises: as `export`, and SourceError from the text.
     """
-    from tacit.jobs.dictionary_files import check_dictionary_place, read_given, read_more_words, write_dictionary
+    from tacit.jobs.dictionary_files import (
+        COMBINED,
+        check_dictionary_place,
+        read_given,
+        read_more_words,
+        write_dictionary,
+    )
     from tacit.keyboard.dictionaries.format_202 import VERSION
     from tacit.keyboard.dictionaries.format_403 import VERSION as WITH_TRIGRAMS
     from tacit.keyboard.dictionaries.from_model import dictionary_of
@@ -204,7 +222,7 @@ def export_dictionary(
     size = write_dictionary(dictionary, target, trigrams=trigrams)
     if promise is not None:
         write_whole(promise, (source / PROMISE).read_bytes())
-    version = WITH_TRIGRAMS if trigrams else VERSION
+    version = WITH_TRIGRAMS if trigrams else None if target.suffix == COMBINED else VERSION
     return DictionaryExport(path=target, dictionary=dictionary, version=version, bytes=size, promise=promise)
 
 
@@ -240,10 +258,12 @@ def _phone_model(run: Run | PathLike, source: Path) -> "tuple[PhoneModel, _Origi
 
 
 def _source(run: Run | PathLike) -> Path:
-    """Where the model is. Raises: InputError where it is counted, and so none that is exported."""
+    """Where the model is. Raises: InputError for the trigram of a cache, which has no files."""
     source = run.path if isinstance(run, Run) else as_path("run", run)
     if str(source).startswith(TRIGRAM):
-        raise InputError(f"'{source}' is no network, so it has no graph to export; name a run or a model folder.")
+        raise InputError(
+            f"'{source}' is no model with files of its own; name a run, a model folder, or what `tacit ngram` wrote."
+        )
     return source
 
 

@@ -147,10 +147,10 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         if is_mixture_run(file):
             return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
-            return _of_mixture(file / PROMISE, run)
+            return _of_mixture(_read(file / PROMISE), str(file / PROMISE), run)
         record = _read(file)
         if isinstance(record, Mapping) and record.get("schema") == SCHEMA:
-            return _of_mixture(file, run)
+            return _of_mixture(record, str(file), run)
     return _of_record(record, None if file is None else str(file), run)
 
 
@@ -197,6 +197,9 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     )
     if privacy.statement is None:
         return Verification(lines=files, promise=privacy.says)
+    if privacy.statement.get("schema") == SCHEMA:
+        found = _of_mixture(privacy.statement, str(path), run)
+        return replace(found, lines=(*files, *found.lines))
     facts, differs = privacy.statement.get("facts"), None
     stated = facts.get("seal") if isinstance(facts, Mapping) else None
     if stated != exported.manifest.run:
@@ -205,16 +208,15 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
 
 
-def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
+def _of_mixture(record: object, shown: str, run: Run | PathLike | None) -> Verification:
     """What a model of several runs says that they cost together."""
     if run is not None:
-        raise InputError(f"'{file}' is of several runs; hold the statement of each against its own run.")
-    record = _read(file)
+        raise InputError(f"'{shown}' is of several runs; hold the statement of each against its own run.")
     lines = check(record)
     assert isinstance(record, Mapping)  # or there were no lines
     labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
     promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
-    return Verification(lines=lines, statement=str(file), labels=tuple(labels), promise=promise)
+    return Verification(lines=lines, statement=shown, labels=tuple(labels), promise=promise)
 
 
 def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:

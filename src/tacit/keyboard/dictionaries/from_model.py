@@ -5,7 +5,7 @@ model has them in its tables (`from_counts`); of a mixture each part says its sh
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -28,6 +28,7 @@ from tacit.keyboard.dictionaries.entries import (
 )
 from tacit.keyboard.dictionaries.from_counts import Counts, FloatArray, counts_of
 from tacit.keyboard.exported import Promise
+from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.text.vocabulary import BOS, EOS, PAD, SPECIALS, Vocabulary
@@ -213,11 +214,14 @@ def known_by(reader: Reader) -> Knowledge:
     counts = counts_of(reader)
     if counts is None:
         return _Places.written_by(reader)
-    return _Both(counts, _Places.written_by(reader)) if counts.network_weight else counts
+    if not counts.network_weight:
+        return counts
+    assert isinstance(reader, MixtureReader)  # no other has a weight
+    return _Both(counts, replace(_Places.written_by(reader), ask=reader.of_network))
 
 
 class _Both(NamedTuple):
-    """A mixture: its counts say their share exactly, and its network the rest where the mixture writes."""
+    """A mixture: its counts say their share exactly, and its network the rest in places that the mixture writes."""
 
     counts: Counts
     places: "_Places"
@@ -302,15 +306,16 @@ class Asking:
         return [(int(self._ids[at]), float(of[at])) for at in best if of[at] > LEAST]
 
 
+@dataclass(frozen=True)
 class _Places:
     """Places of text that a model wrote: what came next there, and for each word some places where it comes."""
 
-    def __init__(self, reader: Reader, states: list[Any], expected: FloatArray, drawn: NDArray[np.int32]) -> None:
-        self._reader, self._states = reader, states
-        self.expected = expected  # (V,) the sum over the places of the probability that the id comes next
-        self._drawn = drawn  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
-        self._written: dict[int, list[int]] = {}  # places where the model wrote the id itself, at most DRAWN
-        self._begun = reader.step(reader.begin(), BOS)
+    reader: Reader
+    expected: FloatArray  # (V,) the sum over the places of the probability that the id comes next
+    drawn: NDArray[np.int32]  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
+    states: list[Any]
+    written: dict[int, list[int]]  # places where the model wrote the id itself, at most DRAWN
+    ask: Callable[[Any, int], NDArray[np.floating]]  # the probabilities (V,) after a state and a token
 
     @classmethod
     def written_by(cls, reader: Reader) -> "_Places":
@@ -320,19 +325,21 @@ class _Places:
         random = np.random.Generator(np.random.Philox(0))
         state, scores = reader.step(reader.begin(), BOS)
         width = len(scores)
-        places = cls(reader, [], np.zeros(width), np.zeros((CONTEXTS, width), np.int32))
-        written = 0
+        expected, drawn = np.zeros(width), np.zeros((CONTEXTS, width), np.int32)
+        states, written, begun, length = list[Any](), dict[int, list[int]](), (state, scores), 0
         for place in range(PLACES):
             chances = _chances(scores)
-            places.expected += chances
-            places._drawn[random.random(places._drawn.shape) * places.expected < chances] = place
-            places._states.append(state)
+            expected += chances
+            drawn[random.random(drawn.shape) * expected < chances] = place
+            states.append(state)
             token = int(np.searchsorted(np.cumsum(chances), random.random() * chances.sum(), side="right"))
-            here = places._written.setdefault(token, [])
+            here = written.setdefault(token, [])
             here += [place] * (len(here) < DRAWN)
-            ended = token == EOS or written == LONGEST_SENTENCE
-            (state, scores), written = (places._begun, 0) if ended else (reader.step(state, token), written + 1)
-        return places
+            ended = token == EOS or length == LONGEST_SENTENCE
+            (state, scores), length = (begun, 0) if ended else (reader.step(state, token), length + 1)
+        return cls(
+            reader, expected, drawn, states, written, lambda state, token: _chances(reader.step(state, token)[1])
+        )
 
     @property
     def shares(self) -> FloatArray:
@@ -341,24 +348,23 @@ class _Places:
 
     def after(self, head: int) -> FloatArray:
         """See Knowledge."""
-        return self._sum(self._reader.step(self._states[place], head) for place in self._of(head))
+        total: FloatArray = np.sum(
+            [self.ask(self.states[place], head) for place in self._of(head)], axis=0, dtype=float
+        )
+        return total
 
     def after_pair(self, head: int, word: int) -> FloatArray:
         """See Knowledge; each place counts with the probability that the second comes after the first there."""
         if head == BOS:
-            return self._sum([self._reader.step(self._begun[0], word)])
+            return np.asarray(self.ask(self.reader.step(self.reader.begin(), BOS)[0], word), np.float64)
         total: FloatArray = np.zeros(len(self.expected))
         for place in self._of(head)[:PAIR_CONTEXTS]:
-            state, scores = self._reader.step(self._states[place], head)
-            total += _chances(scores)[word] * _chances(self._reader.step(state, word)[1])
+            state, scores = self.reader.step(self.states[place], head)
+            total += _chances(scores)[word] * self.ask(state, word)
         return total
 
     def _of(self, id: int) -> list[int]:
-        return [*self._drawn[:, id].tolist(), *self._written.get(id, ())]
-
-    def _sum(self, steps: Iterable[tuple[Any, Scores]]) -> FloatArray:
-        total: FloatArray = np.sum([_chances(scores) for _, scores in steps], axis=0)
-        return total
+        return [*self.drawn[:, id].tolist(), *self.written.get(id, ())]
 
 
 def _beginning(reader: Reader) -> FloatArray:
