@@ -82,7 +82,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "secure_aggregation",
     },
     "recipe": {"privacy", "design", "networks", "population", "training", "compute", "secure_aggregation"},
-    "planning": {"privacy", "design", "population", "recipe"},
+    "planning": {"privacy", "design", "population", "recipe", "data", "evaluation", "federation", "text"},
     "reports": {
         "federation",
         "privacy",

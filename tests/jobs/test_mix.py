@@ -104,7 +104,7 @@ def test_it_predicts_by_the_sum_of_its_parts(made: Path, tmp_path: Path) -> None
     arrays = {name.removeprefix("bend."): each for name, each in files.weights.items() if name.startswith("bend.")}
     bend = Bend.from_arrays(arrays, 60)
     for tokens in ([BOS], [BOS, 5, 9], [BOS, 7, 3, 8, 8, 20]):
-        counts = bend.bent(probabilities(ngram, tokens).astype(np.float32), tokens[-1])
+        counts = bend.bent(probabilities(ngram, tokens).astype(np.float32), tuple(tokens[-3:]))
         for name, network, weight, bent in (("all", run, 0.4, False), ("bent", public, 0.3, True)):
             model = load_phone_model(tmp_path / name)
             assert isinstance(model.reader, MixtureReader)
@@ -112,7 +112,7 @@ def test_it_predicts_by_the_sum_of_its_parts(made: Path, tmp_path: Path) -> None
             other = probabilities(network, tokens)
             other[:2] = 0
             other = (other / other.sum()).astype(np.float32)
-            other = bend.bent(other.copy(), tokens[-1]) if bent else other
+            other = bend.bent(other.copy(), tuple(tokens[-3:])) if bent else other
             np.testing.assert_allclose(found, (1 - weight) * counts + weight * other, atol=2e-6)
             assert found.sum() == pytest.approx(1, abs=1e-6)
     ((_, words),) = tacit.suggest(tmp_path / "all", ["wab"]).after

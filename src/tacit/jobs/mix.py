@@ -148,7 +148,7 @@ def mix(
     return Mixture(
         folder=folder,
         promise=promise,
-        pairs=0 if bend is None else len(bend.words),
+        pairs=0 if bend is None else len(bend.after_one.words),
         network_weight=share,
         bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
         private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
@@ -163,40 +163,35 @@ def _packed(array: Any) -> Any:
 
 def _counts_of(path: Path, vocabulary: "Vocabulary") -> "tuple[Observed, dict[str, Any]]":
     """What a run of sums released of words and pairs, in occurrences, and its statement."""
-    import numpy as np
-
-    from tacit.evaluation.counts.device_part import StatisticSum
+    from tacit.evaluation.counts.device_part import sums_in
     from tacit.evaluation.counts.sums import ReleasedSums
+    from tacit.jobs.count.observed import observed_in
     from tacit.jobs.count.sums import FILE
     from tacit.jobs.open_run import opened
     from tacit.jobs.statement import statement
-    from tacit.networks.ngram.bend import Observed
     from tacit.parsing import parsed_json
-    from tacit.records import from_plain
     from tacit.runs.metadata import CountMetadata
+    from tacit.text.vocabulary import OOV
 
     with opened(path) as run:
         run.of_kind(CountMetadata, "`{command}` goes on with it")
-        sums = [from_plain(StatisticSum, each, where="a sum") for each in run.settings_table.get("sums", [])]
-        named = {str(each): each for each in sums}
-        if "word_counts" not in named or f"report/{FILE}" not in run.files:
+        named = {str(each): each for each in sums_in(run.settings_table.get("sums", []))}
+        if not {"word_counts", "cells"} & named.keys() or f"report/{FILE}" not in run.files:
             raise InputError(
                 f"'{path}' has released no word_counts, by which words are bent; `tacit count 'word_counts:5000 norm "
                 "20 unit 16' --epsilon 1` releases them."
             )
         found = ReleasedSums.from_content(run.kept(f"report/{FILE}"), tuple(named))
         record: dict[str, Any] = parsed_json(statement(run).to_json())
-    if not found.vocabulary or found.vocabulary != vocabulary.words[: len(found.vocabulary)]:
+    if found.vocabulary != vocabulary.words[: len(found.vocabulary)] or any(
+        vocabulary.id_of(word) == OOV for ngram in found.ngrams for word in ngram.split(" ")
+    ):
         raise InputError(
             f"the cells of '{path}' are of other words than the n-gram model has; count with the vocabulary of its "
             "cache (--vocabulary vocabulary.json)."
         )
 
-    def of(name: str) -> Any:
-        values = found.sums[name].reshape(named[name].axes) / named[name].unit
-        return values, np.full(values.shape, found.stddev / named[name].unit)
-
-    return Observed(*of("word_counts"), *(of("word_pairs") if "word_pairs" in named else (None, None))), record
+    return observed_in(found, tuple(named.values()), vocabulary), record
 
 
 def _statement_of_model(path: Path) -> dict[str, Any]:

@@ -69,20 +69,20 @@ class MixtureReader:
         context, after = self._ngram.following(state.context, token), state.network
         found = self._ngram.tables.after(context)
         if self._bend is not None:
-            found = self._bend.bent(found, token)
+            found = self._bend.bent(found, context)
         if self._network is not None:
             after, scores = self._network.step(state.network, token)
             found *= 1 - self._weight
-            found += self._weight * self._of_network(scores, token)
+            found += self._weight * self._of_network(scores, context)
         with np.errstate(divide="ignore"):
             return State(context, after), np.log(found)
 
-    def _of_network(self, scores: Scores, token: int) -> NDArray[np.float32]:
+    def _of_network(self, scores: Scores, context: Context) -> NDArray[np.float32]:
         """Its probabilities of what may come next: all but padding and the beginning."""
         found = np.exp(scores - scores.max())
         found[[PAD, BOS]] = 0
         found /= found.sum(dtype=np.float64).astype(np.float32)
-        return self._bend.bent(found, token) if self._network_bent and self._bend is not None else found
+        return self._bend.bent(found, context) if self._network_bent and self._bend is not None else found
 
 
 def mixture_reader(files: ModelFiles) -> MixtureReader:

@@ -40,8 +40,8 @@ class NGramReader:
             return context, np.log(self.tables.after(context))
 
     def following(self, state: Context, token: int) -> Context:
-        """What is looked up after this token."""
-        return (BOS,) if token == BOS else (*state, token)[1 - self.tables.order :]
+        """What is looked up after this token: two tokens at least, which a bend looks at."""
+        return (BOS,) if token == BOS else (*state, token)[-max(self.tables.order - 1, 2) :]
 
 
 @dataclass(frozen=True, kw_only=True)
