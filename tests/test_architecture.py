@@ -166,7 +166,7 @@ NOT_ON_A_DEVICE = {
 NAMED_FOR_A_DEVICE = sorted(
     {part.partition(":")[0] for kind in FEDERATED.values() for part in (kind.device, kind.question)}
 )
-# Of these, 170 lines fit the weights of a user's own caches (`keyboard.own_text`), and 330 read and count a list of cells.
+# 170 lines of these fit the weights of a user's own caches (`keyboard.own_text`), 330 count the cells of a list.
 DEVICE_FILES, DEVICE_LINES = 155, 19_200
 # The files of a room that computes which say what one device does.
 ONE_DEVICE = {"device_part", "in_plan", "report_encoding"}

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
+from tacit.jobs.mix import COUNTED
 from tacit.jobs.open_run import opened
 from tacit.jobs.train.mixture_run import is_mixture_run
+from tacit.networks.model_files import read_files
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -147,7 +149,7 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         if is_mixture_run(file):
             return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
-            return _of_mixture(_read(file / PROMISE), str(file / PROMISE), run)
+            return _of_mixture_folder(file, run)
         record = _read(file)
         if isinstance(record, Mapping) and record.get("schema") == SCHEMA:
             return _of_mixture(record, str(file), run)
@@ -219,11 +221,18 @@ def _of_mixture(record: object, shown: str, run: Run | PathLike | None) -> Verif
     return Verification(lines=lines, statement=shown, labels=tuple(labels), promise=promise)
 
 
+def _of_mixture_folder(folder: Path, run: Run | PathLike | None) -> Verification:
+    """The promise beside a mixture, and that it leaves out no part of it."""
+    record = _read(folder / PROMISE)
+    found = _of_mixture(record, str(folder / PROMISE), run)
+    return replace(found, lines=(*found.lines, _every_part(record, read_files(folder).settings)))
+
+
 def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
     """The run of a mixture: its promise, each run beside it, and the model, which is made again from its parts."""
     from tacit.jobs.train.mixture_check import PARTS, mixture_lines  # JAX comes with it
 
-    found = _of_mixture(path / "model" / PROMISE, run)
+    found = _of_mixture_folder(path / "model", run)
     if not found.holds:
         return replace(found, run=str(path))
     record = _read(path / "model" / PROMISE)
@@ -234,6 +243,16 @@ def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
             own = _of_folder(path / name)
             lines += [CheckedLine(name=f"{name}: {line.name}", complaint=line.complaint) for line in own.lines]
     return replace(found, lines=(*lines, *mixture_lines(path, record)), run=str(path))
+
+
+def _every_part(record: Any, settings: Mapping[str, Any]) -> CheckedLine:
+    """That a mixture's promise leaves out no part that its settings say it has: what is missing there costs nothing."""
+    of_clients, public = record["statements"], record["public"]
+    missing = ["the counts that bend it"] if settings.get("bent") and COUNTED not in of_clients else []
+    if settings.get("network") is not None and "network" not in of_clients and "network" not in public:
+        missing.append("its network")
+    complaint = f"nothing is said of {' and '.join(missing)}, which the model is made of" if missing else None
+    return CheckedLine(name=f"parts of {PROMISE}", complaint=complaint)
 
 
 def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:
