@@ -6,7 +6,8 @@ r"""Next words by public counts, private counts and a network: what each adds on
 Every arm is counted once a noise seed and client by client into RUNS/NAME.json, so that a killed benchmark goes on
 where it was; `--table` prints what is there. Differences are to the tuned public n-gram, over the same clients;
 intervals are 95% of a paired bootstrap over clients. The tuned n-gram is the strongest baseline that we know: the
-shares of its texts are those under which VALIDATION clients' text is likeliest, which is not charged. All arms with
+shares of its texts, and of a network beside it, are those under which VALIDATION clients' text is likeliest, which is
+not charged. All arms with
 an epsilon know of clients what was released alone: the sums follow from public text, the shares from the counts.
 """
 
@@ -33,6 +34,7 @@ from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.networks.metrics import TOP1
 from tacit.networks.model_files import read_files
+from tacit.networks.ngram.kneser_ney import likeliest_weight
 from tacit.networks.ngram.merge import likeliest_shares, merged
 from tacit.networks.ngram.reader import NGramReader, ngram_reader
 from tacit.networks.ngram.tables import NGramTables
@@ -161,10 +163,10 @@ def reader_without_counts(asked: argparse.Namespace, cache: Cache, arm: Arm) -> 
         return NGramReader(of_texts(asked, [float(each.counted[0]) for each in texts(asked)]))
     tuned = of_texts(asked, tuned_shares(asked, cache))
     if arm.network is not None:
-        out = asked.runs / f"mixture-counts-{arm.network}"
-        made = tacit.mix(asked.ngrams[0], out, network=network_of(asked, arm.network), **weight_of(asked))
         network = load_phone_model(network_of(asked, arm.network)).reader
-        return MixtureReader(tuned, None, network, weight=made.network_weight)
+        held_out = HeldOut.read(cache, cache.clients("validation")[:VALIDATION], sentences=SENTENCES, words=LENGTH)
+        weight = likeliest_weight(*(np.exp(-nats_of(each, held_out)) for each in (NGramReader(tuned), network)))
+        return MixtureReader(tuned, None, network, weight=weight)
     if arm.name == BASE:
         return NGramReader(tuned)
     own = asked.runs / "own"
