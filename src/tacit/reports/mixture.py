@@ -36,8 +36,8 @@ def tables(record: Mapping[str, Any]) -> list[Block]:
     rows = tuple(_row(each) for each in found["arms"])
     about = (
         f"{found['clients']:,} test clients, {found['words']:,} known words. Intervals are 95%, of the paired "
-        "bootstrap over clients. Each line adds a part to the one before; all is everything against the first. Nats are of the "
-        "word's probability, the fewer the better."
+        "bootstrap over clients. Each line adds a part to the one before; all is everything against the first. Nats "
+        "are of the word's probability, the fewer the better."
     )
     said = [
         f"{each['name']}: {VERDICTS[each['verdict']]}."
