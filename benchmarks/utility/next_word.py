@@ -6,7 +6,8 @@ r"""Next words by public counts, private counts and a network: what each adds on
 Every arm is counted once a noise seed and client by client into RUNS/NAME.json, so that a killed benchmark goes on
 where it was; `--table` prints what is there. Differences are to the tuned public n-gram, over the same clients;
 intervals are 95% of a paired bootstrap over clients. The tuned n-gram is the strongest baseline that we know: the
-shares of its texts are those under which VALIDATION clients' text is likeliest, which is not charged. All arms with
+shares of its texts, and of a network beside it, are those under which VALIDATION clients' text is likeliest, which is
+not charged. All arms with
 an epsilon know of clients what was released alone: the sums follow from public text, the shares from the counts.
 """
 
@@ -33,6 +34,7 @@ from tacit.keyboard.phone_model import load_phone_model
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.networks.metrics import TOP1
 from tacit.networks.model_files import read_files
+from tacit.networks.ngram.kneser_ney import likeliest_weight
 from tacit.networks.ngram.merge import likeliest_shares, merged
 from tacit.networks.ngram.reader import NGramReader, ngram_reader
 from tacit.networks.ngram.tables import NGramTables
@@ -48,6 +50,7 @@ OWN = 0.7  # of the clients' own n-gram in the ceiling, as the prototype tuned i
 MEASURES = (TOP1, "top3_accuracy", "cross_entropy")
 BASE = "public n-gram, tuned"
 PUBLIC = "public n-gram, texts by their length"
+FEWER = "public n-gram of fewer texts, tuned"
 
 
 class Both(NamedTuple):
@@ -83,6 +86,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cache", type=Path, required=True, help="clients' text, by the words of the n-gram model")
     parser.add_argument("--ngrams", type=Path, nargs="+", required=True, help="what `tacit ngram` wrote of each text")
+    parser.add_argument("--fewer", type=Path, nargs="+", help="some of them, for an n-gram of these alone")
     parser.add_argument("--network", type=Path, help="a pre-training on that text; left out, no arm has a network")
     parser.add_argument("--public", type=Path, required=True, help="public text: it sets sums and the network's weight")
     parser.add_argument("--private", type=Path, help="a finished run of `tacit train` on these clients")
@@ -91,6 +95,7 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 8.0])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--clients", type=int, default=0, help="of the test split; 0 is all")
+    parser.add_argument("--less", default=BASE, help="the model that differences are to")
     parser.add_argument("--table", action="store_true", help="print what is there and measure nothing")
     asked = parser.parse_args()
     asked.runs.mkdir(parents=True, exist_ok=True)
@@ -100,7 +105,7 @@ def main() -> None:
 
 
 def arms(asked: argparse.Namespace) -> list[Arm]:
-    found = [Arm(BASE), Arm(PUBLIC)]
+    found = [Arm(BASE), Arm(PUBLIC), *([Arm(FEWER)] if asked.fewer else [])]
     networks: list[str | None] = [None]
     for name in ("public", "private"):
         if getattr(asked, "network" if name == "public" else "private") is not None:
@@ -158,14 +163,15 @@ def reader_without_counts(asked: argparse.Namespace, cache: Cache, arm: Arm) -> 
     if arm.name.endswith("network") and arm.network is None:
         return load_phone_model(network_of(asked, arm.name.split()[0])).reader
     if arm.name == PUBLIC:
-        return NGramReader(of_texts(asked, [float(each.counted[0]) for each in texts(asked)]))
-    tuned = of_texts(asked, tuned_shares(asked, cache))
+        every = texts(asked.ngrams)
+        return NGramReader(of_texts(every, [float(each.counted[0]) for each in every]))
+    tuned = tuned_ngram(asked, cache, asked.fewer if arm.name == FEWER else asked.ngrams)
     if arm.network is not None:
-        out = asked.runs / f"mixture-counts-{arm.network}"
-        made = tacit.mix(asked.ngrams[0], out, network=network_of(asked, arm.network), **weight_of(asked))
         network = load_phone_model(network_of(asked, arm.network)).reader
-        return MixtureReader(tuned, None, network, weight=made.network_weight)
-    if arm.name == BASE:
+        held_out = HeldOut.read(cache, cache.clients("validation")[:VALIDATION], sentences=SENTENCES, words=LENGTH)
+        weight = likeliest_weight(*(np.exp(-nats_of(each, held_out)) for each in (NGramReader(tuned), network)))
+        return MixtureReader(tuned, None, network, weight=weight)
+    if arm.name in (BASE, FEWER):
         return NGramReader(tuned)
     own = asked.runs / "own"
     tacit.ngram(cache, own, cutoffs=(1, 1, 1), declared_public=True)
@@ -181,25 +187,26 @@ def weight_of(asked: argparse.Namespace) -> dict[str, Any]:
     return {"public": asked.public} if asked.weight is None else {"weight": asked.weight}
 
 
-def texts(asked: argparse.Namespace) -> list[NGramTables]:
-    return [ngram_reader(read_files(each)).tables for each in asked.ngrams]
+def texts(folders: list[Path]) -> list[NGramTables]:
+    return [ngram_reader(read_files(each)).tables for each in folders]
 
 
-def of_texts(asked: argparse.Namespace, shares: list[float]) -> NGramTables:
-    kept = [(each, share / sum(shares)) for each, share in zip(texts(asked), shares, strict=True) if share > 0]
+def of_texts(every: list[NGramTables], shares: list[float]) -> NGramTables:
+    kept = [(each, share / sum(shares)) for each, share in zip(every, shares, strict=True) if share > 0]
     return merged([each for each, _ in kept], [share for _, share in kept], most_bytes=MOST_BYTES)
 
 
-def tuned_shares(asked: argparse.Namespace, cache: Cache) -> list[float]:
-    """Those under which validation clients' text is likeliest, by the models of the single texts; kept in RUNS."""
-    path: Path = asked.runs / "tuned.txt"
+def tuned_ngram(asked: argparse.Namespace, cache: Cache, folders: list[Path]) -> NGramTables:
+    """Of the shares under which validation clients' text is likeliest, by the models of the single texts; RUNS keeps
+    them.
+    """
+    path, every = asked.runs / f"tuned-{len(folders)}.txt", texts(folders)
     if not path.is_file():
         held_out = HeldOut.read(cache, cache.clients("validation")[:VALIDATION], sentences=SENTENCES, words=LENGTH)
-        of_each = np.stack([np.exp(-nats_of(NGramReader(each), held_out)) for each in texts(asked)])
+        of_each = np.stack([np.exp(-nats_of(NGramReader(each), held_out)) for each in every])
         shares = likeliest_shares(of_each, np.ones(of_each.shape[1]))
-        shares[shares < 0.01] = 0
-        write_whole(path, " ".join(map(str, (shares / shares.sum()).tolist())).encode())
-    return [float(each) for each in path.read_text().split()]
+        write_whole(path, " ".join(map(str, np.where(shares < 0.01, 0, shares).tolist())).encode())
+    return of_texts(every, [float(each) for each in path.read_text().split()])
 
 
 def counted(asked: argparse.Namespace, cache: Cache, epsilon: float, seed: int) -> Path:
@@ -238,16 +245,16 @@ def intervals(rows: Rows, base: Rows) -> list[tuple[float, float, float]]:
 
 
 def table(asked: argparse.Namespace) -> list[str]:
-    head = ("model", "seeds", "top-1, %", "top-3, %", "nats", "less the tuned n-gram: top-1", "top-3", "nats")
+    head = ("model", "seeds", "top-1, %", "top-3, %", "nats", f"less the {asked.less}: top-1", "top-3", "nats")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    base = of_arm(asked, Arm(BASE))
+    base = of_arm(asked, Arm(asked.less))
     for arm in arms(asked):
         if (found := of_arm(asked, arm)) is None:
             continue
         rows, seeds = found
         top1, top3, nats = (rows[:, 1:].sum(axis=0) / rows[:, 0].sum()).tolist()
         row = [arm.name, str(seeds), f"{100 * top1:.2f}", f"{100 * top3:.2f}", f"{nats:.3f}"]
-        if base is not None and arm.name != BASE:
+        if base is not None and arm.name != asked.less:
             for scale, digits, (mean, low, high) in zip(
                 (100, 100, 1), (2, 2, 3), intervals(rows, base[0]), strict=True
             ):

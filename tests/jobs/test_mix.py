@@ -17,16 +17,18 @@ from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.reader_accuracy import nats_of
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
-from tacit.jobs.mix import _half
+from tacit.jobs.mix import _by_shares, _half
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.networks.model_files import read_files
-from tacit.networks.ngram.bend import Bend
+from tacit.networks.ngram.bend import Bend, Observed, ObservedCells
+from tacit.networks.ngram.kneser_ney import kneser_ney, likeliest_weight
 from tacit.networks.ngram.merge import merged
 from tacit.networks.ngram.reader import NGramReader, ngram_reader
+from tacit.networks.ngram.tables import NGramTables
 from tacit.privacy import gaussian
 from tacit.privacy.composition import Composition
-from tacit.text.vocabulary import BOS
+from tacit.text.vocabulary import BOS, EOS
 from tacit.training.pretrain import Pretraining
 
 SUMS = ("word_counts:56 norm 4 unit 16", "word_pairs:20 norm 3 unit 16")
@@ -181,6 +183,30 @@ def test_weights_too_large_for_16_bits_stay_as_they_are() -> None:
     np.testing.assert_allclose(_half(small), small, rtol=1e-3)
 
 
+def test_a_network_is_weighed_on_public_text_in_which_the_texts_have_their_shares() -> None:
+    """Held-out passages of one text count by its share alone, however many there are of the other."""
+
+    def of_text(seed: int, words: list[int], many: int) -> list[list[int]]:
+        random = np.random.default_rng(seed)
+        return [[BOS, *random.choice(words, 9).tolist(), EOS] for _ in range(many)]
+
+    def reader(lines: list[list[int]]) -> NGramReader:
+        text = np.array([id for line in lines for id in line])
+        return NGramReader(NGramTables.packed(kneser_ney(text, vocabulary=20, order=2, cutoffs=(1,))))
+
+    low, high = list(range(4, 10)), list(range(10, 16))
+    one, other = reader(of_text(0, low, 50)), reader(of_text(1, high, 50))
+    sentences = np.zeros((12, 2, 12), np.int32)
+    for at, words in enumerate([low] * 9 + [high] * 3):
+        sentences[at, :, :11] = of_text(at + 2, words, 2)
+    counts = _by_shares({one: 0.2, other: 0.8}, HeldOut(sentences=sentences))
+    assert len(counts) == 12 * 2 * 10
+    assert counts[: 9 * 20].sum() / counts.sum() == pytest.approx(0.2, abs=1e-6)
+    first, second = np.where(np.arange(240) < 180, 0.5, 0.1), np.where(np.arange(240) < 180, 0.1, 0.5)
+    assert likeliest_weight(first, second) < 0.5 < likeliest_weight(first, second, counts)
+    assert counts[0] == pytest.approx(0.2 / 0.75, rel=1e-6) and counts[-1] == pytest.approx(0.8 / 0.25, rel=1e-6)
+
+
 def test_n_grams_take_no_more_room_than_was_asked_for(made: Path, tmp_path: Path) -> None:
     whole = tacit.mix(made / "pb", tmp_path / "whole", counts=made / "counts")
     small = tacit.mix(made / "pb", tmp_path / "small", counts=made / "counts", megabytes=0.01)
@@ -195,6 +221,27 @@ def test_of_public_text_alone_it_promises_nothing_and_says_so(made: Path, tmp_pa
     assert read_files(tmp_path / "both").public_text is not None
     checked = tacit.verify(tmp_path / "both")
     assert checked.holds and "public text alone" in checked.judgement
+
+
+def test_a_count_is_believed_by_the_noise_that_it_has(made: Path, tmp_path: Path) -> None:
+    """The bend is that of the released numbers in occurrences, with the noise that the statement says: no more, no
+    less.
+    """
+    tacit.mix(made / "pb", tmp_path / "bent", counts=made / "counts")
+    released = np.load(made / "counts" / "report" / "sums.npz")
+    (row,) = json.loads((tmp_path / "bent" / "promise.json").read_text())["statements"]["counts"]["facts"]["releases"]
+    stddev = row["noise_multiplier"] * row["clip_norm"] / 16  # of one occurrence, which is 16 units
+    cells = [released["word_counts"] / 16, released["word_pairs"].reshape(20, 20) / 16]
+    tables = ngram_reader(read_files(made / "pb")).tables
+
+    def bend_of(stddev: float) -> dict[str, np.ndarray]:
+        return Bend.fitted(tables, Observed(*(ObservedCells.dense(each, stddev) for each in cells))).arrays()
+
+    weights = read_files(tmp_path / "bent").weights
+    for name, each in bend_of(stddev).items():
+        np.testing.assert_allclose(weights[f"bend.{name}"], each, rtol=1e-5, err_msg=name)
+    for wrong in (stddev / 1.5, stddev * 1.5):
+        assert not np.allclose(bend_of(wrong)["ratios"], weights["bend.ratios"], rtol=1e-5)
 
 
 def test_it_is_made_of_what_was_released_alone(made: Path, tmp_path: Path) -> None:

@@ -14,6 +14,9 @@ from tacit.progress import Progress, silent
 from tacit.records import json_ready, to_plain
 
 if TYPE_CHECKING:  # NumPy, and a cache, would come with them
+    import numpy as np
+    from numpy.typing import NDArray
+
     from tacit.data import Cache
     from tacit.evaluation.held_out import HeldOut
     from tacit.networks.model_files import ModelFiles
@@ -28,6 +31,7 @@ FILES = (WEIGHTS, SETTINGS, WORDS, ORIGIN, PROMISE)
 COUNTED = "counts"
 MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in 12
 LEAST_SHARE = 0.01  # of a text that is counted at all
+PASSAGES = 48  # of held-out public text, evenly spread over it
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
 
@@ -131,7 +135,7 @@ def mix(
     share, settings = 0.0, None
     if network is not None:
         other = read_files(as_path("network", network))
-        share = _weight(files, tables, other, weight, held_out)
+        share = _weight(files, tables, other, weight, held_out, dict(zip(readers, shares, strict=True)))
         settings = {"kind": other.kind, **other.settings}
         arrays |= {NETWORK + name: _half(each) for name, each in other.weights.items()}
         if other.public_text is None:
@@ -323,6 +327,8 @@ def _held_out(ngram: "ModelFiles", public: "Cache | PathLike | None", progress: 
     """
     if public is None:
         return None
+    import numpy as np
+
     from tacit.evaluation.held_out import HeldOut
     from tacit.jobs.run_start import checked_cache
 
@@ -333,7 +339,9 @@ def _held_out(ngram: "ModelFiles", public: "Cache | PathLike | None", progress: 
         )
     if cache.manifest.vocabulary.sha256 != ngram.vocabulary.sha256:
         raise InputError(f"the cache '{cache.path}' knows other words than the n-gram model; import it with those.")
-    return HeldOut.read(cache, cache.clients("validation"), sentences=SENTENCES, words=LENGTH)
+    clients = cache.clients("validation")
+    chosen = clients[np.unique(np.linspace(0, len(clients) - 1, min(PASSAGES, len(clients))).astype(np.int64))]
+    return HeldOut.read(cache, chosen, sentences=SENTENCES, words=LENGTH)
 
 
 def _weight(
@@ -342,8 +350,9 @@ def _weight(
     network: "ModelFiles",
     weight: float | None,
     held_out: "HeldOut | None",
+    shares: "dict[NGramReader, float]",
 ) -> float:
-    """The network's: the given one, or that of the public text."""
+    """The network's: the given one, or that of the public text, in which the texts have their shares of the n-grams."""
     from tacit.keyboard.mixture import network_reader
 
     if network.vocabulary.sha256 != ngram.vocabulary.sha256:
@@ -361,5 +370,25 @@ def _weight(
     from tacit.networks.ngram.reader import NGramReader
 
     assert held_out is not None  # one of the two is
-    of_each = (np.exp(-nats_of(each, held_out)) for each in (NGramReader(tables), reader))
-    return likeliest_weight(*of_each)
+    first, second = (np.exp(-nats_of(each, held_out)) for each in (NGramReader(tables), reader))
+    return likeliest_weight(first, second, None if len(shares) == 1 else _by_shares(shares, held_out))
+
+
+def _by_shares(shares: "dict[NGramReader, float]", held_out: "HeldOut") -> "NDArray[np.float64]":
+    """(n,) how often each token of held-out public text counts, so that each text has its share.
+
+    What a passage was taken from is told by the model under which it is likeliest.
+    """
+    import numpy as np
+
+    from tacit.evaluation.held_out import HeldOut
+    from tacit.evaluation.reader_accuracy import nats_of
+
+    passages = [HeldOut(sentences=each[None]) for each in held_out.sentences]
+    nats = [[nats_of(reader, each) for each in passages] for reader in shares]
+    tokens = np.array([len(each) for each in nats[0]])
+    sums = np.array([[each.sum() for each in of_reader] for of_reader in nats])
+    like = np.exp(sums.min(axis=0) - sums)
+    like /= like.sum(axis=0)
+    there = np.maximum(like @ tokens / tokens.sum(), 1e-9)
+    return np.repeat((np.array(list(shares.values())) / there) @ like, tokens)

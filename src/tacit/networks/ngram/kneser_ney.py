@@ -213,13 +213,14 @@ def sum_by(keys: Ids, values: Ids) -> tuple[Ids, Ids]:
     return keys, np.add.reduceat(values[order], starts)
 
 
-def likeliest_weight(first: FloatArray, second: FloatArray) -> float:
+def likeliest_weight(first: FloatArray, second: FloatArray, counts: FloatArray | None = None) -> float:
     """The weight w in [0, 1] under which a text is likeliest, where its tokens have these probabilities (n,) by two
-    models: the largest mean of log((1 - w) first + w second), to 1e-4. By bisection, since it is concave in w.
+    models: the largest mean of log((1 - w) first + w second), to 1e-4. By bisection, since it is concave in w. counts:
+    (n,) how often each token counts; None: once.
     """
     low, high = 0.0, 1.0
     while high - low > 1e-4:
         weight = (low + high) / 2
-        slope = np.mean((second - first) / ((1 - weight) * first + weight * second))
+        slope = np.average((second - first) / ((1 - weight) * first + weight * second), weights=counts)
         low, high = (weight, high) if slope > 0 else (low, weight)
     return round((low + high) / 2, 4)
