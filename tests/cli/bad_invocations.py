@@ -78,6 +78,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "demo": ("--out", "new"),
     "data import": ("folder:text", "--out", "new", "--word-list", "words.txt"),
     "data show": ("cache",),
+    "vocab candidates": ("--vocabulary", "vocabulary.json", "--larger", "vocabulary.json", "--out", "new"),
     "vocab extend": ("--vocabulary", "vocabulary.json", "--words", "run", "--out", "new"),
     "discover": (
         *("--data", "folder:text", "--vocabulary", "vocabulary.json", "--out", "new", "--local-epsilon", "6"),
