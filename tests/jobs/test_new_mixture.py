@@ -64,7 +64,7 @@ def test_nothing_that_clients_typed_goes_in(parts: Parts, tmp_path: Path) -> Non
 def test_public_text_that_the_first_model_knows_makes_it_a_mixture(parts: Parts, tmp_path: Path) -> None:
     found = new_recipe_for(parts.typed, epsilon=EPSILON, init=parts.network)
     assert isinstance(found, NewMixture) and found.recipe.mixture.public == parts.public
-    assert found.recipe.mixture.ngram is None and "counted by the run" in " ".join(str(found).split())
+    assert found.recipe.mixture.ngram == () and "counted by the run" in " ".join(str(found).split())
     alone = new_recipe_for(parts.typed, epsilon=EPSILON, init=parts.network, network_alone=True, anyway=True)
     assert isinstance(alone, NewRecipe)
     without = new_recipe_for(parts.typed, epsilon=EPSILON, anyway=True, out=tmp_path / "r.toml")
@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused(parts: Parts, tmp_path: Path) -> None:
         ({"training_share": 1.0}, "training_share=1 must be 0 (no rounds) or more and below 1"),
         ({"training_share": -0.1}, "training_share=-0.1 must be"),
         ({"training_share": 0.5, "init": None}, "rounds begin from a network of public text; "),
-        ({"public": parts.typed}, "is clients', and norms chosen by it would tell of it"),
+        ({"public": parts.typed}, "is clients', and what is chosen by it would tell of it"),
         ({"ngram": parts.network}, "is a model of the kind 'cifg'; give one of `tacit ngram`"),
         ({"init": tmp_path}, "holds no model"),
         ({"out": tmp_path}, "is no file"),

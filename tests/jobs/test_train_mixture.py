@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import tomli_w
 from tests.conftest import REPOSITORY
-from tests.support.jobs.mixture_runs import Parts, opened, parts_at, recipe_of, values, with_rounds
+from tests.support.jobs.mixture_runs import WORDS, Parts, opened, parts_at, recipe_of, values, with_rounds
 from typer.testing import CliRunner
 
 import tacit
@@ -109,7 +109,7 @@ def test_a_network_that_adds_nothing_on_public_text_is_left_out(
     from tacit.jobs import mix
 
     weight = mix._weight
-    monkeypatch.setattr(mix, "_weight", lambda *given: 0.0 if given[2] is None else weight(*given))
+    monkeypatch.setattr(mix, "_weight", lambda *given: 0.0 if given[3] is None else weight(*given))
     made = train_mixture(recipe_of(values(parts)), tmp_path / "run")
     assert [each["name"] for each in made.arms] == ["public n-gram", "+ private counts"]
     assert "which gives it the weight 0" in " ".join(str(made).split())
@@ -123,6 +123,21 @@ def test_without_a_network_or_an_ngram_model_the_run_counts_the_public_text(part
     made = train_mixture(recipe, tmp_path / "run")
     assert [each["name"] for each in made.arms] == ["public n-gram", "+ private counts"]
     assert tacit.verify(tmp_path / "run").holds
+
+
+def test_several_texts_are_weighed_by_the_counts(parts: Parts, tmp_path: Path) -> None:
+    book = {f"t{n}": [" ".join(WORDS[n % 40 : n % 40 + 9])] * 30 for n in range(30)}
+    same = tacit.data.VocabularyChoice(file=parts.public / "vocabulary.json")
+    other = tacit.import_data(
+        tacit.data.TextsOf(book, description="public text of a book"), tmp_path / "b", vocabulary=same
+    )
+    tacit.ngram(other, tmp_path / "book", cutoffs=(1, 1, 1))
+    both = [str(parts.ngram), str(tmp_path / "book")]
+    made = train_mixture(recipe_of(values(parts, mixture={"ngram": both})), tmp_path / "run")
+    assert [each["name"] for each in made.arms] == ["public n-gram", "+ private counts", "+ network", "all"]
+    assert made.arms[1]["verdict"] == "helps" and tacit.verify(tmp_path / "run").holds
+    shutil.rmtree(tmp_path / "run" / "ngram" / "02")
+    assert "FAIL file model/" in failed_lines(tmp_path / "run")
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------
@@ -386,8 +401,8 @@ def test_parts_that_cost_more_than_the_recipe_asked_for_are_found(plain: Mixture
 
 def test_a_public_part_that_was_changed_is_found(plain: MixtureResult, tmp_path: Path) -> None:
     out = copied(plain, tmp_path / "run")
-    settings = json.loads((out / "ngram" / "settings.json").read_text())
-    (out / "ngram" / "settings.json").write_text(json.dumps({**settings, "pair_weight": 0.5}))
+    settings = json.loads((out / "ngram" / "01" / "settings.json").read_text())
+    (out / "ngram" / "01" / "settings.json").write_text(json.dumps({**settings, "pair_weight": 0.5}))
     assert "FAIL file model/" in failed_lines(out)
     (out / "report" / "promise.json").unlink()
     assert "FAIL file report/promise.json: it cannot be read" in failed_lines(out)

@@ -51,6 +51,8 @@ def test_counts_and_rounds_together_cost_what_was_asked() -> None:
         (values(PARTS, mixture={"sums": [SUMS[1]]}), "lack word_counts, by which words are bent; add"),
         (values(PARTS, mixture={"sums": [SUMS[0], SUMS[0]]}), "summed twice, at twice the noise; sum each once"),
         (values(PARTS, mixture={"sums": ["word_counts:64 norm -1"]}), "mixture.sums: "),
+        (values(PARTS, mixture={"ngram": ["pb", "pb"]}), "names a model twice; name each once"),
+        (values(PARTS, mixture={"ngram": 3}), "mixture.ngram = 3"),
         (values(PARTS, mixture={"public": None}), "the key 'mixture.public' is missing; give it"),
         (values(PARTS, mixture={"publik": "x"}), "'mixture.publik' is unknown; did you mean mixture.public?"),
         (values(PARTS, mixture={"weight": 0}), "mixture.weight = 0"),

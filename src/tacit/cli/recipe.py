@@ -30,7 +30,8 @@ def new(
         ),
     ] = None,
     ngram: Annotated[
-        Path | None, typer.Option(help="A model of `tacit ngram`; left out, the run counts the public text.")
+        list[Path] | None,
+        typer.Option(help="A model of `tacit ngram`, or several; left out, the run counts the public text."),
     ] = None,
     training_share: Annotated[
         float | None,

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
 TEST_CLIENTS = 500
 TRAINING = "training"
 FOLLOWS = {"privacy.epsilon", "privacy.delta", "model.init"}  # of [training]: from the mixture's own sections
-NO_ROUNDS = (
-    "all of it: rounds beside the counts cost hours and added nothing at thousands of people (docs/results/mixture.md)"
-)
+NO_ROUNDS = "all of it: counts alone did as well as with rounds at thousands of people (docs/results/mixture.md)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +33,7 @@ class PublicParts:
     """What is public and at hand."""
 
     text: "Cache"
-    ngram: Path | None  # None: `text` is counted
+    ngrams: tuple[Path, ...]  # none: `text` is counted
     network: Path | None
     section: ModelSection | None  # of that network
 
@@ -138,8 +136,9 @@ def _values(
             "the rest is the rounds', as asked for" if training_share else NO_ROUNDS,
         ),
     }
-    if parts.ngram is not None:
-        mixture["ngram"] = (parts.ngram, "as given")
+    if parts.ngrams:
+        several = "; the counts say how much of each" if len(parts.ngrams) > 1 else ""
+        mixture["ngram"] = (parts.ngrams, f"as given{several}")
     if parts.network is not None:
         mixture["network"] = (parts.network, "a model of public text: what it knows costs no privacy")
     why = "as asked for" if delta is not None else f"min(1e-5, n^-1.1) of {corpus.train:,} training clients"

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from tacit.design.mechanism import ChosenMechanism
@@ -58,5 +57,5 @@ def _mechanism(chosen: ChosenMechanism | None, section: str, reasons: Mapping[st
 
 
 def _line(key: str, value: Any, reason: str | None) -> str:
-    written = json.dumps(str(value) if isinstance(value, Path) else value, ensure_ascii=False)
+    written = json.dumps(value, ensure_ascii=False, default=str)  # paths
     return f"{key} = {written}" + (f" # {reason}" if reason else "")

@@ -6,10 +6,10 @@ section there are no rounds, the network is of public text, and the counts have 
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import tomli_w
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from tacit.errors import InputError, RecipeError
 from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
@@ -25,11 +25,16 @@ SECTION = "mixture"  # by which such a recipe is known
 WORDS, PAIRS = "word_counts", "word_pairs"  # the sums that a mixture is bent by
 
 
+def _one_or_several(value: object) -> object:
+    return (value,) if isinstance(value, str | Path) else tuple(value) if isinstance(value, list) else value
+
+
 class MixtureSection(Section):
     """What the predictor is made of."""
 
     public: Path = Field(strict=False)  # a cache of public text over the same words: it sets the network's weight
-    ngram: Path | None = Field(default=None, strict=False)  # of `tacit ngram`; left out, `public` is counted
+    # Of `tacit ngram`, one or several, which become one model; left out, `public` is counted.
+    ngram: Annotated[tuple[Annotated[Path, Field(strict=False)], ...], BeforeValidator(_one_or_several)] = ()
     network: Path | None = Field(default=None, strict=False)  # of `tacit pretrain`; left out, there is none
     weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, the likeliest of `public`
     sums: tuple[str, ...] = Field(min_length=1, strict=False)  # as `tacit count` reads them
@@ -46,6 +51,8 @@ class MixtureSection(Section):
                 f"mixture.sums={list(self.sums)} lack {WORDS}, by which words are bent; add '{WORDS}:5000 norm 20 unit "
                 "16', say."
             )
+        if len(set(self.ngram)) < len(self.ngram):
+            raise ValueError(f"mixture.ngram={list(map(str, self.ngram))} names a model twice; name each once.")
         if self.weight is not None and self.network is None:
             raise ValueError(f"mixture.weight={self.weight:g} is a network's, and none is named; give mixture.network.")
         return self

@@ -1,9 +1,10 @@
 """`tacit.new_mixture`: a recipe of a whole predictor, with reasons; and which one `recipe new` writes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from tacit.data import Cache
 from tacit.errors import InputError, TacitError, conceivable, of_type
@@ -59,7 +60,8 @@ class NewMixture(JobResult):
         from tacit.reports.blocks import Paragraph
 
         made, mixture = self.proposal, self.recipe.mixture
-        counted = f"of '{mixture.public}', counted by the run" if mixture.ngram is None else f"'{mixture.ngram}'"
+        given = ", ".join(f"'{each}'" for each in mixture.ngram)
+        counted = given or f"of '{mixture.public}', counted by the run"
         network = "none" if mixture.network is None else f"'{mixture.network}'"
         trained = "of public text alone" if made.rounds is None else f"trained in {made.rounds.shape.rounds} rounds"
         lines = [
@@ -80,7 +82,7 @@ def new_mixture(
     epsilon: float,
     public: Cache | PathLike,
     delta: float | None = None,
-    ngram: PathLike | None = None,
+    ngram: PathLike | Sequence[PathLike] | None = None,
     init: PathLike | None = None,
     training_share: float = 0.0,
     out: PathLike | None = None,
@@ -88,10 +90,10 @@ def new_mixture(
 ) -> NewMixture:
     """A recipe of a whole predictor for the training clients of a cache; nothing they typed is looked at.
 
-    public: a cache of public text over the same vocabulary. ngram: a model of `tacit.ngram`; left out, the run counts
-    `public`. init: a network of `tacit.pretrain`. training_share: of the zCDP, that of rounds which train it; 0: none.
-    delta, out, name: as for `new_recipe`. Raises: InputError where noise would hide every word, a part has other words,
-    or `out` is there and is something else; CacheError.
+    public: a cache of public text over the same vocabulary. ngram: a model of `tacit.ngram`, or several; left out, the
+    run counts `public`. init: a network of `tacit.pretrain`. training_share: of the zCDP, that of rounds which train
+    it; 0: none. delta, out, name: as for `new_recipe`. Raises: InputError where noise would hide every word, a part has
+    other words, or `out` is there and is something else; CacheError.
     """
     check_asked(epsilon, delta, name)
     of_type("training_share", training_share, Real)
@@ -116,7 +118,7 @@ def new_mixture(
     network = None if init is None else as_path("init", init)
     parts = PublicParts(
         text=text,
-        ngram=None if ngram is None else _ngram(as_path("ngram", ngram), cache),
+        ngrams=tuple(_ngram(as_path("ngram", each), cache) for each in _several(ngram)),
         network=network,
         section=None if network is None else first_section(network, cache),
     )
@@ -141,7 +143,7 @@ def new_recipe_for(
     epsilon: float,
     delta: float | None = None,
     public: PathLike | None = None,
-    ngram: PathLike | None = None,
+    ngram: PathLike | Sequence[PathLike] | None = None,
     init: PathLike | None = None,
     training_share: float | None = None,
     network_alone: bool = False,
@@ -190,6 +192,12 @@ def _text_of(init: Path, data: Cache | PathLike) -> Path | None:
         return None
     same = open_cache(data).manifest.vocabulary.sha256 == cache.manifest.vocabulary.sha256
     return cache.path if same and cache.manifest.public and cache.manifest.digest == used.cache_digest else None
+
+
+def _several(ngram: PathLike | Sequence[PathLike] | None) -> Sequence[PathLike]:
+    if ngram is None:
+        return ()
+    return ngram if isinstance(ngram, list | tuple) else [cast(PathLike, ngram)]
 
 
 def _ngram(path: Path, cache: Cache) -> Path:

@@ -263,10 +263,12 @@ def make(out: Path, recipe: "MixtureRecipe", begun: "Begun", to: Path, progress:
         beside["network"] = out / folder.TRAINING
     elif recipe.mixture.network is not None and begun.weight != 0:
         beside["network"] = out / folder.NETWORK
-    if beside:
-        weight = begun.weight
-        beside |= {"public": begun.opened("public")} if weight is None else {"weight": weight}
-    mix(out / folder.NGRAM, to, counts=out / folder.COUNTS, **beside, progress=progress)
+    models = folder.counted_models(out)
+    if beside and begun.weight is not None:
+        beside["weight"] = begun.weight
+    if len(models) > 1 or (beside and begun.weight is None):
+        beside["public"] = begun.opened("public")
+    mix(models, to, counts=out / folder.COUNTS, **beside, progress=progress)
 
 
 def promise_in(out: Path) -> "ComposedPromise":
@@ -300,7 +302,7 @@ def _measured(recipe: "MixtureRecipe", begun: "Begun", out: Path, progress: Prog
     from tacit.jobs.train.mixture_folder import added
 
     progress(StageBegan(MEASURING))
-    found = added(out, recipe, begun.opened("cache"))
+    found = added(out, recipe, begun.opened("cache"), begun.opened("public"))
     progress(StageEnded(MEASURING))
     promise = promise_in(out)
     labels = {each["name"]: each for record in promise.statements.values() for each in record["labels"]}

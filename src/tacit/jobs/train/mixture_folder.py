@@ -2,13 +2,14 @@
 
 RUN/recipe.toml     what was asked for
 RUN/begun.json      where the texts are, their digests, and what follows from public text alone
-RUN/ngram/          the public n-gram model         RUN/network/   the public network, where there is one
+RUN/ngram/01/, ...  the public n-gram models        RUN/network/   the public network, where there is one
 RUN/counts/         a run of `tacit count`          RUN/training/  a run of `tacit train`, where there are rounds
 RUN/model/          the mixture                     RUN/report/, RUN/simulation/   its pages
 """
 
 import json
 import shutil
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -64,7 +65,7 @@ class Begun:
     population: str | None  # the folder of its budget
     clients: int  # that are counted, and trained on
     delta: float
-    weight: float | None  # of the network; None: there is none, or it is trained first
+    weight: float | None  # of the network; None: there is none, or it follows from what is released
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -155,24 +156,39 @@ def price_of(recipe: MixtureRecipe, clients: int) -> ReleaseCost:
     return ReleaseCost(zcdp=recipe.counts_rho(clients), delta=recipe.privacy.delta_for(clients))
 
 
-def added(folder: Path, recipe: MixtureRecipe, cache: Cache, *, clients: int | None = None) -> dict[str, Any]:
+def counted_models(folder: Path) -> list[Path]:
+    """The public n-gram models of a run."""
+    return sorted((folder / NGRAM).iterdir())
+
+
+def added(
+    folder: Path, recipe: MixtureRecipe, cache: Cache, public: Cache, *, clients: int | None = None
+) -> dict[str, Any]:
     """What each part of the mixture in `folder` adds on the first test clients; exact.
 
-    clients: how many; left out, as many as the recipe says.
+    Several n-gram models are one, weighted by public text, before anything was counted. clients: how many;
+    left out, as many as the recipe says.
     """
     asked = recipe.evaluation.test_clients if clients is None else clients
     chosen = cache.clients("test")[:asked]
     held_out = HeldOut.read(cache, chosen, sentences=recipe.evaluation.sentences, words=WORDS_OF_A_SENTENCE)
     files = read_files(folder / MIXED)
-    readers: dict[str, Reader] = {
-        BASE: ngram_reader(read_files(folder / NGRAM)),
-        COUNTED: mixture_reader(_without_network(files)),
-    }
+    readers: dict[str, Reader] = {BASE: _base(folder, public), COUNTED: mixture_reader(_without_network(files))}
     if files.settings["network"] is not None:
         readers[WHOLE] = mixture_reader(files)
     arms: tuple[Arm, ...] = arms_of(readers, held_out)
     words = int((kinds_of(held_out.sentences[:, :, 1:], np) == KNOWN).sum())
     return {"clients": len(chosen), "words": words, "arms": [to_plain(each) for each in arms]}
+
+
+def _base(folder: Path, public: Cache) -> Reader:
+    """What reads the public n-gram models alone."""
+    models = counted_models(folder)
+    if len(models) == 1:
+        return ngram_reader(read_files(models[0]))
+    with tempfile.TemporaryDirectory() as place:
+        mix(models, Path(place) / MIXED, public=public)
+        return mixture_reader(read_files(Path(place) / MIXED))  # whose arrays stay mapped
 
 
 def _without_network(files: ModelFiles) -> ModelFiles:
@@ -195,10 +211,11 @@ def _same_words(cache: Cache, public: Cache) -> None:
 def _public_parts(recipe: MixtureRecipe, public: Cache, draft: Path, progress: Progress) -> None:
     """The n-gram model and the network into the folder: what a run is made of stays with it."""
     words = public.manifest.vocabulary.sha256
-    if recipe.mixture.ngram is None:
-        ngram(public, draft / NGRAM, progress=progress)
-    else:
-        files = _copied("ngram", recipe.mixture.ngram, draft / NGRAM, words)
+    (draft / NGRAM).mkdir()
+    if not recipe.mixture.ngram:
+        ngram(public, draft / NGRAM / "01", progress=progress)
+    for number, path in enumerate(recipe.mixture.ngram, start=1):
+        files = _copied("ngram", path, draft / NGRAM / f"{number:02}", words)
         ngram_reader(files)  # refuses what is no n-gram model
     if recipe.mixture.network is not None:
         _copied("network", recipe.mixture.network, draft / NETWORK, words).network()
@@ -242,9 +259,13 @@ def _rehearsed(
         if network is not None:
             given = recipe.mixture.weight
             weighed |= {"public": public} if given is None else {"weight": given}
-        made = mix(draft / NGRAM, place / MIXED, counts=place / COUNTS, **weighed, progress=silent)
+        several = counted_models(draft)
+        if len(several) > 1:
+            weighed |= {"public": public}
+        made = mix(several, place / MIXED, counts=place / COUNTS, **weighed, progress=silent)
     with refused(TEST):
-        added(place, recipe, cache, clients=2)
+        added(place, recipe, cache, public, clients=2)
     shutil.rmtree(place)
     progress(StageEnded(REHEARSING))
-    return None if network is None or recipe.training is not None else made.network_weight
+    follows = recipe.training is not None or (len(several) > 1 and recipe.mixture.weight is None)  # from releases
+    return None if network is None or follows else made.network_weight
