@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.data import open_source
-from tacit.data.parquet import read_texts
+from tacit.data.formats.parquet import read_texts
 from tacit.data.unknown_words import TypedWords, read_typed_words
 from tacit.evaluation.counts.release import guarantee_within
 from tacit.federation.report_layout import clipped

@@ -6,7 +6,6 @@ from typing import Any
 
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, check_file
-from tacit.jobs.count.new_words import found_words
 from tacit.jobs.discover.job import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discover.result import DiscoveryResult
 from tacit.parsing import parsed_json
@@ -110,7 +109,7 @@ def _extended(
         raise InputError(
             f"the run {named} started from another vocabulary than {vocabulary}; give the one it started from."
         )
-    ranked = [each.word for each in found_words(run)] if counted else _ranked(run)
+    ranked = _counted(run) if counted else _ranked(run)
     taken = [word for word in ranked if old.cuts(word)]  # noise often is no word (`ab;`, `7.`)
     fresh = [word for word in dict.fromkeys(taken[:most]) if word not in set(old.words)]
     if not fresh:
@@ -146,6 +145,12 @@ def how_discovered(run: Run) -> str:
 def _unprotected(run: Run) -> bool:
     settings = settings_of(run)
     return settings.seed is not None or settings.resample_users
+
+
+def _counted(run: Run) -> list[str]:
+    from tacit.jobs.count.new_words import found_words  # JAX comes with it
+
+    return [each.word for each in found_words(run)]
 
 
 def _ranked(run: Run) -> list[str]:
