@@ -590,7 +590,7 @@ def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> N
         tacit.export(tmp_path / "gru", out)
     with pytest.raises(InputError, match="holds no model"):
         tacit.export(cache.path, out)
-    with pytest.raises(InputError, match="'trigram:cache' is no network, so it has no graph"):
+    with pytest.raises(InputError, match="'trigram:cache' has no files of its own"):
         tacit.export("trigram:cache", out)
     with pytest.raises(InputError, match="quantize='int2' is unknown"):
         tacit.export(model, out, quantize="int2")
