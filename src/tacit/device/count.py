@@ -195,7 +195,7 @@ class StatisticHandler(HistogramHandler):
         if question.sums is None:
             return super()._prepared(plan, task, content, what)
         if question.cells is not None:
-            question = _counting(question, content, self._text.vocabulary_json)
+            question = question.counting_from(bytes(content), self._text.vocabulary_json)
         return PreparedTask(
             read=lambda draw: ReportBody(question.report_of(self._text.whole, self._text.client), True, None, None),
             nothing=partial(self.nothing, task),
@@ -218,14 +218,6 @@ class StatisticHandler(HistogramHandler):
         from tacit.evaluation.counts.device_part import question_in  # SciPy, which other tasks need not load
 
         return question_in(plan.recipe)
-
-
-def _counting(question: Any, content: bytes, vocabulary: str) -> Any:
-    """The sums with the list of cells that came. Raises: InputError where it is not the plan's, or has other words."""
-    from tacit.evaluation.counts.cell_list import CellList
-    from tacit.text.vocabulary import Vocabulary
-
-    return question.counting(CellList.from_content(bytes(content)), Vocabulary.from_json(vocabulary))
 
 
 def _counted(document: HistogramsDocument, chosen: ArrayLike, draw: Draw) -> ReportBody:

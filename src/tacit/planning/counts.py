@@ -64,9 +64,9 @@ def proposed_sums(public: "Cache", *, clients: int, rho: float) -> ProposedSums:
 
     public: a cache of public text over the clients' vocabulary. A norm is the median L2 norm of the passages' own
     vectors, in occurrences. Units are such that both sums have an equal part of a report's norm. All words are counted;
-    of pairs N is the smallest that covers COVERED of what is typed in believed cells. A cell's expected count is the mean of the passages' vectors,
-    within the norm, times the clients. Raises: InputError where the text is not public or has no passage, for fewer
-    clients than two, or more than a cell can count, and for a rho that is none.
+    of pairs N is the smallest that covers COVERED of what is typed in believed cells. A cell's expected count is the
+    mean of the passages' vectors, within the norm, times the clients. Raises: InputError where the text is not public
+    or has no passage, for fewer clients than two, or more than a cell can count, and for a rho that is none.
     """
     check_population(public, clients, rho)
     passages = list(islice(passages_of(public), PASSAGES))

@@ -260,6 +260,10 @@ class SumsQuestion:
         found = ListedSum.over(listed, vocabulary)
         return SumsQuestion(tuple(found if each is asked else each for each in self.statistics))
 
+    def counting_from(self, content: bytes, vocabulary: str) -> "SumsQuestion":
+        """The same from a list's file, and a vocabulary's. Raises: InputError."""
+        return self.counting(CellList.from_content(content), Vocabulary.from_json(vocabulary))
+
     def report_of(self, text: HasSentences, client: int) -> Words:
         """The report (length,) of one client of a `Cache`, or of anything with its `sentences`, clipped.
 
