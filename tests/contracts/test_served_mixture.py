@@ -3,7 +3,9 @@ its promise is the served run's.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,12 @@ from tests.support.evaluation.typists import typists_and_model
 from tests.support.server.phones import Phones
 from tests.support.server.sealing import decryptors_in
 from tests.support.server.stores import quick_folder
-from tests.support.training.tiny import tiny_cache
+from tests.support.training.tiny import WORDS, tiny_cache
 
 import tacit
 from tacit.data import Cache
 from tacit.evaluation.accuracy import first_shuffled
+from tacit.evaluation.counts.cell_list import CellList
 from tacit.evaluation.counts.sums import SimulatedSums
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.networks.model_files import read_files
@@ -26,6 +29,7 @@ from tacit.runs import Run
 from tacit.server.jobs import job_of
 from tacit.server.log.logged_run import verify_log
 from tacit.server.rounds.rounds import ServedRounds
+from tacit.text.vocabulary import Provenance
 
 CLIENTS = 6
 RELEASE = {"zcdp": 50.0, "delta": 1e-6}
@@ -35,7 +39,24 @@ SUMS = [
 ]
 
 
-def test_served_counts_are_mixed_and_the_promise_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def of_sums(folder: Path) -> dict[str, Any]:
+    """What a file asks: words and pairs of the first words."""
+    return {"sums": SUMS}
+
+
+def of_a_list(folder: Path) -> dict[str, Any]:
+    """Chosen words, pairs and n-grams of three, behind one norm."""
+    made_public = Provenance(kind="public", description="made up")
+    ngrams = (*((word,) for word in WORDS[:40]), *pairwise(WORDS[:31]), WORDS[:3])
+    chosen = CellList(norm=100, ngrams=ngrams, units=(16,) * len(ngrams), provenance=made_public)
+    chosen.save(folder / "cells.txt")
+    return {"cells": str(folder / "cells.txt")}
+
+
+@pytest.mark.parametrize("asks", [of_sums, of_a_list])
+def test_served_counts_are_mixed_and_the_promise_holds(
+    asks: Callable[[Path], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache, _ = typists_and_model(tmp_path, 2 * CLIENTS)
     public = tiny_cache(tmp_path / "public", {"train": 3, "validation": 2})
     tacit.ngram(public, tmp_path / "pb", declared_public=True)
@@ -51,7 +72,7 @@ def test_served_counts_are_mixed_and_the_promise_holds(tmp_path: Path, monkeypat
                 "name": "typed",
                 "clients": CLIENTS,
                 "vocabulary": str(vocabulary),
-                "sums": SUMS,
+                **asks(tmp_path),
                 "release": RELEASE,
                 "deployment": {**deployment, "corrupt_decryptors": 1},
             }

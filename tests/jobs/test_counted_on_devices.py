@@ -167,9 +167,12 @@ def test_a_mixture_that_learns_is_typed_on_beside_one_that_does_not(made: Path, 
     learns = CliRunner().invoke(app, [*asked, "--learns", "b", "--out", str(tmp_path / "b"), "--json"])
     assert learns.exit_code == 0, learns.output
     assert json.loads(learns.stdout)["learns"] == "b"
+    page = (tmp_path / "b/simulation/report.md").read_text()
+    assert "B learns the words and pairs that its user types" in page and "nothing can change" not in page
     both = CliRunner().invoke(app, [*asked, "--learns", "both", "--out", str(tmp_path / "both"), "--json"])
     tallies = [json.loads(line) for line in (tmp_path / "both/simulation/tallies.jsonl").read_text().splitlines()]
     assert both.exit_code == 0 and all(row["a"] == row["b"] for row in tallies)
+    assert "nothing can change" in (tmp_path / "both/simulation/report.md").read_text()
     apart = [json.loads(line) for line in (tmp_path / "b/simulation/tallies.jsonl").read_text().splitlines()]
     assert [row["b"] for row in apart] == [row["b"] for row in tallies]
     wrong = CliRunner().invoke(app, [*asked, "--learns", "a", "--out", str(tmp_path / "a")])

@@ -115,7 +115,7 @@ def _models(record: Mapping[str, Any]) -> str:
             f"{said[:-1]} with {more['words']:,} more words of {more['name']}, {more['share']:.1%} of the unknown ones "
             f"by its reports: {more['origin']}."
         )
-    if record["same_model"]:
+    if record["same_model"] and record.get("learns") != "b":
         return f"{said} They are the same model, so " + (
             "nothing can change." if more is None else "only that changes."
         )
