@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.planning.test_counts import WORDS, sentences
 from tests.support.training.tiny import tiny_cache
+from tests.support.zipf_text import WORDS, sentences
 
 import tacit
 from tacit.data import Cache, TextsOf, VocabularyChoice

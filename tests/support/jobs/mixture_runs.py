@@ -5,8 +5,8 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import tomli_w
+from tests.support.zipf_text import WORDS, sentences
 
 import tacit
 from tacit.data import Cache, TextsOf, VocabularyChoice
@@ -15,7 +15,6 @@ from tacit.progress import Event
 from tacit.recipe.mixture import MixtureRecipe
 from tacit.training.pretrain import Pretraining
 
-WORDS = tuple(f"{a}{b}" for a in "abcdefgh" for b in "klmnopqr")
 SUMS = ["word_counts:64 norm 8 unit 16", "word_pairs:20 norm 6 unit 16"]
 # Rounds of a second, from the public network.
 TRAINING: dict[str, Any] = {
@@ -36,23 +35,16 @@ class Parts(NamedTuple):
     network: Path
 
 
-def _sentences(seed: int, many: int, *, backwards: bool) -> list[str]:
-    """Words of Zipf's law; clients' order of frequencies is the public one's turned round."""
-    draw, words = np.random.default_rng(seed), WORDS[::-1] if backwards else WORDS
-    shares = 1 / np.arange(1, len(words) + 1)
-    return [" ".join(draw.choice(words, draw.integers(1, 10), p=shares / shares.sum()).tolist()) for _ in range(many)]
-
-
 def parts_at(folder: Path) -> Parts:
     """Make them."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "words.txt").write_text("\n".join(WORDS) + "\n")
     choice = VocabularyChoice(word_list=folder / "words.txt")
-    texts = {f"text {n}": _sentences(n, 90, backwards=False) for n in range(40)}
+    texts = {f"text {n}": sentences(n, 90) for n in range(40)}
     public = tacit.import_data(
         TextsOf(texts, description="public text of a test"), folder / "public", vocabulary=choice
     )
-    typed = {f"client {n}": _sentences(1000 + n, 4 + n % 9, backwards=True) for n in range(120)}
+    typed = {f"client {n}": sentences(1000 + n, 4 + n % 9, backwards=True) for n in range(120)}
     same = VocabularyChoice(file=public.vocabulary_path)
     tacit.import_data(TextsOf(typed, description="clients of a test"), folder / "typed", vocabulary=same)
     tacit.ngram(public, folder / "pb", cutoffs=(1, 1, 1))
