@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tacit.jobs.mix import mix
     from tacit.jobs.ngram import ngram
     from tacit.jobs.personalize.job import personalize
+    from tacit.jobs.plan.counts import plan_counts
     from tacit.jobs.plan.epsilon import plan_epsilon
     from tacit.jobs.plan.job import plan
     from tacit.jobs.plan.new_recipe import new_recipe
@@ -83,6 +84,7 @@ _HOME = {
     "noise_forecast": "tacit.jobs.train.noise_forecast",
     "personalize": "tacit.jobs.personalize.job",
     "plan": "tacit.jobs.plan.job",
+    "plan_counts": "tacit.jobs.plan.counts",
     "plan_epsilon": "tacit.jobs.plan.epsilon",
     "plan_production": "tacit.jobs.plan.production",
     "pretrain": "tacit.jobs.pretrain",
@@ -132,6 +134,7 @@ __all__ = [
     "open_run",
     "personalize",
     "plan",
+    "plan_counts",
     "plan_epsilon",
     "plan_production",
     "pretrain",

@@ -78,6 +78,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "demo": ("--out", "new"),
     "data import": ("folder:text", "--out", "new", "--word-list", "words.txt"),
     "data show": ("cache",),
+    "vocab candidates": ("--vocabulary", "vocabulary.json", "--larger", "vocabulary.json", "--out", "new"),
     "vocab extend": ("--vocabulary", "vocabulary.json", "--words", "run", "--out", "new"),
     "discover": (
         *("--data", "folder:text", "--vocabulary", "vocabulary.json", "--out", "new", "--local-epsilon", "6"),
@@ -108,6 +109,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--population", "100k", "--rounds", "20", "--report-goal-max", "200", "--target-zcdp", "0.5"),
         *("--cache", "cache", "--out", "new", "--mechanism", "tree"),
     ),
+    "plan counts": ("--public", "cache", "--clients", "100", "--epsilon", "8"),
     "plan epsilon": ("--population", "3000", "--mechanism", "tree"),
     "plan recipe": ("recipe.toml",),
     "simulate": ("--population", "4k", "--report-goal", "10", "--rounds", "10", "--out", "new"),

@@ -1,6 +1,7 @@
 """A device that is asked for sums: what it refuses of plan and task, and that its report is within the plan's norm."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from tests.support.server.stores import quick_folder
 
 from tacit.data import Cache
 from tacit.device.count import StatisticHandler, count_cost
-from tacit.device.own_text import OwnText
+from tacit.device.own_text import OwnText, TextView
 from tacit.device.policy import Policy
 from tacit.errors import InputError, TaskRefused
 from tacit.evaluation.counts import device_part
-from tacit.evaluation.counts.device_part import StatisticSum
+from tacit.evaluation.counts.cell_list import CellList, CellSum, ListedSum
+from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.jobs.devices import RealDevices
@@ -26,6 +28,7 @@ from tacit.protocol.messages import HistogramPrivacy, Plan, RoundTask, Signed, S
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.server.count_files import ServedCount
 from tacit.server.store.round_states import attempts
+from tacit.text.vocabulary import Provenance, Vocabulary
 
 SUM = StatisticSum(statistic="word_pairs", words=30, norm=3.0)
 
@@ -158,3 +161,90 @@ def test_a_statistic_that_fails_sends_zeros(asked: Any, cache: Path, monkeypatch
     values = StatisticHandler(OwnText(cache, 0, None)).prepare(plan, task, b"").read(draw).values
     assert values.shape == (900,) and not values.any()
     task.question(CountDocument).shape().check(values)
+
+
+# -- cells of a list ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def listed(cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Plan, RoundTask, CellList]]:
+    """An honest plan of a list, its task, and the list as two devices got and counted it."""
+    words = Vocabulary.load(Cache.open(cache).vocabulary_path).words
+    ngrams = (*((word,) for word in words[:9]), *((a, b) for a in words[:4] for b in words[:4]))
+    cells = CellList(
+        norm=50,
+        ngrams=ngrams,
+        units=tuple(range(5, 5 + len(ngrams))),
+        provenance=Provenance(kind="public", description="a test"),
+    ).save(tmp_path_factory.mktemp("list") / "cells.txt")
+    job = ServedCount.from_toml(
+        f'kind = "count"\nname = "listed"\nvocabulary = "{Cache.open(cache).vocabulary_path}"\nclients = 2\n'
+        f'cells = "{cells.path}"\n[deployment]\npopulation = "phones"\ndevices = 1000\n'
+        "[release]\nzcdp = 0.5\ndelta = 1e-6\n",
+        where="a file",
+    )
+    assert ServedCount.from_toml(job.placed(None).to_toml(), where="again").settings.cells == cells
+    with quick_folder() as folder:
+        phones = Phones(folder, cache, [1, 0], policy=Policy(kinds=EVERYTHING))
+        phones.serve(job, folder / "run")
+        assert [turn.what for turn in phones.turns] == ["reported"] * 2
+        assert phones.plan is not None
+        assert str(cells.path) not in phones.plan.recipe, "where it lies on the server is no device's business"
+        task = Signed.from_json(attempts(phones.store, "listed")[0].signed_task).read(RoundTask)
+        released = np.load(folder / "run" / "report" / "sums.npz")
+        assert released["ngrams"].tolist() == [" ".join(each) for each in ngrams]
+        question = SumsQuestion((CellSum.of(cells),)).counting(
+            cells, Vocabulary.load(Cache.open(cache).vocabulary_path)
+        )
+        exact = np.sum([question.report_of(Cache.open(cache), each).astype(np.int64) for each in (0, 1)], axis=0)
+        assert abs(released["cells"] - exact).max() <= 6 * float(released["stddev"]) + 1 and exact.any()
+        yield phones.plan, task, cells
+
+
+def test_a_device_counts_the_list_of_its_plan_alone(listed: Any, cache: Path) -> None:
+    plan, task, cells = listed
+    handler = StatisticHandler(OwnText(cache, 0, None))
+    handler.check(plan)
+    content = cells.text.encode()
+    values = handler.prepare(plan, task, content).read(draw).values
+    assert values.any() and int((values.astype(np.int64) ** 2).sum()) <= 50**2
+    heavier = replace(cells, units=(999, *cells.units[1:]), path=None)
+    for wrong, said in (
+        (heavier.text.encode(), "is not the one that is asked for"),
+        (b"", "begins with the lines"),
+        (content.replace(b"\n5\t", b"\n0\t"), "counts 0"),
+        (b"\xff", "not UTF-8"),
+    ):
+        with pytest.raises(TaskRefused, match=f"asks what this device cannot do: .*{said}"):
+            handler.prepare(plan, task, wrong)
+
+
+def test_a_plan_of_a_list_with_a_smaller_norms_noise_is_refused(listed: Any, cache: Path) -> None:
+    plan = listed[0]
+    wrong = plan.model_copy(update={"privacy": plan.privacy.model_copy(update={"clip_norm": 49.0})})
+    with pytest.raises(TaskRefused, match="whole numbers of the norm 50, and its noise is made for 49"):
+        StatisticHandler(OwnText(cache, 0, None)).check(wrong)
+
+
+def test_what_a_device_does_with_a_list_does_not_depend_on_its_text(
+    listed: Any, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that fails, none, and much of it: a report of the same length, and never a refusal."""
+    plan, task, cells = listed
+    handler, content = StatisticHandler(OwnText(cache, 0, None)), cells.text.encode()
+    prepared = handler.prepare(plan, task, content)
+    length = prepared.read(draw).values.nbytes
+    for ids, lengths in (([], []), ([1, 2], [2]), ([1, *[4, 5] * 500_000, 2], [10**6 + 2])):
+
+        def typed(text: Any, client: int, ids: list[int] = ids, lengths: list[int] = lengths) -> tuple[Any, Any]:
+            return np.array(ids, np.int64), np.array(lengths, np.int64)
+
+        monkeypatch.setattr(TextView, "sentences", typed)
+        values = prepared.read(draw).values
+        assert values.nbytes == length and int((values.astype(np.int64) ** 2).sum()) <= 50**2
+
+    def fails(text: Any) -> Any:
+        raise KeyError("word")
+
+    monkeypatch.setattr(ListedSum, "counted", lambda self, text: fails(text))
+    assert not prepared.read(draw).values.any()

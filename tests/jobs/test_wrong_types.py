@@ -61,6 +61,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "noise_forecast": ("recipe=3 is no path", lambda: job.noise_forecast(3)),
     "personalize": ("settings={}", lambda: job.personalize("run", "cache", "out", settings={})),
     "plan": ("scenario='x'", lambda: job.plan("x", "tree", 3)),
+    "plan_counts": ("clients='9' is of the type str", lambda: job.plan_counts("cache", clients="9", release=None)),
     "plan_epsilon": ("populations=300 is of the type int", lambda: job.plan_epsilon(300)),
     "plan_epsilon, training": ("training='long' is of", lambda: job.plan_epsilon([300], training="long")),
     "plan_production": ("scenario='x'", lambda: job.plan_production("x", 3, "out", None)),

@@ -11,12 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli import values
+from tacit.cli.blocks import say_blocks
 from tacit.cli.groups import LateGroup, late_app
-from tacit.cli.options import Json, OwnDelta, command
+from tacit.cli.options import Json, OwnDelta, ReleaseOptions, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
 from tacit.cli.plan_show import FigureFile, listening, show
 from tacit.design.catalogue import MECHANISMS
+from tacit.errors import InputError
 
 ReportGoal = Annotated[int, typer.Option(help="Reports that a round waits for.")]
 Chosen = Annotated[
@@ -196,6 +198,28 @@ def plan_epsilon(
             progress=progress,
         )
     show(result, figure, as_json)
+
+
+@app.command("counts")
+@command
+def plan_counts(
+    public: Annotated[Path, typer.Option(help="A cache of public text over the clients' vocabulary.")],
+    clients: Annotated[int, typer.Option(help="How many will be asked.")],
+    cost: ReleaseOptions,
+    cells: Annotated[
+        Path | None, typer.Option(help="Write a list of chosen n-grams here; left out, sums over the first words.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """What to count of clients' text at a price, and within which norm, each setting with its reason."""
+    from tacit.jobs.plan.counts import plan_counts as job
+
+    release = cost.release(None)
+    if release is None:
+        raise InputError("which counts suit a population follows from their price; give --epsilon or --zcdp.")
+    with listening(as_json, None) as progress:
+        result = job(public, clients=clients, release=release, cells=cells, progress=progress)
+    say_blocks(result, as_json)
 
 
 app.command("production")(plan_production)

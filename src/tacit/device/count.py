@@ -194,6 +194,8 @@ class StatisticHandler(HistogramHandler):
             raise TaskRefused(f"{what} asks for other sums than its plan; {ASK}.")
         if question.sums is None:
             return super()._prepared(plan, task, content, what)
+        if question.cells is not None:
+            question = question.counting_from(bytes(content), self._text.vocabulary_json)
         return PreparedTask(
             read=lambda draw: ReportBody(question.report_of(self._text.whole, self._text.client), True, None, None),
             nothing=partial(self.nothing, task),

@@ -69,6 +69,11 @@ class OwnText:
         """How many ids that vocabulary has."""
         return self._cache.manifest.vocabulary.size
 
+    @property
+    def vocabulary_json(self) -> str:
+        """Those words. CacheError where they are not those of the import."""
+        return self._cache.vocabulary_json
+
     def check_vocabulary(self, plan: Plan) -> None:
         """Raises: TaskRefused for a plan whose models have other words."""
         if plan.vocabulary != self.vocabulary:

@@ -4,10 +4,12 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, Self
 
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
+from tacit.evaluation.counts.cell_list import CellList, CellSum
 from tacit.evaluation.counts.cells import Buckets
 from tacit.evaluation.counts.device_part import NORM, StatisticHistogram, StatisticsQuestion, StatisticSum, SumsQuestion
 from tacit.evaluation.counts.queries import BASELINES, TOKENS, Queries, changes
@@ -39,22 +41,26 @@ class EvaluationSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class CountSettings:
-    """Which clients count statistics of their text: by cuts and slices, or cell by cell. One of the two is given."""
+    """Which clients count statistics of their text: by cuts and slices, or cell by cell. One of the two is given.
+
+    cells: a list of n-grams that are summed besides.
+    """
 
     statistics: tuple[StatisticHistogram, ...] = ()
     sums: tuple[StatisticSum, ...] = ()
+    cells: CellList | None = None
     split_name: WhichClients = "test"
     clients: HowMany = 0
 
     def __post_init__(self) -> None:
         if self.clients < 0:
             raise InputError(f"clients={self.clients} must be 0 (all of the split) or more.")
-        if self.statistics and self.sums:
+        summed = isinstance(self.computation, SumsQuestion)  # refuses statistics here
+        if self.statistics and summed:
             raise InputError(
-                f"{self.statistics[0]} is a histogram and {self.sums[0]} a sum, and a run releases one of the two; "
-                "count each in a run of its own."
+                f"{self.statistics[0]} is a histogram and {(*self.sums, 'cells')[0]} a sum, and a run releases one of "
+                "the two; count each in a run of its own."
             )
-        assert self.computation  # refuses statistics here
 
     @staticmethod
     def named_by(texts: Iterable[str]) -> dict[str, tuple[Any, ...]]:
@@ -69,15 +75,40 @@ class CountSettings:
             "sums": tuple(map(StatisticSum.from_text, sums)),
         }
 
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any], *, where: str) -> Self:
+        """What a file says, in which `cells` is the file of a list; beside it, what `counted` gave.
+
+        Raises: InputError naming the key.
+        """
+        own = dict(table)
+        if "cells" in own:
+            if not isinstance(own["cells"], str):
+                raise InputError(f"{where} has cells = {own['cells']!r:.60}, and the file of a list was expected.")
+            own["cells"] = listed = CellList.load(Path(own["cells"]))
+            said = [each for each in own.get("sums", ()) if each.get("statistic") == CellSum.statistic]
+            own["sums"] = [each for each in own.get("sums", ()) if each not in said]
+            if said not in ([], [CellSum.of(listed).to_plain()]):
+                raise InputError(
+                    f"the list '{listed.path}' is not the one that {where} names: its SHA-256 was "
+                    f"{said[0].get('sha256')!s:.12} and is now {listed.sha256[:12]}; put the old list back."
+                )
+        return from_plain(cls, own, where=where)
+
     @cached_property
     def computation(self) -> StatisticsQuestion | SumsQuestion:
         """What a device computes."""
-        return SumsQuestion(self.sums) if self.sums else StatisticsQuestion(self.statistics)
+        listed = () if self.cells is None else (CellSum.of(self.cells),)
+        return SumsQuestion((*self.sums, *listed)) if self.sums or listed else StatisticsQuestion(self.statistics)
+
+    def list_file(self) -> dict[str, str]:
+        """The file of the list under its key; nothing where there is none."""
+        return {} if self.cells is None else {"cells": str(self.cells.path)}
 
     def counted(self) -> dict[str, Any]:
         """The statistics or the sums under their own key, for TOML, which has no null."""
-        if self.sums:
-            return {"sums": list(map(StatisticSum.to_plain, self.sums))}
+        if isinstance(self.computation, SumsQuestion):
+            return {"sums": [each.to_plain() for each in self.computation.statistics]}
         return {"statistics": list(map(StatisticHistogram.to_plain, self.statistics))}
 
 

@@ -187,38 +187,35 @@ def _packed(array: Any) -> Any:
 
 def _counts_of(path: Path, vocabulary: "Vocabulary") -> "tuple[Observed, dict[str, Any]]":
     """What a run of sums released of words and pairs, in occurrences, and its statement."""
-    from tacit.evaluation.counts.device_part import StatisticSum
+    from tacit.evaluation.counts.device_part import sums_in
     from tacit.evaluation.counts.sums import ReleasedSums
+    from tacit.jobs.count.observed import observed_in
     from tacit.jobs.count.sums import FILE
     from tacit.jobs.open_run import opened
     from tacit.jobs.statement import statement
-    from tacit.networks.ngram.bend import Observed, ObservedCells
     from tacit.parsing import parsed_json
-    from tacit.records import from_plain
     from tacit.runs.metadata import CountMetadata
+    from tacit.text.vocabulary import OOV
 
     with opened(path) as run:
         run.of_kind(CountMetadata, "`{command}` goes on with it")
-        sums = [from_plain(StatisticSum, each, where="a sum") for each in run.settings_table.get("sums", [])]
-        named = {str(each): each for each in sums}
-        if "word_counts" not in named or f"report/{FILE}" not in run.files:
+        named = {str(each): each for each in sums_in(run.settings_table.get("sums", []))}
+        if not {"word_counts", "cells"} & named.keys() or f"report/{FILE}" not in run.files:
             raise InputError(
                 f"'{path}' has released no word_counts, by which words are bent; `tacit count 'word_counts:5000 norm "
                 "20 unit 16' --epsilon 1` releases them."
             )
         found = ReleasedSums.from_content(run.kept(f"report/{FILE}"), tuple(named))
         record: dict[str, Any] = parsed_json(statement(run).to_json())
-    if not found.vocabulary or found.vocabulary != vocabulary.words[: len(found.vocabulary)]:
+    if found.vocabulary != vocabulary.words[: len(found.vocabulary)] or any(
+        vocabulary.id_of(word) == OOV for ngram in found.ngrams for word in ngram.split(" ")
+    ):
         raise InputError(
             f"the cells of '{path}' are of other words than the n-gram model has; count with the vocabulary of its "
             "cache (--vocabulary vocabulary.json)."
         )
 
-    def of(name: str) -> ObservedCells:
-        asked = named[name]
-        return ObservedCells.dense(found.sums[name].reshape(asked.axes) / asked.unit, found.stddev / asked.unit)
-
-    return Observed(of("word_counts"), of("word_pairs") if "word_pairs" in named else None), record
+    return observed_in(found, tuple(named.values()), vocabulary), record
 
 
 def _statement_of_model(path: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`tacit.extend_vocabulary`: a vocabulary that learns the words that a discovery run found."""
+"""`tacit.extend_vocabulary`: a vocabulary that learns the words that a run found, of discovery or of counts."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -6,12 +6,16 @@ from typing import Any
 
 from tacit.errors import InputError, RunError
 from tacit.files import PathLike, as_path, check_file
+from tacit.jobs.count.new_words import found_words
 from tacit.jobs.discover.job import settings_of, typed_by, vocabulary_digest
 from tacit.jobs.discover.result import DiscoveryResult
 from tacit.parsing import parsed_json
+from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.progress import Progress, silent
 from tacit.reports.discover import RESULT
 from tacit.runs import Run
+from tacit.runs.metadata import CountMetadata
+from tacit.statements.count import facts, figures
 from tacit.text.vocabulary import Provenance, ProvenanceKind, Vocabulary
 
 
@@ -56,7 +60,8 @@ def extend_vocabulary(
 ) -> Vocabulary:
     """The vocabulary with its old ids and, after them, the `most` frequent of the words found (None: all of them).
 
-    words: a finished discovery run that started from this vocabulary, or its result. Raises: InputError where it
+    words: a finished discovery run that started from this vocabulary, or its result; or a finished count of candidates
+    (`count.new_words`). Raises: InputError where it
     started from another, or no word can be added; RunError where it is not finished.
     """
     old = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
@@ -100,16 +105,19 @@ def extend_file(
 def _extended(
     old: Vocabulary, run: Run, most: int | None, *, named: str, vocabulary: str = "this vocabulary"
 ) -> Extension:
-    if vocabulary_digest(run) != old.sha256:
+    counted = run.kind == CountMetadata.kind
+    if not counted and vocabulary_digest(run) != old.sha256:
         raise InputError(
             f"the run {named} started from another vocabulary than {vocabulary}; give the one it started from."
         )
-    ranked = _ranked(run)
+    ranked = [each.word for each in found_words(run)] if counted else _ranked(run)
     taken = [word for word in ranked if old.cuts(word)]  # noise often is no word (`ab;`, `7.`)
     fresh = [word for word in dict.fromkeys(taken[:most]) if word not in set(old.words)]
     if not fresh:
         raise InputError("the run found no word that could be added; ask more users, or a larger epsilon.")
-    origin = replace(_origin(run, old), discovered=old.provenance.discovered + len(fresh))
+    origin = replace(
+        _counted_origin(run, old) if counted else _origin(run, old), discovered=old.provenance.discovered + len(fresh)
+    )
     new = replace(old, words=(*old.words, *fresh), provenance=origin)
     return Extension(vocabulary=new, path=None, added=len(fresh), not_words=len(ranked) - len(taken), held_out=None)
 
@@ -150,6 +158,17 @@ def _origin(run: Run, old: Vocabulary) -> Provenance:
     private = _unprotected(run) or old.provenance.kind == "private"
     kind: ProvenanceKind = "private" if private else "discovered"
     return Provenance(kind=kind, description=f"{old.provenance.description}; and {how_discovered(run)}")
+
+
+def _counted_origin(run: Run, old: Vocabulary) -> Provenance:
+    """The same of candidates that were counted."""
+    kept = figures(facts(run))
+    how = f"words counted at central epsilon {kept['epsilon']:g} and delta {kept['delta']:g}"
+    fixed = kept["key_source"] != OPERATING_SYSTEM
+    if fixed:
+        how += " (a simulation with a fixed seed, so nothing is promised to its clients)"
+    kind: ProvenanceKind = "private" if fixed or old.provenance.kind == "private" else "discovered"
+    return Provenance(kind=kind, description=f"{old.provenance.description}; and {how}")
 
 
 def _held_out(data: str, old: Vocabulary, new: Vocabulary, split: str, progress: Progress) -> HeldOutChange:

@@ -6,13 +6,15 @@ every client's own norm. What a smaller norm takes is the weight of those who ty
 text. Public text stands in for it: passages of LENGTH words, of consecutive sentences of one text, which repeat the
 words of their subject as a person does.
 
-A cell is believed where its count is expected above BELIEVED standard deviations of its noise. Words after the last
-believed ones are left out: they cost no privacy, but bytes of every report.
+A cell is believed where its count is expected above BELIEVED standard deviations of its noise. Pairs with words after
+those of the believed ones are left out: they cost no privacy, but bytes of every report. Single words cost few, and
+the bend weighs what noise leaves of each, so that all of them are counted.
 """
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
@@ -61,25 +63,13 @@ def proposed_sums(public: "Cache", *, clients: int, rho: float) -> ProposedSums:
     """Sums for one release of so many clients' counts at rho of zCDP.
 
     public: a cache of public text over the clients' vocabulary. A norm is the median L2 norm of the passages' own
-    vectors, in occurrences. Units are such that both sums have an equal part of a report's norm. N is the smallest that
-    covers COVERED of what is typed in believed cells; a cell's expected count is the mean of the passages' vectors,
-    within the norm, times the clients. Raises: InputError where the text is not public or has no passage, for fewer
-    clients than two, or more than a cell can count, and for a rho that is none.
+    vectors, in occurrences. Units are such that both sums have an equal part of a report's norm. All words are counted;
+    of pairs N is the smallest that covers COVERED of what is typed in believed cells. A cell's expected count is the
+    mean of the passages' vectors, within the norm, times the clients. Raises: InputError where the text is not public
+    or has no passage, for fewer clients than two, or more than a cell can count, and for a rho that is none.
     """
-    if not public.manifest.public:
-        raise InputError(
-            f"the text in '{public.path}' is clients', and norms chosen by it would tell of it; give public text."
-        )
-    if clients < 2:
-        raise InputError(f"clients={clients} says nothing about many; give 2 or more.")
-    if not (rho > 0 and math.isfinite(rho)):
-        raise InputError(f"rho={rho:g} releases nothing or promises nothing; give a number above 0.")
-    passages = list(_passages(public))
-    if not passages:
-        raise InputError(
-            f"the public text in '{public.path}' has no {LENGTH} words of one piece to stand in for a client; give "
-            "more."
-        )
+    check_population(public, clients, rho)
+    passages = list(islice(passages_of(public), PASSAGES))
     known, multiplier = public.manifest.vocabulary.size - SPECIALS, 1 / math.sqrt(2 * rho)
     words = _Expected.of(StatisticSum(statistic="word_counts", words=known, norm=1.0), passages)
     pairs = _Expected.of(StatisticSum(statistic="word_pairs", words=min(known, PAIRED_WORDS), norm=1.0), passages)
@@ -93,6 +83,23 @@ def proposed_sums(public: "Cache", *, clients: int, rho: float) -> ProposedSums:
         clients=clients,
         rho=rho,
     )
+
+
+def check_population(public: "Cache", clients: int, rho: float) -> None:
+    """Raises: InputError as `proposed_sums`."""
+    if not public.manifest.public:
+        raise InputError(
+            f"the text in '{public.path}' is clients', and what is chosen by it would tell of it; give public text."
+        )
+    if clients < 2:
+        raise InputError(f"clients={clients} says nothing about many; give 2 or more.")
+    if not (rho > 0 and math.isfinite(rho)):
+        raise InputError(f"rho={rho:g} releases nothing or promises nothing; give a number above 0.")
+    if next(passages_of(public), None) is None:
+        raise InputError(
+            f"the public text in '{public.path}' has no {LENGTH} words of one piece to stand in for a client; give "
+            "more."
+        )
 
 
 class _Believed(NamedTuple):
@@ -121,7 +128,7 @@ class _Expected:
         return cls(of_all, norm, rates / len(passages))
 
     def believed(self, clients: int, multiplier: float) -> _Believed | None:
-        """The sum over the fewest words that suffice; None where no cell is above the noise.
+        """The sum over the words that suffice; None where no cell is above the noise.
 
         multiplier: times the norm, the standard deviation of the noise. Raises: InputError for more clients than a cell
         can count.
@@ -131,26 +138,24 @@ class _Expected:
         if not cells.size:
             return None
         last = np.max(np.unravel_index(cells, self.of_all.axes), axis=0)  # of a cell's words, the one furthest down
-        order = np.argsort(last, kind="stable")
-        covered = np.cumsum(counts[cells[order]])
-        words = max(2, 1 + int(last[order[np.searchsorted(covered, COVERED * covered[-1])]]))
+        words = self.of_all.words
+        if len(self.of_all.axes) > 1:
+            order = np.argsort(last, kind="stable")
+            covered = np.cumsum(counts[cells[order]])
+            words = max(2, 1 + int(last[order[np.searchsorted(covered, COVERED * covered[-1])]]))
         finest = min(FINENESS, (WORDS - 1) // clients)  # a cell holds that many clients of that many units
         found = replace(self.of_all, words=words, norm=self.norm, unit=max(1, math.floor(finest / self.norm)))
         found.layout.check_reports(clients)
         return _Believed(found, int((last < words).sum()), stddev)
 
 
-def _passages(public: "Cache") -> Iterator[TypedText]:
-    """Made-up clients: consecutive sentences of about LENGTH words of one text. At most PASSAGES, of texts in an order
-    that does not depend on them.
+def passages_of(public: "Cache") -> Iterator[TypedText]:
+    """Made-up clients: consecutive sentences of about LENGTH words of one text, from texts in an order that does not
+    depend on them.
     """
-    found = 0
     for text in np.random.default_rng(LENGTH).permutation(public.manifest.clients):
         whole = TypedText.from_cache(public, int(text))
         passage = np.cumsum(whole.lengths) // LENGTH  # of each sentence, by where it ends; the last is cut short
         of_word = np.repeat(passage, whole.lengths)
         for number in np.unique(passage)[:-1]:
             yield TypedText(whole.words[of_word == number], whole.lengths[passage == number])
-            found += 1
-            if found == PASSAGES:
-                return

@@ -83,8 +83,10 @@ def of_sums(found: Mapping[str, Any]) -> list[Block]:
     blocks: list[Block] = []
     for name, each in found["sums"].items():
         blocks.append(Paragraph(_counted(name, each)))
-        margin = NORMAL * each.get("stddev", 0.0)
-        rows = tuple((row["cell"], _count(row["count"], margin)) for row in each["largest"])
+        rows = tuple(
+            (row["cell"], _count(row["count"], NORMAL * row.get("stddev", each.get("stddev", 0.0))))
+            for row in each["largest"]
+        )
         blocks.append(Table(rows, (name, "count")))
     if "file" in found:
         file = found["file"]
@@ -96,18 +98,26 @@ def of_sums(found: Mapping[str, Any]) -> list[Block]:
 
 def _counted(name: str, each: Mapping[str, Any]) -> str:
     """A sum in a few sentences: released with its noise, or exact with what clipping took."""
-    unit = f", unit {each['unit']}" if each.get("unit", 1) > 1 else ""
-    cells = f"{name}: {each['cells']:,} cells of the first {each['words']:,} words, norm {each['norm']:g}{unit}."
+    if "list" in each:
+        chosen = f"a list (SHA-256 {each['list'][:16]}..., {each['source']})"
+        cells = f"{name}: {each['cells']:,} n-grams of {chosen}, norm {each['norm']:g} in units of the list."
+    else:
+        unit = f", unit {each['unit']}" if each["unit"] > 1 else ""
+        cells = f"{name}: {each['cells']:,} cells of the first {each['words']:,} words, norm {each['norm']:g}{unit}."
     if "stddev" not in each:
         return (
             f"{cells} {each['typed']:,} occurrences, {each['sent']:,} of them sent: {each['clients_scaled_down']:,} "
             "clients were scaled down."
         )
-    clear = each["clear"]
+    clear, most = each["clear"], each.get("most_stddev", each["stddev"])
+    noise = f"{each['stddev']:.4g}" + (f" to {most:.4g}" if most > each["stddev"] else "")
+    high = (
+        f"{clear['above']:,} or more, 4 standard deviations" if "list" not in each else "4 standard deviations or more"
+    )
     return (
-        f"{cells} {each['reports']:,} reports; the noise of a cell has standard deviation {each['stddev']:.4g}. "
-        f"{clear['cells']:,} cells hold {clear['above']:,} or more, 4 standard deviations; noise alone lifts about "
-        f"{clear['by_noise_alone']:.3g} of them that high."
+        f"{cells} {each['reports']:,} reports; the noise of a cell has standard deviation {noise}. "
+        f"{clear['cells']:,} cells hold {high}; noise alone lifts about {clear['by_noise_alone']:.3g} of them that "
+        "high."
     )
 
 

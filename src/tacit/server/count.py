@@ -1,4 +1,4 @@
-"""Questions for counts to real devices: as they get them, with the models as the content that a round begins with."""
+"""Questions for counts to real devices: as they get them, with what a round begins with: models, or a list of cells."""
 
 from typing import Any, TypeAlias
 
@@ -7,6 +7,7 @@ from jax.flatten_util import ravel_pytree
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.cell_list import ListedSum
 from tacit.evaluation.counts.collect import CountQuestion
 from tacit.evaluation.counts.device_part import StatisticsQuestion, SumsQuestion
 from tacit.evaluation.counts.sums import SumQuestion
@@ -37,6 +38,9 @@ def document(question: CountQuestion | SumQuestion) -> tuple[HistogramsDocument,
         if isinstance(question, SumQuestion)
         else _document(question, question.computation)
     )
+    listed = question.computation.cells if isinstance(question.computation, SumsQuestion) else None
+    if isinstance(listed, ListedSum):
+        return task, listed.listed.text.encode()
     return task, model_body(content_of(question.computation))
 
 

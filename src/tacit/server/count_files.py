@@ -10,7 +10,7 @@ import tomli_w
 from tacit.data.splits import TemporalSplit
 from tacit.errors import InputError
 from tacit.evaluation.counts.collect import CountQuestion
-from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
+from tacit.evaluation.counts.device_part import SumsQuestion, sums_in
 from tacit.evaluation.counts.model_queries import histograms_about
 from tacit.evaluation.counts.sums import SumQuestion
 from tacit.evaluation.release_cost import ReleaseCost
@@ -71,19 +71,23 @@ class ServedCount(_Histograms):
                 f"{where} names no vocabulary, the words that the text of its devices is cut into; add vocabulary = "
                 "'FILE'."
             )
-        settings = from_plain(CountSettings, table, where=where)
+        settings = CountSettings.from_table(table, where=where)
         return cls(**common, vocabulary=Path(vocabulary), settings=settings)
 
     def to_toml(self) -> str:
         """See ServedJob."""
-        rest = {name: value for name, value in to_plain(self.settings).items() if name not in ("statistics", "sums")}
-        record = {**rest, **self.settings.counted()}
+        rest = {name: getattr(self.settings, name) for name in ("split_name", "clients")}
+        record = {**rest, **self.settings.counted(), **self.settings.list_file()}
         return tomli_w.dumps({**self._common("count"), "vocabulary": str(self.vocabulary), **record})
 
     def placed(self, data: Path | None) -> Self:
         """See ServedJob; it reads no cache: devices have the text."""
         Vocabulary.load(self.vocabulary)
-        return replace(self, vocabulary=self.vocabulary.absolute())
+        cells = self.settings.cells
+        if cells is not None and cells.path is not None:
+            cells = replace(cells, path=cells.path.absolute())
+        settings = replace(self.settings, cells=cells)
+        return replace(self, vocabulary=self.vocabulary.absolute(), settings=settings)
 
     @staticmethod
     def plan(run: Run, enrolment: Enrolment) -> Plan:
@@ -111,7 +115,7 @@ def _counted_by(run: Run, settings: Mapping[str, Any]) -> tuple[int, ...] | Boun
     """See `plan_of_counts`."""
     if "sums" not in settings:
         return (len(settings["statistics"]),)
-    return SumsQuestion(tuple(from_plain(StatisticSum, each, where="a sum") for each in settings["sums"])).sums
+    return SumsQuestion(sums_in(settings["sums"])).sums
 
 
 @dataclass(frozen=True, kw_only=True)

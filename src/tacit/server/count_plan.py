@@ -18,7 +18,16 @@ from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata
 from tacit.server.served import Enrolment, aggregation_of
 
-ABOUT_THE_RUN = ("model", "models", "networks", "vocabulary", "clients", "release", *KEYS)  # of a run's settings
+ABOUT_THE_RUN = (
+    "model",
+    "models",
+    "networks",
+    "vocabulary",
+    "cells",
+    "clients",
+    "release",
+    *KEYS,
+)  # of a run's settings
 
 
 def plan_of_counts(

@@ -34,6 +34,7 @@ ONE_REPORT = (
     "may be any other. The number of clients asked is the same and public."
 )
 PRIVATE_WORDS = "the vocabulary, whose words name the cells and were counted in clients' own text"
+LISTED = "cells"  # the sum whose cells are those of a list
 MODELS_APART = (
     " A model itself is not covered here: its training has a guarantee of its own, and a client that trained it, too, "
     "adds the two figures."
@@ -182,6 +183,9 @@ def _counted_by(statistic: Mapping[str, Any]) -> str:
 
 def _summed_by(statistic: Mapping[str, Any]) -> str:
     """A sum, over which cells and within which norm."""
+    if statistic["statistic"] == LISTED:
+        chosen = f"{statistic['cells']:,} n-grams of a list (SHA-256 {statistic['sha256']}; {statistic['source']})"
+        return f"{LISTED}: {chosen}, weighted and within the norm {statistic['norm']:g}"
     first = f"{statistic['statistic']} of the first {statistic['words']:,} words of the vocabulary"
     return f"{first}, within the norm {statistic['norm']:g}"
 

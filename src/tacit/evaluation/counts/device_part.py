@@ -5,7 +5,7 @@ so no text decides what a report looks like.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError
+from tacit.evaluation.counts.cell_list import CellList, CellSum, ListedSum
 from tacit.evaluation.counts.cells import Buckets, HistogramCells
 from tacit.evaluation.counts.statistics import STATISTICS, SUMS, HasSentences, TypedText
 from tacit.federation.report_layout import MOST_CELLS, MOST_HISTOGRAMS, MOST_NORM, BoundedLayout, Words
 from tacit.parsing import parsed_toml
 from tacit.records import from_plain, to_plain
-from tacit.text.vocabulary import SPECIALS
+from tacit.text.vocabulary import SPECIALS, Vocabulary
 
 IntArray = NDArray[np.int64]
 BY = " by "  # between what is counted and what slices it, in a text
@@ -218,7 +219,7 @@ class StatisticSum:
 class SumsQuestion:
     """Sums over devices' text, one after another. Raises: InputError for one twice, or more than a report holds."""
 
-    statistics: tuple[StatisticSum, ...]
+    statistics: tuple[StatisticSum | CellSum, ...]
     kind: ClassVar[str] = "count"
     networks: ClassVar[tuple[Any, ...]] = ()  # no model is sent
 
@@ -239,6 +240,30 @@ class SumsQuestion:
             norms=tuple(norm for each in self.statistics for norm in each.layout.norms),
         )
 
+    @property
+    def cells(self) -> CellSum | None:
+        """The sum of a list's cells; None where there is none."""
+        return next((each for each in self.statistics if isinstance(each, CellSum)), None)
+
+    def counting(self, listed: CellList, vocabulary: Vocabulary) -> "SumsQuestion":
+        """The same with the list of its cells at hand, in the words of a vocabulary.
+
+        Raises: InputError where it is another list than the one asked for, or has a word that is not in the vocabulary.
+        """
+        asked = self.cells
+        if asked is None or (asked.sha256, asked.cells, asked.norm) != (
+            listed.sha256,
+            len(listed.ngrams),
+            listed.norm,
+        ):
+            raise InputError(f"the list of cells {listed.sha256[:12]} is not the one that is asked for; give that.")
+        found = ListedSum.over(listed, vocabulary)
+        return SumsQuestion(tuple(found if each is asked else each for each in self.statistics))
+
+    def counting_from(self, content: bytes, vocabulary: str) -> "SumsQuestion":
+        """The same from a list's file, and a vocabulary's. Raises: InputError."""
+        return self.counting(CellList.from_content(content), Vocabulary.from_json(vocabulary))
+
     def report_of(self, text: HasSentences, client: int) -> Words:
         """The report (length,) of one client of a `Cache`, or of anything with its `sentences`, clipped.
 
@@ -248,7 +273,7 @@ class SumsQuestion:
         return self.sums.reported([_counted_or_nothing(each, own) for each in self.statistics])
 
 
-def _counted_or_nothing(statistic: StatisticSum, text: TypedText) -> tuple[IntArray, IntArray]:
+def _counted_or_nothing(statistic: StatisticSum | CellSum, text: TypedText) -> tuple[IntArray, IntArray]:
     try:
         return statistic.counted(text)
     except Exception:  # whatever it is, it says something of the text
@@ -267,8 +292,19 @@ def question_in(recipe: str) -> StatisticsQuestion | SumsQuestion:
                 tuple(from_plain(StatisticHistogram, each, where="a statistic") for each in listed)
             )
         case None, list() as listed:
-            return SumsQuestion(tuple(from_plain(StatisticSum, each, where="a sum") for each in listed))
+            return SumsQuestion(sums_in(listed))
     raise InputError("it names neither statistics nor sums, or both.")
+
+
+def sums_in(listed: Iterable[Any]) -> tuple[StatisticSum | CellSum, ...]:
+    """The sums that a plan or the settings of a run list. Raises: InputError."""
+    return tuple(map(_sum_in, listed))
+
+
+def _sum_in(table: Any) -> StatisticSum | CellSum:
+    if not (isinstance(table, Mapping) and table.get("statistic") == CellSum.statistic):
+        return from_plain(StatisticSum, table, where="a sum")
+    return from_plain(CellSum, {name: each for name, each in table.items() if name != "statistic"}, where="a sum")
 
 
 def table_of(recipe: str) -> Mapping[str, Any]:

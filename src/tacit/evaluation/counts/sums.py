@@ -8,13 +8,14 @@ Released values are rounded to whole numbers. What one device computes, `device_
 import io
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.evaluation.counts.cell_list import CellSum, ListedSum
 from tacit.evaluation.counts.collect import CellsQuestion
 from tacit.evaluation.counts.device_part import SumsQuestion
 from tacit.evaluation.counts.release import THE_AGGREGATOR, AddNoise, NoiseBy, guarantee_within
@@ -29,20 +30,26 @@ from tacit.statements import NoisedSum
 from tacit.statements.ledger import COUNT_SUM, Release
 
 IntArray = NDArray[np.int64]
+NONE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedSums:
     """What left the aggregator, as `numpy.load` reads it from a file."""
 
-    sums: Mapping[str, IntArray]  # by statistic, (cells,) each, noised and rounded
-    vocabulary: tuple[str, ...]  # the words that cells stand for, in order
-    stddev: float  # of the noise in every cell
+    sums: Mapping[str, IntArray]  # by statistic, (cells,) each, in units, noised and rounded
+    vocabulary: tuple[str, ...]  # the words that cells stand for, in order; empty where all of them are a list's
+    stddev: float  # of the noise in every cell, in units
     reports: int
+    ngrams: tuple[str, ...] = ()  # of the cells of a list, each with blanks between its words
+    units: IntArray = field(default_factory=lambda: NONE)  # of those cells
 
     @cached_property
     def content(self) -> bytes:
-        """Of an .npz file: each sum (cells,) by its name, and `vocabulary`, `stddev` and `reports`."""
+        """Of an .npz file: each sum (cells,) by its name, and `vocabulary`, `stddev` and `reports`; of the sum `cells`
+        also `ngrams` and `units`.
+        """
+        listed = {"ngrams": np.array(self.ngrams, np.str_), "units": self.units} if self.ngrams else {}
         file = io.BytesIO()
         np.savez_compressed(
             file,
@@ -51,6 +58,7 @@ class ReleasedSums:
             stddev=np.float64(self.stddev),
             reports=np.int64(self.reports),
             **self.sums,
+            **listed,
         )
         return file.getvalue()
 
@@ -64,6 +72,8 @@ class ReleasedSums:
                     vocabulary=tuple(map(str, file["vocabulary"])),
                     stddev=float(file["stddev"]),
                     reports=int(file["reports"]),
+                    ngrams=tuple(map(str, file["ngrams"])) if CellSum.statistic in names else (),
+                    units=file["units"] if CellSum.statistic in names else NONE,
                 )
         except zipfile.BadZipFile as error:
             raise ValueError(str(error)) from error
@@ -75,7 +85,8 @@ class ReleasedSums:
 class SumQuestion(CellsQuestion):
     """What devices are asked in the one step of a run of sums. See `federation.collector.Question`.
 
-    vocabulary: the words that cells stand for; empty where only what was released already is read.
+    vocabulary: the words that cells stand for; empty where only what was released already is read, or all cells are
+    those of a list.
     """
 
     kind: ClassVar[str] = "count"
@@ -105,11 +116,14 @@ class SumQuestion(CellsQuestion):
         """
         guarantee = guarantee_within(self.layout.clip_norm, zcdp=cost.rho)
         noised = noise.noised(answered.values, guarantee.seed_stddev, add_noise).astype(np.int64)
+        listed = self.computation.cells
         found = ReleasedSums(
             sums=dict(zip(map(str, self.computation.statistics), self.layout.apart(noised), strict=True)),
             vocabulary=self.vocabulary,
             stddev=noise.deviation(guarantee.seed_stddev),
             reports=answered.reports,
+            ngrams=listed.names if isinstance(listed, ListedSum) else (),
+            units=listed.units if isinstance(listed, ListedSum) else NONE,
         )
         row = NoisedSum(
             round=self.step,

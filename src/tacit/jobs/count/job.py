@@ -96,16 +96,15 @@ def resume_count(run: Run | PathLike, *, progress: Progress = silent) -> CountRe
     """Go on with a run of `count`, or write the report of a finished one again. Raises: as `count`."""
     from tacit.evaluation.settings import CountSettings
     from tacit.jobs.analytics_run import begun_with
-    from tacit.records import from_plain
 
     begun = begun_with(run, CountMetadata)
     (data, split, collector), settings = begun.clients_or_devices(), begun.settings
-    own = {name: settings[name] for name in ("statistics", "sums", "clients") if name in settings} | split
+    own = {name: settings[name] for name in ("statistics", "sums", "cells", "clients") if name in settings} | split
     given = begun.given
     return _counted(
         data,
         given["out"],
-        from_plain(CountSettings, own, where="the settings of the run"),
+        CountSettings.from_table(own, where="the settings of the run"),
         given["release"],
         population=given["population"],
         seed=settings.get("seed"),

@@ -1,5 +1,6 @@
 """Who is asked what by `count`, checked before anything is written: histograms (`run.py`), or sums (`sums.py`)."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,12 +59,18 @@ def _summing(
 ) -> Summing:
     if release is not None and release.local_epsilon is not None:
         raise InputError(
-            f"local_epsilon={release.local_epsilon:g} lets each device answer one histogram, and {settings.sums[0]} "
-            "is a sum of whole numbers; give epsilon or zcdp, or statistics with cuts."
+            f"local_epsilon={release.local_epsilon:g} lets each device answer one histogram, and "
+            f"{computation.statistics[0]} is a sum of whole numbers; give epsilon or zcdp, or statistics with cuts."
         )
     computation.sums.check_reports(participants.count)
-    most = max(settings.sums, key=lambda each: each.words)
-    if words is not None and most.words > len(words.words):
+    if (listed := settings.cells) is not None:
+        if listed.path is None:
+            raise InputError("the list of cells is in no file, and a resumed run reads it again; `save` it first.")
+        settings = replace(settings, cells=replace(listed, path=listed.path.resolve()))
+        if words is not None:
+            computation = computation.counting(listed, words)
+    most = max(settings.sums, key=lambda each: each.words, default=None)
+    if words is not None and most is not None and most.words > len(words.words):
         raise InputError(
             f"{most} of {most.words:,} words are more than the {len(words.words):,} of the vocabulary; give that many "
             "at most."

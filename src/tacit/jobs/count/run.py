@@ -58,6 +58,7 @@ class CountRun(AnalyticsRun[Known, Released]):
             **self.settings.counted(),
             **self.participants.to_settings(self.settings.split_name, self.vocabulary),
             "clients": self.settings.clients,
+            **self.settings.list_file(),
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
         }

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from tacit.compute import Hardware
+from tacit.evaluation.counts.cell_list import CellSum, ListedSum
 from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
 from tacit.evaluation.counts.sums import ClientsSummed, ReleasedSums, SimulatedSums, SumQuestion
 from tacit.federation.collector import Collector
@@ -50,7 +51,7 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
     def every_client(self, run: Run, hardware: Hardware, progress: Progress) -> ClientsSummed:
         """See AnalyticsRun. Raises: InputError naming the client whose text a statistic fails on."""
         assert isinstance(self.participants, Simulated)  # real devices count by themselves
-        known, names = ClientsSummed(self.computation), " and ".join(map(str, self.settings.sums))
+        known, names = ClientsSummed(self.computation), " and ".join(map(str, self.computation.statistics))
         for client, text in texts_of(self.participants, progress):
             with failing_on(names, client, "let it count nothing there. A device sends zeros"):
                 known.add(text)
@@ -86,25 +87,30 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
     @property
     def _named(self) -> tuple[str, ...]:
         """The words that cells stand for."""
-        most = max(each.words for each in self.settings.sums)
+        most = max((each.words for each in self.settings.sums), default=0)
         return () if self.words is None else self.words.words[:most]
 
     def _released(self, found: ReleasedSums) -> dict[str, Any]:
         """All that is read from the released cells alone."""
         sums = {}
-        for each in self.settings.sums:
+        for each in self.computation.statistics:
             values = found.sums[str(each)]
             sums[str(each)] = {
                 **_about(each),
-                "stddev": found.stddev / each.unit,
                 "reports": found.reports,
                 "clear": {
-                    "above": math.ceil(CLEAR * found.stddev / each.unit),
                     "cells": int((values >= CLEAR * found.stddev).sum()),
                     "by_noise_alone": each.cells * float(ndtr(-CLEAR)),
                 },
-                "largest": _largest(each, values, found.vocabulary),
             }
+            if isinstance(each, StatisticSum):
+                sums[str(each)]["stddev"] = found.stddev / each.unit
+                sums[str(each)]["clear"]["above"] = math.ceil(CLEAR * found.stddev / each.unit)
+                sums[str(each)]["largest"] = _largest(each, values, found.vocabulary)
+            else:  # each cell has a unit, and so a noise, of its own
+                sums[str(each)]["stddev"] = found.stddev / int(found.units.max())
+                sums[str(each)]["most_stddev"] = found.stddev / int(found.units.min())
+                sums[str(each)]["largest"] = _largest_listed(values, found.ngrams, found.units, found.stddev)
         return {"sums": sums, "file": {"name": FILE, "sha256": hashlib.sha256(found.content).hexdigest()}}
 
     def _exact(self, known: ClientsSummed) -> dict[str, Any]:
@@ -113,18 +119,31 @@ class Summing(CountRun[ClientsSummed, ReleasedSums]):
         sums = {
             str(each): {
                 **_about(each),
-                "typed": int(typed[at].sum()) // each.unit,
-                "sent": int(sent[at].sum()) // each.unit,
+                "typed": _occurrences(each, typed[at]),
+                "sent": _occurrences(each, sent[at]),
                 "clients_scaled_down": known.shortened[at],
-                "largest": _largest(each, sent[at], self._named),
+                "largest": _largest_listed(sent[at], each.names, each.units, 0.0)
+                if isinstance(each, ListedSum)
+                else _largest(each, sent[at], self._named)
+                if isinstance(each, StatisticSum)
+                else [],
             }
-            for at, each in enumerate(self.settings.sums)
+            for at, each in enumerate(self.computation.statistics)
         }
         return {"what": EXACT, "sums": sums}
 
 
-def _about(statistic: StatisticSum) -> dict[str, Any]:
+def _about(statistic: StatisticSum | CellSum) -> dict[str, Any]:
+    if isinstance(statistic, CellSum):
+        return {"list": statistic.sha256, "source": statistic.source, "cells": statistic.cells, "norm": statistic.norm}
     return {"words": statistic.words, "cells": statistic.cells, "norm": statistic.norm, "unit": statistic.unit}
+
+
+def _occurrences(statistic: StatisticSum | CellSum, values: NDArray[np.int64]) -> int:
+    """Of all cells together; a list's one by one, for each has a unit of its own."""
+    if isinstance(statistic, ListedSum):
+        return int((values // statistic.units).sum())
+    return int(values.sum()) // statistic.unit
 
 
 def _largest(statistic: StatisticSum, values: NDArray[np.int64], vocabulary: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -134,4 +153,19 @@ def _largest(statistic: StatisticSum, values: NDArray[np.int64], vocabulary: tup
     return [
         {"cell": " ".join(vocabulary[at] for at in cell), "count": round(int(values[place]) / statistic.unit)}
         for place, cell in zip(places, words, strict=True)
+    ]
+
+
+def _largest_listed(
+    values: NDArray[np.int64], ngrams: tuple[str, ...], units: NDArray[np.int64], stddev: float
+) -> list[dict[str, Any]]:
+    """The same of a list, each cell by its own unit. stddev: in units; 0 where there is no noise."""
+    counts = values / units
+    return [
+        {
+            "cell": ngrams[place],
+            "count": round(float(counts[place])),
+            **({"stddev": stddev / int(units[place])} if stddev else {}),
+        }
+        for place in np.argsort(-counts, kind="stable")[:LARGEST_SAID]
     ]
