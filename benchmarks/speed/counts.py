@@ -19,6 +19,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -76,10 +77,8 @@ def device(question: SumsQuestion, data: Cache, clients: Any, turns: int) -> dic
         )
         counting, sealing, size = [], [], 0
         for at, client in enumerate([chosen[-1], *chosen]):  # the first one compiles
-            report, spent = timed(lambda client=client: question.report_of(data, client))
-            sealed, also = timed(
-                lambda at=at, report=report: one_message_report(parties.settings, parties.identities[at], report)
-            )
+            report, spent = timed(partial(question.report_of, data, client))
+            sealed, also = timed(partial(one_message_report, parties.settings, parties.identities[at], report))
             size = len(sealed.to_bytes())
             if at:
                 counting.append(spent)
