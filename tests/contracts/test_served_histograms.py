@@ -72,7 +72,7 @@ PERSONALIZATION: dict[str, Any] = {
     "gate_share": 0.125,
     "levels": [1.0, 0.5],
     "tokens": {"cuts": [100.0]},
-    "strategies": [{"learning_rate": 1.0}, {"epochs": 0, "bigram": 0.2}],
+    "strategies": [{"learning_rate": 1.0}, {"epochs": 0, "bigram": 0.2}, {"epochs": 0, "fitted": True}],
 }
 
 

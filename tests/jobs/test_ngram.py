@@ -120,8 +120,15 @@ def test_it_is_evaluated_beside_a_network(cache: Cache, folder: Path, tmp_path: 
     held_out = HeldOut.read(cache, np.array([counts[0]["client"]]), sentences=9, words=6)
     own = evaluate_reader(load_phone_model(folder).reader, held_out)
     assert counts[0]["counts"][1]["sums"][TOP1] == own.total.sums[TOP1]
-    with pytest.raises(InputError, match="nothing can be released of it"):
-        tacit.evaluate([folder], cache, release=ReleaseCost(epsilon=1.0), out=tmp_path / "priced")
+    settings = EvaluationSettings(sentences=9, words=6, split_name="train")
+    priced = tacit.evaluate(
+        [tmp_path / "run", folder], cache, settings=settings, release=ReleaseCost(zcdp=1e4), out=tmp_path / "priced"
+    )
+    assert priced.released is not None and tacit.verify(tmp_path / "priced").holds
+    exact = priced.exact["models"][str(folder)]["mean"].value
+    mean = priced.released["models"][str(folder)]["mean"].value
+    assert 0.5 < mean < exact, "beyond the last cut, 0.6, an accuracy counts as if it were there"
+    assert priced.to_record()["released"]["against_the_first"]
 
 
 def test_where_a_network_is_needed_it_is_refused(cache: Cache, folder: Path, tmp_path: Path) -> None:

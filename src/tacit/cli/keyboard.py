@@ -37,6 +37,9 @@ def keyboard(
     threshold: Annotated[
         float | None, typer.Option(help="Offer phrases from this probability on.", show_default="0.25")
     ] = None,
+    learn: Annotated[
+        bool, typer.Option(help="Mix in what you typed since the start, once that helped; kept nowhere.")
+    ] = True,
 ) -> None:
     """Type with a model in this terminal: next words, corrections and phrases as a phone shows them."""
     from tacit.jobs.live_keyboard import live_keyboard
@@ -52,7 +55,7 @@ def keyboard(
             'the TERM of yours, or ask `tacit suggest MODEL "I will see"`.'
         )
     with display() as progress:
-        live = live_keyboard(model, layout=layout, threshold=threshold, wait=False, progress=progress)
+        live = live_keyboard(model, layout=layout, threshold=threshold, learns=learn, wait=False, progress=progress)
     with console.screen() as screen:
         names, shown = _keys(), _Shown(live, str(model), screen.update)
         keys = keys_pressed(sys.stdin.fileno(), draw=shown.draw, again=shown.again, encoding=_encoding())

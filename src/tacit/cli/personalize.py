@@ -19,6 +19,7 @@ from tacit.evaluation.counts.cells import Buckets
 from tacit.evaluation.personalize.fine_tuning import Grid
 from tacit.evaluation.personalize.gate import LEVELS, OPEN, GateRule
 from tacit.evaluation.settings import PersonalizationSettings
+from tacit.jobs.personalize.job import strategies_for
 
 GATE_SHARE = 0.125  # of the text before test: of time:0.8 it leaves 70% to train on, 10% to the gate
 
@@ -69,7 +70,7 @@ def _changes(cuts_of: str) -> Buckets:
 
 @command
 def personalize(
-    model: Annotated[Path, typer.Argument(help="A finished run, or a model folder.")],
+    model: Annotated[Path, typer.Argument(help="A finished run, a model folder, or a mixture: caches alone.")],
     data: Annotated[Path, typer.Option(help="A cache of clients' text, with the model's vocabulary.")],
     out: Annotated[Path, typer.Option(help="The run folder to make, or to go on with.")],
     grid: Grid,
@@ -85,7 +86,7 @@ def personalize(
 ) -> None:
     """Fine-tune a model on each client's own text, count who gains and loses, and release that with a guarantee."""
     settings = options.settings(
-        strategies=grid.strategies(),
+        strategies=strategies_for(model, grid),
         split=gating.temporal(),
         levels=gating.levels(),
         share_changes=_changes(delta_buckets),

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from tacit.errors import InputError
 from tacit.evaluation.counts.cells import HistogramCells, HistogramQuery
 from tacit.evaluation.counts.model_queries import histograms_about, queries_about
 from tacit.evaluation.held_out import HeldOut, counts_of_client
@@ -41,14 +42,14 @@ class ModelsQuestion:
     """How well each of these models predicts the device's text."""
 
     kind: ClassVar[str] = "evaluate"
-    models: tuple[NetworkWithParameters, ...]
+    models: tuple[NetworkWithParameters | None, ...]  # None: a counted one, whose tables only a simulation has
     sentences: int  # at most, evenly spread over the text
     words: int  # of a sentence
 
     @property
     def networks(self) -> tuple[NetworkWithParameters, ...]:
-        """The models, in the order in which a round's content has them."""
-        return self.models
+        """The models, in the order in which a round's content has them. Raises: InputError for a counted one."""
+        return tuple(map(_of_a_device, self.models))
 
     @cached_property
     def histograms(self) -> dict[str, HistogramCells]:
@@ -58,7 +59,7 @@ class ModelsQuestion:
     def cells_of(self, text: Any, client: int) -> IntArray:
         """The cell (H,) of one client of a `Cache`, or of anything with its `sentence_count` and `padded`."""
         held_out = HeldOut.read(text, np.array([client]), sentences=self.sentences, words=self.words)
-        return _cells(queries_about([[counts_of_client(*model, held_out)] for model in self.models]))
+        return _cells(queries_about([[counts_of_client(*model, held_out)] for model in self.networks]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,14 +67,14 @@ class StrategiesQuestion:
     """What each way to fine-tune this model on the device's own text would change for it."""
 
     kind: ClassVar[str] = "personalize"
-    model: NetworkWithParameters
+    model: NetworkWithParameters | None  # None: as in ModelsQuestion
     settings: PersonalizationSettings
     policies: tuple[GatePolicy, ...] | None = None  # that are judged; None: they are designed by these answers
 
     @property
     def networks(self) -> tuple[NetworkWithParameters, ...]:
         """See ModelsQuestion."""
-        return (self.model,)
+        return (_of_a_device(self.model),)
 
     @cached_property
     def histograms(self) -> dict[str, HistogramCells]:
@@ -85,8 +86,9 @@ class StrategiesQuestion:
 
         Who could not be evaluated has "no report" in each.
         """
-        grid = [(how, how.step(self.model.network)) for how in self.settings.strategies]
-        start = held(self.model.network, self.model.parameters)
+        (model,) = self.networks
+        grid = [(how, how.step(model.network)) for how in self.settings.strategies]
+        start = held(*model)
         with threadpool_limits(1, user_api="blas"):  # as in a simulation, where a client is one thread's
             outcome = personalize_client(start, text, client, grid, self.settings.split, WORDS)
         if isinstance(outcome, SkippedClient) or not outcome.test.baseline.predicted:
@@ -98,6 +100,15 @@ class StrategiesQuestion:
         else:
             answers += queries.about_policies(self.policies, deltas, 0)
         return _cells(answers)
+
+
+def _of_a_device(model: NetworkWithParameters | None) -> NetworkWithParameters:
+    if model is None:
+        raise InputError(
+            "a counted model is judged in a simulation alone: a device gets parameters of networks, and no tables; ask "
+            "devices about a network, or clients of a cache (--data) about this one."
+        )
+    return model
 
 
 def no_report(histograms: Mapping[str, HistogramCells]) -> IntArray:

@@ -159,7 +159,7 @@ class PersonalizationSettings:
     def to_plain(self) -> dict[str, Any]:
         """For TOML: the strategies by their names, and only those changes that are counted."""
         plain: dict[str, Any] = to_plain(self)
-        plain["strategies"] = {str(each): to_plain(each) for each in self.strategies}
+        plain["strategies"] = {str(each): each.to_plain() for each in self.strategies}
         plain["changes"] = {name: cuts for name, cuts in plain["changes"].items() if name in self.metrics}
         return plain
 

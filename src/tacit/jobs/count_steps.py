@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import RunError
+from tacit.errors import InputError, RunError
 from tacit.evaluation.counts.collect import CountQuestion, SimulatedCollector
 from tacit.evaluation.counts.histograms import HistogramQuery
 from tacit.evaluation.counts.release import AddNoise, NoiseBy
@@ -52,6 +52,15 @@ CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of t
 def model_record(model: TrainedModel | PhoneModel) -> dict[str, str]:
     """A model that was read from files as the settings of a run name it."""
     return {"path": str(Path(str(model)).resolve()), "sha256": model.digest}
+
+
+def refused_of_devices(model: PhoneModel) -> InputError:
+    """That real devices judge no counted model."""
+    return InputError(
+        f"'{model}' is counted, and real devices judge networks alone: what a round brings them are parameters of "
+        "networks, and no tables. Name a network, or ask clients of a cache about this one (`tacit evaluate` or "
+        "`tacit personalize` with --data)."
+    )
 
 
 def cost_of_release(settings: Mapping[str, Any]) -> ReleaseCost | None:

@@ -22,13 +22,15 @@ def live_keyboard(
     *,
     layout: str = QWERTY,
     threshold: float | None = None,
+    learns: bool = True,
     wait: bool = True,
     progress: Progress = silent,
 ) -> "LiveKeyboard":
     """A keyboard with nothing typed on it.
 
     model: as `tacit.suggest` takes it. layout: of the keys, by its name in `keyboard.touch.LAYOUTS`. threshold: the
-    probability from which on a phrase is offered (left out: 0.25). wait: for the decoder, which is compiled at the
+    probability from which on a phrase is offered (left out: 0.25). learns: mix the words and pairs that were typed in,
+    where that helped before. wait: for the decoder, which is compiled at the
     first start; else it comes by itself, in another thread, and with it corrections (`LiveKeyboard.ready`). progress:
     gets events in this thread. Raises: InputError where there is no such model or layout, or most of the model's words
     cannot be typed on it.
@@ -40,6 +42,7 @@ def live_keyboard(
     from tacit.keyboard.touch import LAYOUTS, TouchModel
 
     of_type("layout", layout, str)
+    of_type("learns", learns, bool)
     of_type("wait", wait, bool)
     if layout not in LAYOUTS:
         raise InputError(f"the layout {layout!r} is unknown; it is one of {', '.join(LAYOUTS)}.")
@@ -56,7 +59,10 @@ def live_keyboard(
     coming = alone.submit(_prepared, decoder)
     alone.shutdown(wait=wait)
     keyboard = LiveKeyboard(
-        phone, coming.result() if wait else coming, threshold=THRESHOLD if threshold is None else threshold
+        phone,
+        coming.result() if wait else coming,
+        threshold=THRESHOLD if threshold is None else threshold,
+        learns=learns,
     )
     progress(StageEnded(STAGE))
     return keyboard

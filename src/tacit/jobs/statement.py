@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError, TacitError
 from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
+from tacit.jobs.mix import COUNTED
 from tacit.jobs.open_run import opened
 from tacit.jobs.train.mixture_run import is_mixture_run
+from tacit.networks.model_files import read_files
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -208,7 +210,7 @@ def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
     if run is not None:
         raise InputError(f"'{file}' is of several runs; hold the statement of each against its own run.")
     record = _read(file)
-    lines = check(record)
+    lines = (*check(record), _every_part(record, read_files(file.parent).settings))
     assert isinstance(record, Mapping)  # or there were no lines
     labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
     promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
@@ -230,6 +232,16 @@ def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
             own = _of_folder(path / name)
             lines += [CheckedLine(name=f"{name}: {line.name}", complaint=line.complaint) for line in own.lines]
     return replace(found, lines=(*lines, *mixture_lines(path, record)), run=str(path))
+
+
+def _every_part(record: Any, settings: Mapping[str, Any]) -> CheckedLine:
+    """That a mixture's promise leaves out no part that its settings say it has: what is missing there costs nothing."""
+    of_clients, public = record["statements"], record["public"]
+    missing = ["the counts that bend it"] if settings.get("bent") and COUNTED not in of_clients else []
+    if settings.get("network") is not None and "network" not in of_clients and "network" not in public:
+        missing.append("its network")
+    complaint = f"nothing is said of {' and '.join(missing)}, which the model is made of" if missing else None
+    return CheckedLine(name=f"parts of {PROMISE}", complaint=complaint)
 
 
 def _of_another_model(exported: "Exported", run: Run | PathLike) -> dict[str, str]:

@@ -71,16 +71,24 @@ class _Before(NamedTuple):
 class LiveKeyboard:
     """What somebody types, and what the keyboard offers meanwhile."""
 
-    def __init__(self, model: PhoneModel, decoder: Decoder | Future[Decoder], *, threshold: float = THRESHOLD) -> None:
+    def __init__(
+        self,
+        model: PhoneModel,
+        decoder: Decoder | Future[Decoder],
+        *,
+        threshold: float = THRESHOLD,
+        learns: bool = False,
+    ) -> None:
         """decoder: for the model's vocabulary, or for when it is ready: until then words are offered that begin as
-        typed, and nothing is corrected. threshold: the probability from which on a phrase is offered.
+        typed, and nothing is corrected. threshold: the probability from which on a phrase is offered. learns: mix in
+        what was typed, where that helped before (`learning_session`).
         """
         self.text = ""  # all that is written, up to the word under the cursor
         self.typed = ""  # of that word
         self.keys = 0  # pressed so far
         self._vocabulary, self._threshold = model.vocabulary, threshold
         self._coming = decoder if isinstance(decoder, Future) else _here(decoder)
-        self._session = model.typing()
+        self._session: TypingSession = model.learning() if learns else model.typing()
         self._undo: list[_Before] = []
         self._own_blank = False  # whether the text ends in a blank that nobody typed, behind a word that was taken
         self._kept = ""  # a word whose correction was undone: it is not corrected again

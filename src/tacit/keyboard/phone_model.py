@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.files import PathLike, as_path
 from tacit.keyboard.exported import is_exported
+from tacit.keyboard.learning_session import LearningSession
 from tacit.keyboard.suggest import HasReader, Reader, Suggestion, TypingSession
 from tacit.keyboard.user_words import NO_WORDS, UserWords
 from tacit.networks.metrics import SHOWN
@@ -47,6 +48,10 @@ class PhoneModel:
         user_words: how often the user typed each word of their own dictionary. Raises: InputError where one is none.
         """
         return TypingSession(self.reader, self.vocabulary, user_words=user_words)
+
+    def learning(self, user_words: Mapping[str, int] | UserWords = NO_WORDS) -> LearningSession:
+        """The same, which learns what is typed, sentence by sentence, and mixes it in where that helped before."""
+        return LearningSession(self.reader, self.vocabulary, user_words=user_words)
 
     def next_words(self, prompt: str, k: int = SHOWN) -> tuple[Suggestion, ...]:
         """The k likeliest words after a prompt of whole words, the likeliest first.

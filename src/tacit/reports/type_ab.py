@@ -115,7 +115,7 @@ def _models(record: Mapping[str, Any]) -> str:
             f"{said[:-1]} with {more['words']:,} more words of {more['name']}, {more['share']:.1%} of the unknown ones "
             f"by its reports: {more['origin']}."
         )
-    if record["same_model"]:
+    if record["same_model"] and record.get("learns") != "b":
         return f"{said} They are the same model, so " + (
             "nothing can change." if more is None else "only that changes."
         )
@@ -140,7 +140,11 @@ def _condition(record: Mapping[str, Any]) -> str:
     phrases = "no inline phrases are offered"
     if record["compose"] is not None:
         phrases = f"inline phrases are offered from a probability of {record['compose']:g}"
-    return f"{said}; {phrases}."
+    learns = {
+        "b": " B learns the words and pairs that its user types, and mixes them in where that helped before.",
+        "both": " Both learn the words and pairs that their user types, and mix them in where that helped before.",
+    }
+    return f"{said}; {phrases}.{learns.get(record.get('learns') or '', '')}"
 
 
 # -- what was released -------------------------------------------------------------------------------------------------

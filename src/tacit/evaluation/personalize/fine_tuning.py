@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tacit.errors import InputError
 from tacit.keyboard.user_cache import ALONE, Mix
+from tacit.records import to_plain
 
 if TYPE_CHECKING:  # JAX would come with them
     from tacit.networks.language_model import LanguageModel
@@ -32,6 +33,7 @@ class FineTuning:
     proximal: float = 0.0  # mu: the loss gains mu/2 * |theta - global|^2
     unigram: float = 0.0  # weight of the cache of the client's words
     bigram: float = 0.0  # weight of the cache of its pairs of words; the model has the rest
+    fitted: bool = False  # both weights are fitted to the client's own earlier text, by itself (`own_weights`)
 
     def __post_init__(self) -> None:
         for name in ("batch_size", "max_tokens"):
@@ -46,7 +48,12 @@ class FineTuning:
                 f"strategy unigram={self.unigram}, bigram={self.bigram}: the weights of caches are 0 or more and "
                 "together less than 1, for the model has the rest; give for example bigram=0.1."
             )
-        if self.epochs < 0 or (self.epochs == 0 and self.mix == ALONE):
+        if self.fitted and (self.epochs or self.mix != ALONE):
+            raise InputError(
+                f"strategy fitted=True with epochs={self.epochs}, unigram={self.unigram}, bigram={self.bigram}: fitted "
+                "are the weights of caches beside the model as it is; leave those out, with epochs=0."
+            )
+        if self.epochs < 0 or (self.epochs == 0 and self.mix == ALONE and not self.fitted):
             raise InputError(
                 f"strategy epochs={self.epochs} must be at least 1; 0, which is no SGD, only with a cache, such as "
                 "bigram=0.1."
@@ -54,7 +61,7 @@ class FineTuning:
 
     @property
     def mix(self) -> Mix:
-        """The weights of the caches."""
+        """The weights of the caches, where they are the same for every client."""
         return Mix(self.unigram, self.bigram)
 
     @property
@@ -67,12 +74,18 @@ class FineTuning:
         """As tables and figures name what goes together: `B=5`, or `no SGD`."""
         return f"B={self.batch_size}" if self.epochs else "no SGD"
 
+    def to_plain(self) -> dict[str, Any]:
+        """For TOML; weights that are not fitted are not spoken of, so that settings of before stay the same."""
+        return {name: value for name, value in to_plain(self).items() if (name, value) != ("fitted", False)}
+
     def __str__(self) -> str:
         """As tables and figures name it: `B=5, L=0.1`, and what differs from one epoch of the whole model, stopping at
         paper 5's T, without proximal term and cache.
 
         Strategies that do not do the same have different names.
         """
+        if self.fitted:
+            return "fitted cache"
         caches = [f"{name} cache {in_full(weight)}" for name, weight in self.mix._asdict().items() if weight]
         sgd = [
             f"L={in_full(self.learning_rate)}",
@@ -93,6 +106,9 @@ class FineTuning:
         return SgdStep(frozenset(groups[self.layers]), self.learning_rate, self.proximal)
 
 
+FITTED = FineTuning(epochs=0, fitted=True)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Grid:
     """What is tried: each way of SGD, each cache without any, and where they go together each way with each cache.
@@ -110,11 +126,29 @@ class Grid:
         tuple[float, ...], "Weights of a cache of the user's words, with commas; no SGD.", "0.05,0.1"
     ] = ()
     bigram: Annotated[tuple[float, ...], "The same of a cache of the user's pairs of words.", "0.05,0.1"] = ()
+    fitted: Annotated[bool, "Both caches with weights that each device fits to its own earlier text; no SGD."] = False
     cache_with_sgd: Annotated[bool, "Every way of SGD with every cache, too."] = False
 
     def strategies(self) -> tuple[FineTuning, ...]:
         """All of them, each once as long as no value is given twice."""
-        sgd = [
+        return (*self._sgd, *self._caches, *self._both)
+
+    def of_counted(self) -> tuple[FineTuning, ...]:
+        """Those for a model that was counted, which SGD cannot move: the caches, the fitted one where none is named.
+
+        Raises: InputError where something of SGD is asked for.
+        """
+        plain = Grid(unigram=self.unigram, bigram=self.bigram, fitted=self.fitted)
+        if self != plain:
+            raise InputError(
+                "a counted model has no parameters that SGD could move, so a device adds caches alone; leave batch "
+                "sizes, learning rates, epochs, tokens, layers and the rest of SGD out (--fitted, --bigram 0.1)."
+            )
+        return self._caches or (FITTED,)
+
+    @property
+    def _sgd(self) -> tuple[FineTuning, ...]:
+        return tuple(
             FineTuning(
                 batch_size=size,
                 learning_rate=rate,
@@ -124,10 +158,20 @@ class Grid:
                 proximal=self.proximal,
             )
             for size, rate, passes, most in product(self.batch_size, self.learning_rate, self.epochs, self.max_tokens)
-        ]
-        caches = [Mix(unigram=weight) for weight in self.unigram] + [Mix(bigram=weight) for weight in self.bigram]
-        both = [replace(how, **mix._asdict()) for how in sgd for mix in caches] if self.cache_with_sgd else []
-        return (*sgd, *(FineTuning(epochs=0, **mix._asdict()) for mix in caches), *both)
+        )
+
+    @property
+    def _mixes(self) -> tuple[Mix, ...]:
+        return (*(Mix(unigram=each) for each in self.unigram), *(Mix(bigram=each) for each in self.bigram))
+
+    @property
+    def _caches(self) -> tuple[FineTuning, ...]:
+        return (*(FineTuning(epochs=0, **mix._asdict()) for mix in self._mixes), *((FITTED,) * self.fitted))
+
+    @property
+    def _both(self) -> tuple[FineTuning, ...]:
+        pairs = product(self._sgd, self._mixes) if self.cache_with_sgd else ()
+        return tuple(replace(how, **mix._asdict()) for how, mix in pairs)
 
 
 def in_full(number: float) -> str:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tacit.data.splits import TemporalSplit, Unsplit
 from tacit.evaluation.personalize.fine_tuning import FineTuning, fine_tune, steps_of
+from tacit.keyboard.own_text import fitted_to
 from tacit.keyboard.ranking import rank
-from tacit.keyboard.user_cache import ALONE, UserCache
+from tacit.keyboard.user_cache import ALONE, Mix, UserCache
 from tacit.networks.metrics import KNOWN, METRICS, Counts, Words, counts_of
 from tacit.networks.on_device import HeldModel, SgdStep
 from tacit.text.vocabulary import PAD
@@ -110,7 +111,9 @@ def personalize_client(
     baselines = [rank(start, text, own, [ALONE])[0] for text in tests]
     if not all((ranked.kind == KNOWN).any() for ranked in baselines):
         return SkippedClient(client=client, reason=NOTHING_KNOWN)
-    tuned = _tuned(start, sentences, grid, tests, own)
+    past = cache.padded(client, parts.train, words + 1)  # as it was typed
+    fitted = fitted_to(start, past) if any(how.fitted for how, _ in grid) else ALONE
+    tuned = _tuned(start, sentences, grid, tests, own, fitted)
     comparisons = [_compare(baseline, [each.ranked[at] for each in tuned]) for at, baseline in enumerate(baselines)]
     return ClientOutcome(
         client=client,
@@ -134,9 +137,14 @@ class _Tuned(NamedTuple):
 
 
 def _tuned(
-    start: HeldModel, sentences: Ids, grid: Sequence[tuple[FineTuning, SgdStep]], tests: Sequence[Any], own: UserCache
+    start: HeldModel,
+    sentences: Ids,
+    grid: Sequence[tuple[FineTuning, SgdStep]],
+    tests: Sequence[Any],
+    own: UserCache,
+    fitted: Mix,
 ) -> list[_Tuned]:
-    """Each strategy's model on the texts, in the grid's order.
+    """Each strategy's model on the texts, in the grid's order. fitted: the weights that the device fitted itself.
 
     Strategies that differ only in when they stop and in their caches are one training, looked at where each stops.
     """
@@ -150,7 +158,8 @@ def _tuned(
     for (size, step), by_stop in together.items():
         stops = sorted(by_stop)
         for stop, made in zip(stops, fine_tune(start, batches[size], stops, step, memory), strict=True):
-            mixes = [grid[at][0].mix for at in by_stop[stop]]
+            ways = [grid[at][0] for at in by_stop[stop]]
+            mixes = [fitted if how.fitted else how.mix for how in ways]
             ranked = [] if made.diverged else [rank(made.model, text, own, mixes) for text in tests]
             for number, at in enumerate(by_stop[stop]):
                 words = [text[number] for text in ranked]

@@ -24,6 +24,7 @@ from tacit.evaluation.type_ab.misspelling import misspellings
 from tacit.evaluation.type_ab.typist import Typist, generator, key_of
 from tacit.keyboard.correction import Correction, at_space
 from tacit.keyboard.decoder import Context, Decoder, Taps
+from tacit.keyboard.learning_session import LearningSession
 from tacit.keyboard.lexicon import LONGEST
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, TypingSession
@@ -55,6 +56,7 @@ class Keyboard:
     compose: float | None = None
     shown: int = SHOWN  # words in the strip
     more_words: UserWords = NO_WORDS  # that the model lacks and the lexicon has, and their shares of unknown words
+    learns: bool = False  # mixes in what its user has typed, where that helped before (`learning_session`)
 
     def __post_init__(self) -> None:
         of_type("shown", self.shown, int)
@@ -148,7 +150,8 @@ class Hands:
         self.keyboard, self.person, self.key = keyboard, person, key
         self.decoder, self.layout = keyboard.decoder, person.touch.layout
         self.sums: dict[str, float] = dict.fromkeys(Tally._fields, 0)
-        self.beginning = keyboard.model.typing(keyboard.more_words)
+        model = keyboard.model
+        self.beginning = (model.learning if keyboard.learns else model.typing)(keyboard.more_words)
         words, more = keyboard.model.vocabulary, keyboard.more_words
         self.search_beginning = keyboard.search and TypingSession(keyboard.search, words, user_words=more)
 
@@ -167,6 +170,9 @@ class Hands:
                 at += self._word(place, at, sentence, forms, standing)
         for wrong in standing:
             self._read_again(wrong)
+        if isinstance(self.model, LearningSession):
+            self.model.end()
+            self.beginning = self.model
         self.sums["sentences"] += 1
 
     def _word(

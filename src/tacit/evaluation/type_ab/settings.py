@@ -13,6 +13,7 @@ from tacit.keyboard.touch import LAYOUTS
 from tacit.records import from_plain, to_plain
 
 Condition: TypeAlias = Literal["search", "rescore", "network"]
+Learns: TypeAlias = Literal["b", "both"]
 LANGUAGES: Mapping[str, Language] = {"qwerty": "en", "qwerty-es": "es"}  # of misspellings, by layout
 
 
@@ -40,6 +41,7 @@ class TypingSettings:
         None
     )
     compose: Annotated[float | None, "Offer phrases in the line from this probability on; left out, none."] = None
+    learns: Annotated[Learns | None, "b: keyboard B learns what its user types; both: A, too; left out, none."] = None
     language_weight: Annotated[float | None, "Of the model against the taps; left out, the decoder's own."] = None
     sensitivity: Annotated[int, "So many users type again with every parameter of the typist halved and doubled."] = 0
 
@@ -50,6 +52,8 @@ class TypingSettings:
         if self.condition not in get_args(Condition):
             conditions = ", ".join(get_args(Condition))
             raise InputError(f"the condition {self.condition!r} is unknown; choose one of {conditions}.")
+        if self.learns is not None and self.learns not in get_args(Learns):
+            raise InputError(f"learns={self.learns!r} is unknown; choose b or both, or leave it out.")
         if self.search is not None and self.condition == "network":
             raise InputError(
                 f"search={self.search!r} is for the conditions search and rescore; in the condition network each model "

@@ -87,8 +87,8 @@ def evaluate(
     """Count how well each model predicts the text of held-out clients: quantiles, the worst decile, and who gains from
     one model over the first.
 
-    models: finished runs, model folders (counted ones, too, where nothing is released), or what `load_model` gave; all
-    with the vocabulary of `data`. release: the privacy cost at which histograms leave the simulation; they are written
+    models: finished runs, model folders, counted ones where clients are simulated, or what `load_model` gave; all with
+    the vocabulary of `data`. release: the privacy cost at which histograms leave the simulation; they are written
     to the run folder `out`, with their row of the ledger. If `out` holds a run with the same settings, that run is
     resumed. population: its budget pays for the release, before anything is released. seed: fixes the noise, which then
     is not private. collector: asks real devices instead of the clients of `data` (`tacit.evaluation.counts.collect`);

@@ -38,7 +38,7 @@ from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
-from tacit.jobs.count_steps import Lines, model_record, simulated
+from tacit.jobs.count_steps import Lines, model_record, refused_of_devices, simulated
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.networks.metrics import Counts
@@ -94,7 +94,7 @@ class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
 
     @property
     def networks(self) -> tuple[TrainedModel, ...]:
-        """The models that are networks; what is released is of networks alone."""
+        """The models that are networks."""
         return tuple(each for each in self.models if isinstance(each, TrainedModel))
 
     @property
@@ -102,7 +102,10 @@ class Evaluation(AnalyticsRun[Known, Mapping[str, Histogram]]):
         """The question of the one step. Needs a release."""
         assert self.release is not None  # the caller's to know
         computation = ModelsQuestion(
-            models=tuple(NetworkWithParameters(each.network, each.parameters) for each in self.networks),
+            models=tuple(
+                NetworkWithParameters(each.network, each.parameters) if isinstance(each, TrainedModel) else None
+                for each in self.models
+            ),
             sentences=self.settings.sentences,
             words=self.settings.words,
         )
@@ -223,11 +226,8 @@ def open_evaluation(
     participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
     loaded = [each if isinstance(each, TrainedModel) else _opened(as_path("models", each)) for each in models]
     counted = next((each for each in loaded if isinstance(each, PhoneModel)), None)
-    if counted is not None and (cost is not None or collector is not None):
-        raise InputError(
-            f"'{counted}' is counted, and devices evaluate networks alone, so nothing can be released of it; evaluate "
-            "it without a release."
-        )
+    if counted is not None and collector is not None:
+        raise refused_of_devices(counted)
     digests = {str(model): model.vocabulary.sha256 for model in loaded}
     if len(digests) < len(loaded) or not loaded:
         raise InputError("a model was named twice, and comparing it with itself says nothing; name each once.")

@@ -16,11 +16,13 @@ from tacit.runs.metadata import PersonalizationMetadata
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
+    from tacit.evaluation.personalize.fine_tuning import FineTuning, Grid
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import PersonalizationSettings
     from tacit.federation.collector import Collector
     from tacit.jobs.personalize.record import Found
     from tacit.keyboard.model_folder import TrainedModel
+    from tacit.keyboard.phone_model import PhoneModel
     from tacit.reports.blocks import Block
 
 NOT_SETTINGS = (
@@ -72,7 +74,7 @@ class PersonalizationResult(ExactAndReleased):
 
 
 def personalize(
-    model: "TrainedModel | PathLike",
+    model: "TrainedModel | PhoneModel | PathLike",
     data: "Cache | PathLike | None",
     out: PathLike,
     *,
@@ -86,7 +88,8 @@ def personalize(
 ) -> PersonalizationResult:
     """Fine-tune a model on each client's own text, count who gains and loses, and release that at a price.
 
-    model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`. If `out` holds a
+    model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`; of a counted one or
+    a mixture a device adds its own caches and moves nothing by SGD, and clients have to be simulated. If `out` holds a
     run with the same settings, that run is resumed after its last client. population: its budget pays for the release,
     before anything is released. seed: fixes the noise, which then is not private. collector: asks real devices instead
     (`tacit.evaluation.counts.collect`), with `data` None; only what is released is known of them. hardware: changes the
@@ -114,6 +117,16 @@ def personalize(
         progress=progress,
     )
     return PersonalizationResult(run=Run.open(as_path("out", out)), report=report, found=found, record=record)
+
+
+def strategies_for(model: PathLike, grid: "Grid") -> "tuple[FineTuning, ...]":
+    """What of a grid is tried with the model of a path: of a counted one caches alone.
+
+    Raises: InputError where something of SGD is asked of a counted one.
+    """
+    from tacit.networks.model_files import is_counted
+
+    return grid.of_counted() if is_counted(as_path("model", model)) else grid.strategies()
 
 
 def settings_of(run: Run) -> "PersonalizationSettings":

@@ -25,17 +25,19 @@ from tacit.evaluation.personalize.deltas import Deltas
 from tacit.evaluation.personalize.gate import GatePolicy
 from tacit.evaluation.personalize.outcome_rows import outcome_of, row_of
 from tacit.evaluation.personalize.outcomes import ClientOutcome, SkippedClient
-from tacit.evaluation.personalize.population import personalize_clients
+from tacit.evaluation.personalize.population import check_caches_alone, personalize_clients, personalize_reader
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import PersonalizationSettings
 from tacit.federation.collector import Collector
 from tacit.files import PathLike, as_path
 from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
-from tacit.jobs.count_steps import Lines, model_record, simulated
+from tacit.jobs.count_steps import Lines, model_record, refused_of_devices, simulated
 from tacit.jobs.personalize.record import Found, FoundExactly, exact_record, released_record
 from tacit.keyboard.model_folder import TrainedModel, load_model
+from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.networks.metrics import METRICS
+from tacit.networks.model_files import is_counted
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, compiling, silent
 from tacit.reports.page import ReportFiles
 from tacit.reports.personalize import drawn_from
@@ -60,7 +62,7 @@ class Personalization(AnalyticsRun[Known, Answers]):
     """An opened personalization: a model, and the clients or devices."""
 
     metadata = PersonalizationMetadata
-    model: TrainedModel
+    model: TrainedModel | PhoneModel  # a counted one
     settings: PersonalizationSettings
     release: ReleaseCost | None
     participants: Simulated | Devices
@@ -83,7 +85,8 @@ class Personalization(AnalyticsRun[Known, Answers]):
 
     def task(self, step: int, policies: tuple[GatePolicy, ...] | None) -> CountQuestion:
         """The question of a step: to design policies (None), or to judge these."""
-        network = NetworkWithParameters(self.model.network, self.model.parameters)
+        model = self.model
+        network = NetworkWithParameters(model.network, model.parameters) if isinstance(model, TrainedModel) else None
         computation = StrategiesQuestion(model=network, settings=self.settings, policies=policies)
         return CountQuestion(
             step=step,
@@ -97,9 +100,10 @@ class Personalization(AnalyticsRun[Known, Answers]):
     def settings_record(self, seed: int | None) -> dict[str, Any]:
         """See AnalyticsRun."""
         plain = self.settings.to_plain()
+        networks = [self.model] if isinstance(self.model, TrainedModel) else []
         return {
             "model": model_record(self.model),
-            **self.participants.to_settings(plain.pop("split_name"), self.model.vocabulary.sha256, [self.model]),
+            **self.participants.to_settings(plain.pop("split_name"), self.model.vocabulary.sha256, networks),
             **plain,
             **({} if self.release is None else {"release": self.release.to_plain()}),
             **({} if seed is None else {"seed": seed}),
@@ -159,7 +163,7 @@ class Personalization(AnalyticsRun[Known, Answers]):
 
 
 def personalized(
-    model: TrainedModel | PathLike,
+    model: TrainedModel | PhoneModel | PathLike,
     data: Cache | PathLike | None,
     out: Path,
     settings: PersonalizationSettings,
@@ -200,7 +204,7 @@ def begun(
 
 
 def open_personalization(
-    model: TrainedModel | PathLike,
+    model: TrainedModel | PhoneModel | PathLike,
     data: Cache | PathLike | None,
     settings: PersonalizationSettings,
     cost: ReleaseCost | None,
@@ -214,10 +218,15 @@ def open_personalization(
     participants = clients_or_devices(
         data, settings.split_name, settings.clients, cost, collector, progress, steps=steps
     )
-    loaded = model if isinstance(model, TrainedModel) else load_model(as_path("model", model))
+    loaded = _opened(model)
+    if isinstance(loaded, PhoneModel) and collector is not None:
+        raise refused_of_devices(loaded)
     shared_vocabulary({str(loaded): loaded.vocabulary.sha256, **participants.vocabulary})
-    for how in settings.strategies:
-        how.step(loaded.network)  # refuses here
+    if isinstance(loaded, PhoneModel):
+        check_caches_alone(settings.strategies)
+    else:
+        for how in settings.strategies:
+            how.step(loaded.network)  # refuses here
     least = 2 * FEWEST if settings.queries.gated else FEWEST
     if participants.count < least:
         raise InputError(
@@ -232,6 +241,13 @@ def open_personalization(
     return personalization
 
 
+def _opened(model: TrainedModel | PhoneModel | PathLike) -> TrainedModel | PhoneModel:
+    if isinstance(model, TrainedModel | PhoneModel):
+        return model
+    path = as_path("model", model)
+    return load_phone_model(path) if is_counted(path) else load_model(path)
+
+
 def _every_client(
     personalization: Personalization, participants: Simulated, run: Run, hardware: Hardware, progress: Progress
 ) -> None:
@@ -243,11 +259,9 @@ def _every_client(
     lines.drop_torn_line()
     done = {row["client"] for row in lines.rows()}
     missing = [int(client) for client in participants.clients if int(client) not in done]
-    opening = (
-        compiling("personalization", personalization.model.network, personalization.settings.strategies)
-        if missing
-        else ""
-    )
+    model, settings = personalization.model, personalization.settings
+    network = model.network if isinstance(model, TrainedModel) else None
+    opening = compiling("personalization", network, settings.strategies) if missing else ""
     progress(StageBegan("clients", participants.count, len(done), opening=opening))
 
     def keep(each: ClientOutcome | SkippedClient) -> None:
@@ -256,16 +270,11 @@ def _every_client(
         progress(Advanced("clients", len(done)))
 
     if missing:
-        personalize_clients(
-            personalization.model.network,
-            personalization.model.parameters,
-            participants.cache,
-            missing,
-            personalization.settings.strategies,
-            personalization.settings.split,
-            cores=Cores(hardware),
-            progress=keep,
-        )
+        asked = (participants.cache, missing, settings.strategies, settings.split)
+        if isinstance(model, TrainedModel):
+            personalize_clients(model.network, model.parameters, *asked, cores=Cores(hardware), progress=keep)
+        else:
+            personalize_reader(model.reader, *asked, cores=Cores(hardware), progress=keep)
     progress(StageEnded("clients"))
 
 

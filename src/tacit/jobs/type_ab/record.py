@@ -51,6 +51,7 @@ def about(test: TypingTest, seed: int) -> dict[str, Any]:
         "search": None if test.search is None else names[2],
         "more_words": None if test.more is None else _more(test.more, names[-1]),
         "compose": settings.compose,
+        "learns": settings.learns,
         "language_weight": test.a.decoder.language_weight,
         "seed": seed,
     }

@@ -63,8 +63,14 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
         settings = replace(settings, search=model_record(search)["path"])  # found from any folder
     settings = settings if more is None else replace(settings, more_words=more.path)
     return TypingTest(
-        a=keyboard_of(models[0], search, settings),
-        b=keyboard_of(models[1], search, settings, NO_WORDS if more is None else more.words),
+        a=keyboard_of(models[0], search, settings, learns=settings.learns == "both"),
+        b=keyboard_of(
+            models[1],
+            search,
+            settings,
+            NO_WORDS if more is None else more.words,
+            learns=settings.learns is not None,
+        ),
         search=search,
         more=more,
         settings=settings,
@@ -143,9 +149,17 @@ def _search(
 
 
 def keyboard_of(
-    model: PhoneModel, search: PhoneModel | None, settings: TypingSettings, more: UserWords = NO_WORDS
+    model: PhoneModel,
+    search: PhoneModel | None,
+    settings: TypingSettings,
+    more: UserWords = NO_WORDS,
+    *,
+    learns: bool = False,
 ) -> Keyboard:
-    """The keyboard with this model, another one that searches, and more words than the model knows."""
+    """The keyboard with this model, another one that searches, and more words than the model knows.
+
+    learns: see `Keyboard`.
+    """
     weight = LANGUAGE_WEIGHT if settings.language_weight is None else settings.language_weight
     touch = settings.typist.touch
     lexicon = Lexicon.from_words(model.vocabulary.words, touch.layout)
@@ -156,4 +170,5 @@ def keyboard_of(
         ranks=settings.condition == "rescore",
         compose=settings.compose,
         more_words=more,
+        learns=learns,
     )
