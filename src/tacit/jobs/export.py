@@ -262,7 +262,7 @@ def _source(run: Run | PathLike) -> Path:
     source = run.path if isinstance(run, Run) else as_path("run", run)
     if str(source).startswith(TRIGRAM):
         raise InputError(
-            f"'{source}' is no model with files of its own; name a run, a model folder, or what `tacit ngram` wrote."
+            f"'{source}' has no files of its own; name a run, a model folder, or what `tacit ngram` wrote."
         )
     return source
 
