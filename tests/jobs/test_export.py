@@ -28,18 +28,18 @@ import tacit
 from tacit.cli.commands import app
 from tacit.data import Cache
 from tacit.errors import CacheError, InputError, RunError
-from tacit.keyboard import dictionary
 from tacit.keyboard import export as parts
-from tacit.keyboard.combined_list import DICTIONARY, combined
-from tacit.keyboard.dictionary_entries import BEGINNING
-from tacit.keyboard.dynamic_dictionary import read_dynamic_dictionary
+from tacit.keyboard.dictionaries import from_model
+from tacit.keyboard.dictionaries.combined_list import DICTIONARY, combined
+from tacit.keyboard.dictionaries.entries import BEGINNING
+from tacit.keyboard.dictionaries.format_202 import read_static_dictionary
+from tacit.keyboard.dictionaries.format_403 import read_dynamic_dictionary
 from tacit.keyboard.exported import MANIFEST, SCORE, STEP, Promise, load_exported
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.keyboard.onnx_reader import PACKING, OnnxReader, OnnxScorer
 from tacit.keyboard.onnx_trainer import OnnxTrainer
 from tacit.keyboard.phone_model import load_phone_model, phone_model_of
 from tacit.keyboard.prompts import prompts_for
-from tacit.keyboard.static_dictionary import read_static_dictionary
 from tacit.networks.model_files import write_origin
 from tacit.reports.text import to_text
 from tacit.text.vocabulary import Provenance
@@ -61,8 +61,8 @@ def model(cache: Cache) -> Path:
 
 @pytest.fixture(autouse=True)
 def short_texts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a model is asked for its dictionary: tests/keyboard/test_dictionary.py asks more."""
-    monkeypatch.setattr(dictionary, "PLACES", 50)
+    """What a model is asked for its dictionary: tests/keyboard/dictionaries/test_dictionary.py asks more."""
+    monkeypatch.setattr(from_model, "PLACES", 50)
 
 
 @pytest.fixture(scope="module")
@@ -289,7 +289,7 @@ def test_the_dictionary_names_the_run_s_guarantee_and_its_time(trained: Path, mo
     stated = json.loads(tacit.statement(trained).to_json())
     for key_source, bigrams in (("operating system", True), (stated["key_source"], False)):
         promise = Promise(kind="statement", says="", statement={**stated, "key_source": key_source})
-        listed = read(combined(dictionary.dictionary_of(phone_model_of(load_model(trained)), promise, date=0)))
+        listed = read(combined(from_model.dictionary_of(phone_model_of(load_model(trained)), promise, date=0)))
         assert any(listed.bigrams.values()) == bigrams
         epsilon = math.ceil(1000 * stated["realised"]["epsilon"]) / 1000
         assert (f"epsilon {epsilon:g} " in listed.header["description"]) == bigrams
@@ -590,7 +590,7 @@ def test_what_cannot_be_exported(model: Path, cache: Cache, tmp_path: Path) -> N
         tacit.export(tmp_path / "gru", out)
     with pytest.raises(InputError, match="holds no model"):
         tacit.export(cache.path, out)
-    with pytest.raises(InputError, match="'trigram:cache' is no network, so it has no graph"):
+    with pytest.raises(InputError, match="'trigram:cache' has no files of its own"):
         tacit.export("trigram:cache", out)
     with pytest.raises(InputError, match="quantize='int2' is unknown"):
         tacit.export(model, out, quantize="int2")

@@ -131,11 +131,9 @@ def test_it_is_evaluated_beside_a_network(cache: Cache, folder: Path, tmp_path: 
     assert priced.to_record()["released"]["against_the_first"]
 
 
-def test_where_a_network_is_needed_it_is_refused(cache: Cache, folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is counted and no network"):
+def test_where_a_network_is_needed_it_is_refused(cache: Cache, folder: Path) -> None:
+    with pytest.raises(InputError, match=r"is counted and no network.*nothing trains it"):
         load_model(folder)
-    with pytest.raises(InputError, match="nothing trains or exports it"):
-        tacit.export(folder, tmp_path / "exported")
     with pytest.raises(TacitError, match="ngram"):
         tiny_recipe(cache.path, model={"kind": "ngram"})
 

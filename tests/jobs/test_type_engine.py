@@ -18,13 +18,13 @@ from tacit.evaluation.type_ab.engine_keyboard import Answered, answered
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.jobs.dictionary_files import write_dictionary
 from tacit.jobs.phone_models import phone_model
-from tacit.keyboard.dictionary import dictionary_of
+from tacit.keyboard.dictionaries.from_model import dictionary_of
 from tacit.keyboard.exported import Promise
 from tacit.reports.text import to_text
 
 SAID = ("see you at the station tomorrow", "we will be there all morning", "see all of them at the station")
 PEOPLE = {f"person {n}": [f"{SAID[n % 3]}. {SAID[(n // 3) % 3]}!"] for n in range(30)}
-REFERENCE = f"{sys.executable} -m tacit.keyboard.dictionary_engine"
+REFERENCE = f"{sys.executable} -m tacit.keyboard.dictionaries.reference_engine"
 SETTINGS = TypingSettings(share=Share(split="train", users=8))
 
 

@@ -1,15 +1,24 @@
 """A dictionary as the files that keyboards read, and what people give to one: shortcuts, and words that may offend."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
+from tacit.data import Source
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, check_file, check_folder, read_bounded, write_whole
 from tacit.folders import folder_beside, replace_folder
-from tacit.keyboard.bigram_steps import sayable
-from tacit.keyboard.dictionary import Given
-from tacit.keyboard.dictionary_entries import LONGEST, WHITELIST, Dictionary, Shortcut, has_room
-from tacit.keyboard.dynamic_dictionary import BODY, HEADER, dynamic_dictionary
-from tacit.keyboard.static_dictionary import static_dictionary
+from tacit.keyboard.dictionaries.bigram_steps import sayable
+from tacit.keyboard.dictionaries.combined_list import combined
+from tacit.keyboard.dictionaries.entries import LONGEST, WHITELIST, Dictionary, Shortcut, has_room
+from tacit.keyboard.dictionaries.format_202 import static_dictionary
+from tacit.keyboard.dictionaries.format_403 import BODY, HEADER, dynamic_dictionary
+from tacit.keyboard.dictionaries.from_model import Given
+from tacit.keyboard.dictionaries.more_words import MOST, MoreWords
+from tacit.progress import Advanced, Progress, StageBegan, StageEnded
+from tacit.text.vocabulary import Vocabulary
+
+COMBINED = ".combined"  # the end of the name of a list for makedict
+READING = "counting more words"  # a step a passage
 
 
 def read_given(offensive: PathLike | None, shortcuts: PathLike | None) -> Given:
@@ -34,6 +43,19 @@ def read_given(offensive: PathLike | None, shortcuts: PathLike | None) -> Given:
     return Given(offensive=frozenset(words), shortcuts=found)
 
 
+def read_more_words(text: Source, vocabulary: Vocabulary, most: int | None, progress: Progress) -> MoreWords:
+    """The most frequent words of a public text that the vocabulary lacks; most: left out, MOST."""
+
+    def texts() -> Iterator[str]:
+        progress(StageBegan(READING, text.expected_clients))
+        for number, passage in enumerate(text.clients(), 1):
+            yield from passage.texts
+            progress(Advanced(READING, number))
+        progress(StageEnded(READING))
+
+    return MoreWords.counted(texts(), vocabulary, source=text.description, most=MOST if most is None else most)
+
+
 def check_dictionary_place(path: Path, *, trigrams: bool) -> None:
     """Raises: InputError where no dictionary can be put there, or something else would be replaced."""
     if not trigrams:
@@ -47,13 +69,15 @@ def check_dictionary_place(path: Path, *, trigrams: bool) -> None:
 
 
 def write_dictionary(dictionary: Dictionary, path: Path, *, trigrams: bool) -> int:
-    """Write one file of format 202, or with trigrams a folder of format 403, whole or not at all; its bytes.
+    """Write one file of format 202, or a list where it is called so, or with trigrams a folder of format 403, whole or
+    not at all; its bytes.
 
     Raises: InputError as `check_dictionary_place`, or where it is larger than the format allows.
     """
     check_dictionary_place(path, trigrams=trigrams)
     if not trigrams:
-        content = static_dictionary(sayable(dictionary))
+        listed = path.suffix == COMBINED
+        content = combined(dictionary).encode() if listed else static_dictionary(sayable(dictionary))
         write_whole(path, content)
         return len(content)
     files = dynamic_dictionary(dictionary).named(path.name)

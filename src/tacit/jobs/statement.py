@@ -19,7 +19,7 @@ from tacit.records import visible
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements.accounts import reading
-from tacit.statements.composed import check
+from tacit.statements.composed import SCHEMA, check
 from tacit.statements.run_facts import statement_of
 from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
@@ -149,8 +149,10 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
         if is_mixture_run(file):
             return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
-            return _of_mixture(file / PROMISE, run)
+            return _of_mixture(_read(file / PROMISE), str(file / PROMISE), run, read_files(file).settings)
         record = _read(file)
+        if isinstance(record, Mapping) and record.get("schema") == SCHEMA:
+            return _of_mixture(record, str(file), run)
     return _of_record(record, None if file is None else str(file), run)
 
 
@@ -197,6 +199,9 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     )
     if privacy.statement is None:
         return Verification(lines=files, promise=privacy.says)
+    if privacy.statement.get("schema") == SCHEMA:
+        found = _of_mixture(privacy.statement, str(path), run)
+        return replace(found, lines=(*files, *found.lines))
     facts, differs = privacy.statement.get("facts"), None
     stated = facts.get("seal") if isinstance(facts, Mapping) else None
     if stated != exported.manifest.run:
@@ -205,26 +210,28 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
     return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
 
 
-def _of_mixture(file: Path, run: Run | PathLike | None) -> Verification:
-    """What a model of several runs says that they cost together."""
+def _of_mixture(
+    record: object, shown: str, run: Run | PathLike | None, settings: Mapping[str, Any] | None = None
+) -> Verification:
+    """What a model of several runs says that they cost together. settings: of the model, where it is at hand."""
     if run is not None:
-        raise InputError(f"'{file}' is of several runs; hold the statement of each against its own run.")
-    record = _read(file)
-    lines = (*check(record), _every_part(record, read_files(file.parent).settings))
+        raise InputError(f"'{shown}' is of several runs; hold the statement of each against its own run.")
+    lines = (*check(record), *(() if settings is None else (_every_part(record, settings),)))
     assert isinstance(record, Mapping)  # or there were no lines
     labels = dict.fromkeys(label for each in record["statements"].values() for label in _labels(each))
     promise = None if record["statements"] else "public text alone, and nothing is promised to anybody"
-    return Verification(lines=lines, statement=str(file), labels=tuple(labels), promise=promise)
+    return Verification(lines=lines, statement=shown, labels=tuple(labels), promise=promise)
 
 
 def _of_mixture_run(path: Path, run: Run | PathLike | None) -> Verification:
     """The run of a mixture: its promise, each run beside it, and the model, which is made again from its parts."""
     from tacit.jobs.train.mixture_check import PARTS, mixture_lines  # JAX comes with it
 
-    found = _of_mixture(path / "model" / PROMISE, run)
+    file = path / "model" / PROMISE
+    record = _read(file)
+    found = _of_mixture(record, str(file), run, read_files(path).settings)
     if not found.holds:
         return replace(found, run=str(path))
-    record = _read(path / "model" / PROMISE)
     assert isinstance(record, Mapping)  # or it had no lines
     lines = list(found.lines)
     for name in PARTS.values():

@@ -5,11 +5,12 @@ The folder appears whole or not at all. What is in it is computed from the model
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
@@ -18,9 +19,9 @@ from safetensors.numpy import save
 from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.folders import folder_beside, replace_folder
-from tacit.keyboard.combined_list import DICTIONARY, combined
-from tacit.keyboard.dictionary import LOCALE, NOTHING_GIVEN, Given, dictionary_of
-from tacit.keyboard.dictionary_entries import Dictionary
+from tacit.keyboard.dictionaries.combined_list import DICTIONARY, combined
+from tacit.keyboard.dictionaries.entries import Dictionary
+from tacit.keyboard.dictionaries.from_model import LOCALE, NOTHING_GIVEN, Given, dictionary_of
 from tacit.keyboard.exported import (
     MANIFEST,
     SCORE,
@@ -139,11 +140,30 @@ def write_export(request: Exporting, out: Path, *, run: str | None = None) -> Ex
     run: the seal of the run that trained the model. Raises: InputError where `out` is something else, or the network
     cannot be exported.
     """
+    model = request.model
+    facts = {
+        "tacit": __version__,
+        "model": model.digest,
+        "run": run,
+        "network": settings_of(model.network),
+        "parameters": parameter_count(model.network),
+        "quantization": request.quantize,
+        "opset": OPSET,
+        "vocabulary": ExportedWords.from_vocabulary(model.vocabulary),
+        "privacy": request.privacy,
+    }
+    return write_folder(out, ((name, part(request)) for name, part in PARTS.items()), facts)
+
+
+def write_folder(out: Path, contents: Iterable[tuple[str, bytes | None]], facts: Mapping[str, Any]) -> Exported:
+    """Write files with their manifest; one without a content is not there.
+
+    facts: of the manifest, its files left out. Raises: InputError where `out` is something else.
+    """
     check_place(out)
     with folder_beside(out) as draft:
-        contents = ((name, part(request)) for name, part in PARTS.items())
         files = {name: _written(draft / name, content) for name, content in contents if content is not None}
-        manifest = _manifest(request, files, run)
+        manifest = ExportManifest(**facts, files=files)
         content = json.dumps(manifest.to_record(), indent=1, ensure_ascii=False) + "\n"
         write_whole(draft / MANIFEST, content.encode())
         replace_folder(out, draft)
@@ -153,19 +173,3 @@ def write_export(request: Exporting, out: Path, *, run: str | None = None) -> Ex
 def _written(path: Path, content: bytes) -> ExportedFile:
     write_whole(path, content)
     return ExportedFile(sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
-
-
-def _manifest(request: Exporting, files: Mapping[str, ExportedFile], run: str | None) -> ExportManifest:
-    model = request.model
-    return ExportManifest(
-        tacit=__version__,
-        model=model.digest,
-        run=run,
-        network=settings_of(model.network),
-        parameters=parameter_count(model.network),
-        quantization=request.quantize,
-        opset=OPSET,
-        vocabulary=ExportedWords.from_vocabulary(model.vocabulary),
-        privacy=request.privacy,
-        files=files,
-    )

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path, read_bounded
-from tacit.networks.models import WEIGHTS, WORDS
+from tacit.networks.models import COUNTED, SETTINGS, WEIGHTS, WORDS
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import from_plain, to_plain
 from tacit.text.vocabulary import Provenance, Vocabulary
@@ -20,7 +20,9 @@ SCHEMA, VERSION = "tacit.export", 1
 MANIFEST = "manifest.json"
 NO_FILES = ("", "..", MANIFEST)  # names that none of its files has
 STEP, SCORE, TRAIN = "step.onnx", "score.onnx", "train.onnx"
+COUNTS = "counts.safetensors"  # n-grams, and what bends them
 ALWAYS = (STEP, SCORE, WEIGHTS, WORDS)
+ALWAYS_COUNTED = (COUNTS, SETTINGS, WORDS)  # of a counted model, or a mixture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,9 +144,14 @@ class Exported:
         return None
 
     @property
+    def counted(self) -> bool:
+        """Whether it is a counted model or a mixture, whose network is one part."""
+        return self.manifest.network.get("kind") in COUNTED
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The files that every export has, and whatever else its manifest names."""
-        return tuple(dict.fromkeys((*ALWAYS, *self.manifest.files)))
+        return tuple(dict.fromkeys((*(ALWAYS_COUNTED if self.counted else ALWAYS), *self.manifest.files)))
 
     def check(self) -> None:
         """Raises: InputError where any file is not what was exported."""

@@ -60,6 +60,11 @@ class MixtureReader:
         self._ngram, self._bend, self._network = NGramReader(tables), bend, network
         self._weight, self._network_bent = np.float32(weight), network_bent
 
+    @property
+    def counted(self) -> tuple[NGramTables, Bend | None, float]:
+        """The n-grams, what bends them, and the weight of the network beside them."""
+        return self._ngram.tables, self._bend, float(self._weight)
+
     def begin(self) -> State:
         """See Reader."""
         return State(self._ngram.begin(), None if self._network is None else self._network.begin())
@@ -77,6 +82,12 @@ class MixtureReader:
         with np.errstate(divide="ignore"):
             return State(context, after), np.log(found)
 
+    def of_network(self, state: State, token: int) -> NDArray[np.float32]:
+        """(V,) the probabilities after this token by the network alone, bent where it is."""
+        assert self._network is not None  # whoever asks knows its weight
+        _, scores = self._network.step(state.network, token)
+        return self._of_network(scores, self._ngram.following(state.context, token))
+
     def _of_network(self, scores: Scores, context: Context) -> NDArray[np.float32]:
         """Its probabilities of what may come next: all but padding and the beginning."""
         found = np.exp(scores - scores.max())
@@ -85,8 +96,10 @@ class MixtureReader:
         return self._bend.bent(found, context) if self._network_bent and self._bend is not None else found
 
 
-def mixture_reader(files: ModelFiles) -> MixtureReader:
-    """Of a model folder. Raises: InputError where its files are damaged, or not of one model."""
+def mixture_reader(files: ModelFiles, network: Reader | None = None) -> MixtureReader:
+    """Of a model folder. network: what reads it in place of the weights there. Raises: InputError where the files are
+    damaged, or not of one model.
+    """
     settings = from_plain(MixtureSettings, files.settings, where=f"{files.folder / SETTINGS}")
     try:
         tables = NGramTables.from_arrays(
@@ -99,10 +112,12 @@ def mixture_reader(files: ModelFiles) -> MixtureReader:
         raise InputError(f"the model in '{files.folder}' is damaged ({error}); restore it from a copy.") from error
     if not tables.vocabulary == settings.vocabulary == files.vocabulary.size:
         raise files.apart()
+    if network is None and settings.network is not None:
+        network = network_reader(network_files(files, settings.network), settings.vocabulary)
     return MixtureReader(
         tables,
         bend,
-        None if settings.network is None else _network(files, settings.network, settings.vocabulary),
+        network,
         weight=settings.network_weight,
         network_bent=settings.network_bent,
     )
@@ -113,11 +128,11 @@ def arrays_of(files: ModelFiles, part: str) -> dict[str, NDArray[Any]]:
     return {name.removeprefix(part): each for name, each in files.weights.items() if name.startswith(part)}
 
 
-def _network(files: ModelFiles, settings: dict[str, Any], vocabulary: int) -> Reader:
+def network_files(files: ModelFiles, settings: dict[str, Any]) -> ModelFiles:
+    """The network of a mixture as files of its own. settings: its kind and its settings."""
     own = dict(settings)
     weights = {name: each.astype(np.float32, copy=False) for name, each in arrays_of(files, NETWORK).items()}
-    part = ModelFiles(folder=files.folder, kind=str(own.pop("kind", "")), settings=own, weights=weights)
-    return network_reader(part, vocabulary)
+    return ModelFiles(folder=files.folder, kind=str(own.pop("kind", "")), settings=own, weights=weights)
 
 
 def network_reader(files: ModelFiles, vocabulary: int) -> Reader:

@@ -85,7 +85,7 @@ def load_model(path: PathLike) -> TrainedModel:
     network, vocabulary = files.network(), files.vocabulary
     return TrainedModel(
         network=network,
-        parameters=_parameters(files, network, vocabulary),
+        parameters=parameters_of(files, network, vocabulary),
         vocabulary=vocabulary,
         path=path,
         digest=files.digest,
@@ -121,7 +121,7 @@ def load_first_model(path: Path, network: LanguageModel, vocabulary: Vocabulary)
     return found
 
 
-def _parameters(files: ModelFiles, network: LanguageModel, vocabulary: Vocabulary) -> Parameters:
+def parameters_of(files: ModelFiles, network: LanguageModel, vocabulary: Vocabulary) -> Parameters:
     """The weights as the network has them. Raises: InputError where they are another network's."""
     shapes = jax.eval_shape(network.init, jax.random.key(0))
     wanted = {name: (leaf.shape, leaf.dtype.name) for name, leaf in leaves(shapes).items()}

@@ -6,14 +6,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from safetensors import SafetensorError
 
 from tacit.errors import InputError
 from tacit.extras import of_extra
 from tacit.files import PathLike
-from tacit.keyboard.exported import SCORE, STEP, Exported, load_exported
+from tacit.keyboard.exported import COUNTS, SCORE, STEP, Exported, load_exported
+from tacit.keyboard.mixture import mixture_reader
 from tacit.keyboard.onnx_session import NO_ENTRIES, one_line, refusals, session_of
 from tacit.keyboard.phone_model import PhoneModel
-from tacit.keyboard.suggest import Scores
+from tacit.keyboard.suggest import Reader, Scores
+from tacit.networks.model_files import ModelFiles, mapped
+from tacit.networks.models import SETTINGS
+from tacit.networks.ngram.reader import KIND as NGRAM_KIND
+from tacit.networks.ngram.reader import ngram_reader
+from tacit.parsing import strict_json
 from tacit.text.vocabulary import SPECIALS
 
 State = tuple[NDArray[np.float32], ...]
@@ -133,6 +140,8 @@ def _is_step(session: Any) -> bool:
 def exported_phone_model(path: PathLike) -> PhoneModel:
     """What `tacit export` wrote, as a phone holds it. Raises: InputError, as `load_exported` and `from_export`."""
     exported = load_exported(path)
+    if exported.counted:
+        return counted_phone_model(exported)
     reader, vocabulary = OnnxReader.from_export(exported), exported.vocabulary()
     if reader.vocabulary != vocabulary.size:
         raise InputError(
@@ -140,6 +149,28 @@ def exported_phone_model(path: PathLike) -> PhoneModel:
             f"the vocabulary has {vocabulary.size:,}; export the model again."
         )
     return PhoneModel(name=str(path), reader=reader, vocabulary=vocabulary, digest=exported.digest)
+
+
+def counted_phone_model(exported: Exported) -> PhoneModel:
+    """A counted model or a mixture as `tacit export` wrote it: n-grams in NumPy, and the network, where there is one,
+    by ONNX Runtime.
+
+    Raises: InputError, as `load_exported` and `OnnxReader.from_export`, and where the files are not of one model.
+    """
+    for name in (SETTINGS, COUNTS):
+        exported.file(name)
+    settings = strict_json(exported.read(SETTINGS).decode())
+    kind, vocabulary = str(settings.pop("kind", "")), exported.vocabulary()
+    try:
+        weights = mapped(exported.folder / COUNTS)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise InputError(f"'{exported.folder / COUNTS}' is damaged ({error}); export the model again.") from error
+    files = ModelFiles(folder=exported.folder, kind=kind, settings=settings, weights=weights)
+    network = OnnxReader.from_export(exported) if settings.get("network") else None
+    if network is not None and network.vocabulary != vocabulary.size:
+        raise files.apart()
+    reader: Reader = ngram_reader(files) if kind == NGRAM_KIND else mixture_reader(files, network)
+    return PhoneModel(name=str(exported.folder), reader=reader, vocabulary=vocabulary, digest=exported.digest)
 
 
 def computed(session: Any, outputs: list[str], given: Mapping[str, Any]) -> list[Any]:

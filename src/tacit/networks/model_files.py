@@ -37,7 +37,7 @@ class ModelFiles:
         if self.kind in COUNTED:
             raise InputError(
                 f"the model in '{self.folder}' is of the kind {self.kind!r}, which is counted and no network; `tacit "
-                "suggest`, `keyboard`, `type` and `evaluate` read it, and nothing trains or exports it."
+                "suggest`, `keyboard`, `type`, `evaluate` and `export` read it, and nothing trains it."
             )
         try:
             return model_of(self.kind, self.settings)

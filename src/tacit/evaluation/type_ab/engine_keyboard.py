@@ -13,7 +13,7 @@ from tacit.evaluation.type_ab.replay import Hands, Keyboard
 from tacit.evaluation.type_ab.typist import Typist
 from tacit.keyboard.correction import CANDIDATES, Correction
 from tacit.keyboard.decoder import Decoder, Taps, WordCandidate
-from tacit.keyboard.engine_lines import Engine
+from tacit.keyboard.dictionaries.engine_lines import Engine
 from tacit.networks.metrics import SHOWN
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # numba and JAX come with them
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.evaluation.type_ab.typist import Typist
     from tacit.jobs.type_ab.setup import Data, Model
-    from tacit.keyboard.engine_lines import Engine
+    from tacit.keyboard.dictionaries.engine_lines import Engine
     from tacit.reports.blocks import Block
 
 STAGE = "asking the engine"  # a step a user
@@ -85,7 +85,7 @@ def type_engine(
     from tacit.evaluation.type_ab.settings import TypingSettings
     from tacit.jobs.phone_models import phone_model
     from tacit.jobs.type_ab.setup import check_typable, keyboard_of, sentences_of
-    from tacit.keyboard.engine_lines import TIMEOUT, Engine
+    from tacit.keyboard.dictionaries.engine_lines import TIMEOUT, Engine
 
     settings = TypingSettings() if settings is None else settings
     of_type("settings", settings, TypingSettings)

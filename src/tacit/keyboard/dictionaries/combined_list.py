@@ -9,9 +9,9 @@ over. It has no line for what begins a sentence or follows two words: those are 
 import re
 
 from tacit.errors import InputError
-from tacit.keyboard.bigram_steps import sayable
-from tacit.keyboard.dictionary import only
-from tacit.keyboard.dictionary_entries import LEAST, WHITELIST, Dictionary, Entry, whole
+from tacit.keyboard.dictionaries.bigram_steps import sayable
+from tacit.keyboard.dictionaries.entries import LEAST, WHITELIST, Dictionary, Entry, whole
+from tacit.keyboard.dictionaries.from_model import only
 
 DICTIONARY = "words.combined"
 LONGEST = 47  # characters: makedict drops a word of 48, and then stops at its bigrams

@@ -1,6 +1,6 @@
 """The reference engine: reads dictionaries of formats 202 and 403 by their rules, and speaks lines.
 
-    python -m tacit.keyboard.dictionary_engine
+    python -m tacit.keyboard.dictionaries.reference_engine
 
 Before a word it shows what the dictionary lists behind the words before, as LatinIME does: nothing where nothing is
 listed. Letters and touches are decoded by tacit's own decoder, with the dictionary in the place of a model.
@@ -20,11 +20,11 @@ from tacit.errors import InputError
 from tacit.files import read_bounded
 from tacit.keyboard.correction import at_space
 from tacit.keyboard.decoder import Decoder
-from tacit.keyboard.dictionary_entries import BEGINNING, CERTAIN, STEP, Dictionary
-from tacit.keyboard.dynamic_dictionary import read_dynamic_dictionary
-from tacit.keyboard.engine_lines import VERSION, Suggested, Typed
+from tacit.keyboard.dictionaries.engine_lines import VERSION, Suggested, Typed
+from tacit.keyboard.dictionaries.entries import BEGINNING, CERTAIN, STEP, Dictionary
+from tacit.keyboard.dictionaries.format_202 import read_static_dictionary
+from tacit.keyboard.dictionaries.format_403 import read_dynamic_dictionary
 from tacit.keyboard.lexicon import Lexicon
-from tacit.keyboard.static_dictionary import read_static_dictionary
 from tacit.keyboard.touch import LAYOUTS, KeyboardLayout, Points, TouchModel
 from tacit.text.vocabulary import OOV, SPECIALS
 from tacit.version import __version__

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.keyboard import bigram_steps
-from tacit.keyboard.bigram_steps import STEPS, follower_f, steps_of
-from tacit.keyboard.binary_header import read_header
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries import bigram_steps
+from tacit.keyboard.dictionaries.bigram_steps import STEPS, follower_f, steps_of
+from tacit.keyboard.dictionaries.binary_header import read_header
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     CERTAIN,
     LONGEST,
@@ -27,15 +27,15 @@ from tacit.keyboard.dictionary_entries import (
     header_attributes,
     whole,
 )
-from tacit.keyboard.dynamic_dictionary import (
+from tacit.keyboard.dictionaries.format_202 import read_static_dictionary, static_dictionary
+from tacit.keyboard.dictionaries.format_403 import (
     DynamicFiles,
     dictionary_of_files,
     dynamic_dictionary,
     read_dynamic_dictionary,
 )
-from tacit.keyboard.hash_trie import hash_trie, read_hash_trie, shuffled
-from tacit.keyboard.patricia_trie import trie
-from tacit.keyboard.static_dictionary import read_static_dictionary, static_dictionary
+from tacit.keyboard.dictionaries.hash_trie import hash_trie, read_hash_trie, shuffled
+from tacit.keyboard.dictionaries.patricia_trie import trie
 
 ATTRIBUTES = {"dictionary": "main:en", "locale": "en", "version": "1"}
 HOSTILE: tuple[str, ...] = (

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from tacit.keyboard.dictionary_entries import CERTAIN, Context, Dictionary, Followers, by_f, whole
+from tacit.keyboard.dictionaries.entries import CERTAIN, Context, Dictionary, Followers, by_f, whole
 from tacit.networks.metrics import SHOWN
 
 STEPS = 16

@@ -14,11 +14,10 @@ from tests.support.keyboard.tabled import Tabled, drawn, table_of, words_of
 
 from tacit.errors import InputError
 from tacit.jobs.dictionary_files import read_given, write_dictionary
-from tacit.keyboard import dictionary
-from tacit.keyboard.bigram_steps import follower_f, sayable
-from tacit.keyboard.combined_list import can_be_written, combined
-from tacit.keyboard.dictionary import Given, asked_of, dictionary_of, promised
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries import from_model
+from tacit.keyboard.dictionaries.bigram_steps import follower_f, sayable
+from tacit.keyboard.dictionaries.combined_list import can_be_written, combined
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     Dictionary,
     Entry,
@@ -28,10 +27,11 @@ from tacit.keyboard.dictionary_entries import (
     header_attributes,
     whole,
 )
-from tacit.keyboard.dynamic_dictionary import read_dynamic_dictionary
+from tacit.keyboard.dictionaries.format_202 import read_static_dictionary
+from tacit.keyboard.dictionaries.format_403 import read_dynamic_dictionary
+from tacit.keyboard.dictionaries.from_model import Given, asked_of, dictionary_of, promised
 from tacit.keyboard.exported import Promise
 from tacit.keyboard.phone_model import PhoneModel
-from tacit.keyboard.static_dictionary import read_static_dictionary
 from tacit.text.vocabulary import BOS, EOS, SPECIALS, Provenance, Vocabulary
 
 ATTRIBUTES = header_attributes(locale="en", description="for tests", date=0)
@@ -110,7 +110,7 @@ def shares_in_text(reader: Tabled) -> Any:
     """(V,) of the words of an endless text, where a sentence is cut after LONGEST_SENTENCE words, as computed here."""
     table = np.exp(reader.logs.astype(np.float64))
     here, sums = np.eye(len(table))[1], np.zeros(len(table))
-    for _ in range(dictionary.LONGEST_SENTENCE + 1):
+    for _ in range(from_model.LONGEST_SENTENCE + 1):
         sums += here @ table
         here = here @ table
         here[EOS] = 0.0
@@ -147,7 +147,7 @@ def test_what_is_asked_is_what_the_model_knows() -> None:
         for follower, f in followers:
             assert probability(f) == pytest.approx(wanted[vocabulary.id_of(follower)], rel=1e-4)
         if len(context) == 1:
-            assert len(followers) == dictionary.FOLLOWERS
+            assert len(followers) == from_model.FOLLOWERS
             likeliest = np.argsort(-wanted[SPECIALS:])[: len(followers)] + SPECIALS
             assert {vocabulary.id_of(word) for word, _ in followers} == set(likeliest.tolist())
 
@@ -234,7 +234,7 @@ class Earlier:
 
 def test_pairs_are_asked_where_both_come(monkeypatch: pytest.MonkeyPatch) -> None:
     """p(d | h w) = p(x | h w) = 0.9; places of "h" that all count alike would give a half."""
-    monkeypatch.setattr(dictionary, "PAIR_CONTEXTS", 200)
+    monkeypatch.setattr(from_model, "PAIR_CONTEXTS", 200)
     found = asked_of(Earlier(), words_of(*Earlier.words), followers=True, pairs=True).followers
     after = dict(found[("w",)]) | dict(found.get(("h", "w"), ()))  # as a reader has it
     assert probability(after["d"]) == pytest.approx(0.9, abs=0.05)
@@ -242,7 +242,7 @@ def test_pairs_are_asked_where_both_come(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_followers_are_asked_where_the_word_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     """p(x | b) = p(a b) = 0.2, from places drawn in proportion; from all places alike it would be 0.5 or nothing."""
-    monkeypatch.setattr(dictionary, "CONTEXTS", 400)
+    monkeypatch.setattr(from_model, "CONTEXTS", 400)
     asked = asked_of(Before(), words_of(*Before.words), followers=True)
     after = dict(asked.followers[("b",)])
     assert probability(after["x"]) == pytest.approx(0.2, abs=0.06)

@@ -1,8 +1,7 @@
 """What a keyboard's dictionary holds: words, what follows them, and how likely both are, as Android's formats count.
 
 f is 255 for probability 1, and each step down divides it by 1.15; f=0 is a word that must never be suggested. It is a
-real number here, and each format rounds it as it can. Writers: `combined_list`, `static_dictionary` (format 202) and
-`dynamic_dictionary` (format 403).
+real number here, and each format rounds it as it can. Writers: `combined_list`, `format_202` and `format_403`.
 """
 
 import math

@@ -1,18 +1,19 @@
 """A model's words as a dictionary: how likely each is, and what follows it, or it and the word before.
 
-Probabilities are asked of the model, and no text is counted: `asked_of` reads what the model itself writes.
+Probabilities are asked of the model, and no text is counted: `asked_of` reads what a network itself writes. A counted
+model has them in its tables (`from_counts`); of a mixture each part says its share.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.errors import InputError
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     LEAST,
     Context,
@@ -25,12 +26,19 @@ from tacit.keyboard.dictionary_entries import (
     header_attributes,
     whole,
 )
+from tacit.keyboard.dictionaries.from_counts import Counts, FloatArray, counts_of
 from tacit.keyboard.exported import Promise
+from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.suggest import Reader, Scores
 from tacit.text.vocabulary import BOS, EOS, PAD, SPECIALS, Vocabulary
+from tacit.text.words import lowered
+
+if TYPE_CHECKING:  # it asks this module
+    from tacit.keyboard.dictionaries.more_words import MoreWords
 
 LOCALE = "en"
+MIXTURE = "tacit.mixture.promise"  # the schema of `statements.composed`, which nothing here imports
 SECRET = "operating system"  # what a statement says of the noise's key where nobody can know it
 
 # How much of its own text the model writes, and for what: 8,000 places give a word's share to about one step of f.
@@ -40,7 +48,7 @@ CONTEXTS, DRAWN = 4, 200  # places that every word is asked in, and at most as m
 FOLLOWERS = 16  # of a word
 PAIRS, AFTER_PAIRS, PAIR_CONTEXTS = 20_000, 6, 4  # pairs of words, what follows each, places that each is asked in
 
-FloatArray = NDArray[np.float64]
+HEADER_SIGNS = str.maketrans(",=:", ";  ")  # what no description may have
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +57,7 @@ class Given:
 
     offensive: Collection[str] = ()
     shortcuts: Mapping[str, tuple[Shortcut, ...]] = field(default_factory=dict)  # of words, known or not
+    more: "MoreWords | None" = None  # of public text, beyond the vocabulary
 
     def added_to(self, entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         """The entries with flags and shortcuts; a word that is not among them comes behind, as one that is no word."""
@@ -83,11 +92,12 @@ def dictionary_of(
     words. Raises: InputError where no word fits, or the model's scores are no numbers.
     """
     promise, followers = promised(privacy)
-    description = f"Probabilities asked of a tacit model; {promise}"
+    more = f" and more words of {given.more.source}" if given.more else ""
+    description = f"Probabilities asked of a tacit model{more.translate(HEADER_SIGNS)}; {promise}"
     attributes = header_attributes(locale=locale, description=description, date=date)
-    found = asked_of(model.reader, model.vocabulary, followers=followers, pairs=followers and pairs)
+    found = asked_of(model.reader, model.vocabulary, followers=followers, pairs=followers and pairs, more=given.more)
     room = replace(found, attributes=attributes, entries=given.added_to(found.entries))
-    return without(room, len(model.vocabulary.words) - len(found.entries))
+    return without(room, sum(not has_room(word) for word in model.vocabulary.words))
 
 
 def without(dictionary: Dictionary, missing: int) -> Dictionary:
@@ -122,36 +132,47 @@ def promised(privacy: Promise) -> tuple[str, bool]:
     if privacy.kind == "public text":
         return "made from public text alone", True
     record: Any = privacy.statement or {}
-    if privacy.kind == "unknown" or not record.get("private"):
+    if record.get("schema") == MIXTURE:
+        stated, figures, delta = list(record["statements"].values()), record, record["delta"]
+    else:
+        stated, figures, delta = [record], record.get("in_all", record).get("realised", {}), record.get("delta")
+    if privacy.kind == "unknown" or not all(each.get("private", each.get("zcdp")) for each in stated):
         return "released with no guarantee and so without bigrams", False
-    labels = " and ".join(label["name"] for label in record["labels"])
+    labels = " and ".join(dict.fromkeys(label["name"] for each in stated for label in each["labels"]))
     labelled = f"; labelled {labels}" if labels else ""
-    if record.get("key_source") != SECRET:
+    if any(each.get("key_source") != SECRET for each in stated):
         return f"released with noise of a known seed and so without bigrams{labelled}", False
-    figures = record.get("in_all", record)["realised"]
     zcdp, epsilon = (math.ceil(1000 * figures[name]) / 1000 for name in ("zcdp", "epsilon"))
-    said = f"released with zCDP {zcdp:g} and epsilon {epsilon:g} at delta {record['delta']:g} for each client"
+    said = f"released with zCDP {zcdp:g} and epsilon {epsilon:g} at delta {delta:g} for each client"
     return said + labelled, True
 
 
 # -- what a model knows --------------------------------------------------------------------------------------------
 
 
-def asked_of(reader: Reader, vocabulary: Vocabulary, *, followers: bool, pairs: bool = False) -> Dictionary:
+def asked_of(
+    reader: Reader,
+    vocabulary: Vocabulary,
+    *,
+    followers: bool,
+    pairs: bool = False,
+    more: "MoreWords | None" = None,
+) -> Dictionary:
     """The words with the probabilities that the model gives them in text of its own, of those that have room.
 
     A word's probability is its expected share of the words at PLACES places of sentences that the model writes: its
     probabilities are added up there, not the words that were drawn, so that rare words have theirs too. What follows it
     is asked in CONTEXTS of those places, drawn with the probability that the word comes there, and where the model did
     write it: the mean of p(next | context, word) is p(next | word). The likeliest FOLLOWERS are taken. The beginning of
-    a sentence is asked once. pairs: for the PAIRS likeliest of a word and a follower also what follows both. Raises:
-    InputError where no word has room, or scores are no numbers.
+    a sentence is asked once. A counted model is asked for its tables instead. pairs: for the PAIRS likeliest of a word
+    and a follower also what follows both. more: words that stand behind those of the model. Raises: InputError where no
+    word has room, or scores are no numbers.
     """
     ids = SPECIALS + np.flatnonzero([has_room(word) for word in vocabulary.words])
     if not len(ids):
         raise InputError("no word of the model fits a dictionary, which holds words of 1 to 48 characters.")
-    places = _Places.written_by(reader)
-    log_shares = _log_shares(places.expected)
+    known = known_by(reader)
+    log_shares = log_shares_of(known.shares)
     discovered = set(vocabulary.discovered)
     entries = tuple(
         Entry(word, frequency(float(log_shares[id])), word in discovered)
@@ -159,25 +180,84 @@ def asked_of(reader: Reader, vocabulary: Vocabulary, *, followers: bool, pairs: 
         for word in [vocabulary.word_of(id)]
     )
     found: dict[Context, Followers] = {}
-    asking = _Asking(places, vocabulary, ids)
+    asking = Asking(known, vocabulary, ids)
     if followers:
-        found = {(BEGINNING,): asking.likeliest(places.beginning, FOLLOWERS)}
-        found |= {(entry.word,): asking.likeliest(places.after(id), FOLLOWERS) for entry, id in _with(entries, ids)}
+        found = {(BEGINNING,): asking.likeliest(_beginning(reader), FOLLOWERS)}
+        found |= {(entry.word,): asking.likeliest(known.after(id), FOLLOWERS) for entry, id in _with(entries, ids)}
     if pairs:
         own = {entry.word: entry.f for entry in entries}
         found |= asking.after_pairs(found, own)
-    return Dictionary(attributes={}, entries=entries, followers=found)
+    made = Dictionary(attributes={}, entries=entries, followers=found)
+    return made if more is None else more.added_to(made, known, asking, followers=followers)
 
 
 def _with(entries: tuple[Entry, ...], ids: NDArray[np.int64]) -> Iterator[tuple[Entry, int]]:
     return zip(entries, ids.tolist(), strict=True)
 
 
-class _Asking:
-    """Turns what is known of ids into words with their f."""
+class Knowledge(Protocol):
+    """What a model says of words, each sum but for a factor."""
 
-    def __init__(self, places: "_Places", vocabulary: Vocabulary, ids: NDArray[np.int64]) -> None:
-        self._places, self._vocabulary, self._ids = places, vocabulary, ids
+    @property
+    def shares(self) -> FloatArray:
+        """(V,) how often each id comes."""
+
+    def after(self, head: int) -> FloatArray:
+        """(V,) how often each id comes after this one."""
+
+    def after_pair(self, head: int, word: int) -> FloatArray:
+        """(V,) how often each id comes after these two; the first may be the beginning of a sentence."""
+
+
+def known_by(reader: Reader) -> Knowledge:
+    """What a reader says: by its tables, by text that it writes, or by both."""
+    counts = counts_of(reader)
+    if counts is None:
+        return _Places.written_by(reader)
+    if not counts.network_weight:
+        return counts
+    assert isinstance(reader, MixtureReader)  # no other has a weight
+    return _Both(counts, replace(_Places.written_by(reader), ask=reader.of_network))
+
+
+class _Both(NamedTuple):
+    """A mixture: its counts say their share exactly, and its network the rest in places that the mixture writes."""
+
+    counts: Counts
+    places: "_Places"
+
+    @property
+    def shares(self) -> FloatArray:
+        """See Knowledge."""
+        return self._mixed(self.counts.shares, self.places.shares)
+
+    def after(self, head: int) -> FloatArray:
+        """See Knowledge."""
+        return self._mixed(self.counts.after(head), self.places.after(head))
+
+    def after_pair(self, head: int, word: int) -> FloatArray:
+        """See Knowledge."""
+        return self._mixed(self.counts.after_pair(head, word), self.places.after_pair(head, word))
+
+    def _mixed(self, counted: FloatArray, written: FloatArray) -> FloatArray:
+        weight = self.counts.network_weight if written.sum() else 0.0
+        found: FloatArray = (1 - weight) * counted / counted.sum() + weight * written / (written.sum() or 1.0)
+        return found
+
+
+class Asking:
+    """Turns what is known of ids into words with their f.
+
+    Of words that differ in capitals alone the likelier stands for all of them: two would take two places of three.
+    """
+
+    def __init__(self, known: Knowledge, vocabulary: Vocabulary, ids: NDArray[np.int64]) -> None:
+        self._known, self._vocabulary, self._ids = known, vocabulary, ids
+        numbers: dict[str, int] = {}
+        forms = [lowered(vocabulary.word_of(id), vocabulary.language) for id in ids.tolist()]
+        form = np.array([numbers.setdefault(each, len(numbers)) for each in forms])
+        self._order = np.argsort(form, kind="stable")  # ids of one form together, the more frequent first
+        self._starts = np.flatnonzero(np.diff(form[self._order], prepend=-1))
 
     def likeliest(self, weights: FloatArray, most: int) -> Followers:
         """The likeliest words of those with room; of equally likely ones first the more frequent."""
@@ -191,7 +271,7 @@ class _Asking:
         found: dict[Context, Followers] = {}
         for _, head, word in sorted(likely, key=lambda each: (-each[0], each[1:]))[:PAIRS]:
             f = self._f(
-                self._places.after_pair(*(self._vocabulary.id_of(each) if each else BOS for each in (head, word)))
+                self._known.after_pair(*(self._vocabulary.id_of(each) if each else BOS for each in (head, word)))
             )
             chosen = self._likeliest(f, AFTER_PAIRS)
             usual = {self._vocabulary.id_of(each): often for each, often in followers.get((word,), ())}
@@ -204,8 +284,19 @@ class _Asking:
 
     def _f(self, weights: FloatArray) -> FloatArray:
         """(V,)"""
-        with np.errstate(invalid="ignore"):
-            return np.maximum(LEAST, 255 + _log_shares(weights) / math.log(1.15))
+        return np.maximum(LEAST, 255 + log_shares_of(self._of_forms(weights)) / math.log(1.15))
+
+    def _of_forms(self, weights: FloatArray) -> FloatArray:
+        """(V,) the same, where the likeliest of each form has what all of it have, and the others nothing."""
+        of = weights[self._ids[self._order]]
+        sums, best = np.add.reduceat(of, self._starts), np.maximum.reduceat(of, self._starts)
+        sizes = np.diff(self._starts, append=len(of))
+        at = np.flatnonzero(of == np.repeat(best, sizes))
+        first = at[np.diff(np.repeat(np.arange(len(sizes)), sizes)[at], prepend=-1) > 0]
+        found = weights.copy()
+        found[self._ids] = 0.0
+        found[self._ids[self._order[first]]] = sums
+        return found
 
     def _likeliest(self, f: FloatArray, most: int) -> list[tuple[int, float]]:
         of = f[self._ids]
@@ -215,15 +306,16 @@ class _Asking:
         return [(int(self._ids[at]), float(of[at])) for at in best if of[at] > LEAST]
 
 
+@dataclass(frozen=True)
 class _Places:
     """Places of text that a model wrote: what came next there, and for each word some places where it comes."""
 
-    def __init__(self, reader: Reader, states: list[Any], expected: FloatArray, drawn: NDArray[np.int32]) -> None:
-        self._reader, self._states = reader, states
-        self.expected = expected  # (V,) the sum over the places of the probability that the id comes next
-        self._drawn = drawn  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
-        self._written: dict[int, list[int]] = {}  # places where the model wrote the id itself, at most DRAWN
-        self._begun = reader.step(reader.begin(), BOS)
+    reader: Reader
+    expected: FloatArray  # (V,) the sum over the places of the probability that the id comes next
+    drawn: NDArray[np.int32]  # (CONTEXTS, V) places, each drawn in proportion to the probability of the id there
+    states: list[Any]
+    written: dict[int, list[int]]  # places where the model wrote the id itself, at most DRAWN
+    ask: Callable[[Any, int], NDArray[np.floating]]  # the probabilities (V,) after a state and a token
 
     @classmethod
     def written_by(cls, reader: Reader) -> "_Places":
@@ -233,48 +325,51 @@ class _Places:
         random = np.random.Generator(np.random.Philox(0))
         state, scores = reader.step(reader.begin(), BOS)
         width = len(scores)
-        places = cls(reader, [], np.zeros(width), np.zeros((CONTEXTS, width), np.int32))
-        written = 0
+        expected, drawn = np.zeros(width), np.zeros((CONTEXTS, width), np.int32)
+        states, written, begun, length = list[Any](), dict[int, list[int]](), (state, scores), 0
         for place in range(PLACES):
             chances = _chances(scores)
-            places.expected += chances
-            places._drawn[random.random(places._drawn.shape) * places.expected < chances] = place
-            places._states.append(state)
+            expected += chances
+            drawn[random.random(drawn.shape) * expected < chances] = place
+            states.append(state)
             token = int(np.searchsorted(np.cumsum(chances), random.random() * chances.sum(), side="right"))
-            here = places._written.setdefault(token, [])
+            here = written.setdefault(token, [])
             here += [place] * (len(here) < DRAWN)
-            ended = token == EOS or written == LONGEST_SENTENCE
-            (state, scores), written = (places._begun, 0) if ended else (reader.step(state, token), written + 1)
-        return places
+            ended = token == EOS or length == LONGEST_SENTENCE
+            (state, scores), length = (begun, 0) if ended else (reader.step(state, token), length + 1)
+        return cls(
+            reader, expected, drawn, states, written, lambda state, token: _chances(reader.step(state, token)[1])
+        )
 
     @property
-    def beginning(self) -> FloatArray:
-        """(V,) how often each id begins a sentence."""
-        return _chances(self._begun[1])
+    def shares(self) -> FloatArray:
+        """See Knowledge."""
+        return self.expected
 
     def after(self, head: int) -> FloatArray:
-        """(V,) how often each id comes after this word, but for a factor."""
-        return self._sum(self._reader.step(self._states[place], head) for place in self._of(head))
+        """See Knowledge."""
+        total: FloatArray = np.sum(
+            [self.ask(self.states[place], head) for place in self._of(head)], axis=0, dtype=float
+        )
+        return total
 
     def after_pair(self, head: int, word: int) -> FloatArray:
-        """(V,) how often each id comes after these two; the first may be the beginning of a sentence.
-
-        Each place counts with the probability that the second comes after the first there.
-        """
+        """See Knowledge; each place counts with the probability that the second comes after the first there."""
         if head == BOS:
-            return self._sum([self._reader.step(self._begun[0], word)])
+            return np.asarray(self.ask(self.reader.step(self.reader.begin(), BOS)[0], word), np.float64)
         total: FloatArray = np.zeros(len(self.expected))
         for place in self._of(head)[:PAIR_CONTEXTS]:
-            state, scores = self._reader.step(self._states[place], head)
-            total += _chances(scores)[word] * _chances(self._reader.step(state, word)[1])
+            state, scores = self.reader.step(self.states[place], head)
+            total += _chances(scores)[word] * self.ask(state, word)
         return total
 
     def _of(self, id: int) -> list[int]:
-        return [*self._drawn[:, id].tolist(), *self._written.get(id, ())]
+        return [*self.drawn[:, id].tolist(), *self.written.get(id, ())]
 
-    def _sum(self, steps: Iterable[tuple[Any, Scores]]) -> FloatArray:
-        total: FloatArray = np.sum([_chances(scores) for _, scores in steps], axis=0)
-        return total
+
+def _beginning(reader: Reader) -> FloatArray:
+    """(V,) how often each id begins a sentence."""
+    return _chances(reader.step(reader.begin(), BOS)[1])
 
 
 def _chances(scores: Scores) -> FloatArray:
@@ -289,7 +384,7 @@ def _chances(scores: Scores) -> FloatArray:
     return chances
 
 
-def _log_shares(weights: ArrayLike) -> FloatArray:
+def log_shares_of(weights: ArrayLike) -> FloatArray:
     """(V,) ln of each id's share of the words, known or not: the end of a sentence is none, and may be all there is."""
     powers = np.array(weights, np.float64)
     powers[EOS] = 0.0

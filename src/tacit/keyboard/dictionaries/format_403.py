@@ -26,8 +26,8 @@ from typing import NamedTuple
 
 from tacit.errors import InputError
 from tacit.files import read_bounded
-from tacit.keyboard.binary_header import SENTENCE, Bytes, characters, header, read_header, text
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries.binary_header import SENTENCE, Bytes, characters, header, read_header, text
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     CERTAIN,
     Context,
@@ -37,8 +37,8 @@ from tacit.keyboard.dictionary_entries import (
     Shortcut,
     whole,
 )
-from tacit.keyboard.hash_trie import Level, Numbers, hash_trie, read_hash_trie
-from tacit.keyboard.patricia_trie import Node, arrays, trie
+from tacit.keyboard.dictionaries.hash_trie import Level, Numbers, hash_trie, read_hash_trie
+from tacit.keyboard.dictionaries.patricia_trie import Node, arrays, trie
 
 VERSION = 403
 HEADER, BODY = ".header", ".body"

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.errors import InputError
-from tacit.keyboard.dictionary_engine import DictionaryEngine, layout_of, read_dictionary
-from tacit.keyboard.dictionary_entries import BEGINNING, Dictionary, Entry, header_attributes
-from tacit.keyboard.dynamic_dictionary import dynamic_dictionary
-from tacit.keyboard.engine_lines import Engine, Suggested
-from tacit.keyboard.static_dictionary import static_dictionary
+from tacit.keyboard.dictionaries.engine_lines import Engine, Suggested
+from tacit.keyboard.dictionaries.entries import BEGINNING, Dictionary, Entry, header_attributes
+from tacit.keyboard.dictionaries.format_202 import static_dictionary
+from tacit.keyboard.dictionaries.format_403 import dynamic_dictionary
+from tacit.keyboard.dictionaries.reference_engine import DictionaryEngine, layout_of, read_dictionary
 from tacit.keyboard.touch import LAYOUTS
 
-REFERENCE = f"{sys.executable} -m tacit.keyboard.dictionary_engine"
+REFERENCE = f"{sys.executable} -m tacit.keyboard.dictionaries.reference_engine"
 MADE = Dictionary(
     attributes=header_attributes(locale="en", description="for tests", date=0),
     entries=(
@@ -197,7 +197,7 @@ def test_a_killed_engine_s_children_end_too(tmp_path: Path) -> None:
 
 @given(before=st.lists(st.text(max_size=5), max_size=3))
 def test_no_word_breaks_a_line(before: list[str]) -> None:
-    from tacit.keyboard.engine_lines import _sayable
+    from tacit.keyboard.dictionaries.engine_lines import _sayable
 
     assert "\t".join(_sayable(before)).count("\t") == max(0, len(before) - 1)
     assert not set("\n\r") & set("".join(_sayable(before)))

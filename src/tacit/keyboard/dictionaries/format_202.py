@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tacit.errors import InputError
-from tacit.keyboard.bigram_steps import follower_f, steps_of
-from tacit.keyboard.binary_header import (
+from tacit.keyboard.dictionaries.bigram_steps import follower_f, steps_of
+from tacit.keyboard.dictionaries.binary_header import (
     CODE_POINT_TABLE,
     SENTENCE,
     Bytes,
@@ -32,7 +32,7 @@ from tacit.keyboard.binary_header import (
     read_header,
     text,
 )
-from tacit.keyboard.dictionary_entries import (
+from tacit.keyboard.dictionaries.entries import (
     BEGINNING,
     CERTAIN,
     Context,
@@ -43,7 +43,7 @@ from tacit.keyboard.dictionary_entries import (
     by_f,
     whole,
 )
-from tacit.keyboard.patricia_trie import Node, arrays, trie
+from tacit.keyboard.dictionaries.patricia_trie import Node, arrays, trie
 
 VERSION = 202
 MOST_FOLLOWERS = 10_000  # of one word, that a reader takes
