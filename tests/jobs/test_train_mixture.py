@@ -76,6 +76,12 @@ def test_it_makes_the_mixture_and_says_what_each_part_added(plain: MixtureResult
     assert len(words) == 3
 
 
+def test_its_folder_is_exported_with_its_promise(plain: MixtureResult, tmp_path: Path) -> None:
+    made = tacit.export_dictionary(plain.folder, tmp_path / "en.dict")
+    assert made.promise is not None and tacit.verify(made.promise).holds
+    assert made.promise.read_bytes() == (plain.folder / "model" / "promise.json").read_bytes()
+
+
 def test_exact_numbers_stay_out_of_what_is_published(plain: MixtureResult) -> None:
     out = plain.folder
     published = "".join(path.read_text() for path in (out / "report").iterdir())
