@@ -18,12 +18,14 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli.commands import app
 from tacit.errors import BudgetError, InputError, RecipeError, RunError
+from tacit.evaluation.counts.cell_list import CellList
 from tacit.jobs.account.population import account_population, begin_population
 from tacit.jobs.train import mixture_folder
 from tacit.jobs.train.mixture import MixtureResult, train_any, train_mixture
 from tacit.privacy import gaussian
 from tacit.privacy.composition import Composition
 from tacit.progress import Event, Warned
+from tacit.text.vocabulary import Provenance
 
 MODEL = ("model.safetensors", "settings.json", "vocabulary.json")
 
@@ -72,6 +74,12 @@ def test_it_makes_the_mixture_and_says_what_each_part_added(plain: MixtureResult
     assert plain.to_record()["schema"] == "tacit.mixture.run"
     ((_, words),) = tacit.suggest(plain.folder, ["ak"]).after
     assert len(words) == 3
+
+
+def test_its_folder_is_exported_with_its_promise(plain: MixtureResult, tmp_path: Path) -> None:
+    made = tacit.export_dictionary(plain.folder, tmp_path / "en.dict")
+    assert made.promise is not None and tacit.verify(made.promise).holds
+    assert made.promise.read_bytes() == (plain.folder / "model" / "promise.json").read_bytes()
 
 
 def test_exact_numbers_stay_out_of_what_is_published(plain: MixtureResult) -> None:
@@ -138,6 +146,20 @@ def test_several_texts_are_weighed_by_the_counts(parts: Parts, tmp_path: Path) -
     assert made.arms[1]["verdict"] == "helps" and tacit.verify(tmp_path / "run").holds
     shutil.rmtree(tmp_path / "run" / "ngram" / "02")
     assert "FAIL file model/" in failed_lines(tmp_path / "run")
+
+
+def test_a_list_of_cells_is_counted_in_place_of_sums(parts: Parts, tmp_path: Path) -> None:
+    public = Provenance(kind="public", description="words of a test")
+    ngrams = (*((word,) for word in WORDS), *((word, WORDS[-1]) for word in WORDS[-9:]))
+    listed = CellList(norm=256, ngrams=ngrams, units=(16,) * len(ngrams), provenance=public)
+    listed.save(tmp_path / "cells.txt")
+    given = values(parts, mixture={"sums": None, "cells": str(tmp_path / "cells.txt")})
+    made = train_mixture(recipe_of(given), tmp_path / "run")
+    (tmp_path / "cells.txt").unlink()  # the run has its own
+    assert made.arms[1]["verdict"] == "helps" and tacit.verify(tmp_path / "run").holds
+    assert train_mixture(recipe_of(given), tmp_path / "run").arms == made.arms
+    with pytest.raises(InputError, match="there is no list of cells"):
+        train_mixture(recipe_of(given), tmp_path / "other")
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------

@@ -46,7 +46,8 @@ def test_counts_and_rounds_together_cost_what_was_asked() -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (values(PARTS, mixture={"sums": []}), "mixture.sums"),
+        (values(PARTS, mixture={"sums": []}), "neither is given; give one"),
+        (values(PARTS, mixture={"cells": "cells.txt"}), "both are given; give one"),
         (values(PARTS, mixture={"sums": ["words"]}), "mixture.sums: 'words' is no sum; write"),
         (values(PARTS, mixture={"sums": [SUMS[1]]}), "lack word_counts, by which words are bent; add"),
         (values(PARTS, mixture={"sums": [SUMS[0], SUMS[0]]}), "summed twice, at twice the noise; sum each once"),

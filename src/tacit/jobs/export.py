@@ -206,6 +206,7 @@ def export_dictionary(
     from tacit.keyboard.dictionaries.format_202 import VERSION
     from tacit.keyboard.dictionaries.format_403 import VERSION as WITH_TRIGRAMS
     from tacit.keyboard.dictionaries.from_model import dictionary_of
+    from tacit.networks.model_files import read_files
 
     of_type("trigrams", trigrams, bool)
     locale, target, source = checked_locale(locale), as_path("path", path), _source(run)
@@ -221,7 +222,7 @@ def export_dictionary(
         check_file("--dictionary", promise)
     size = write_dictionary(dictionary, target, trigrams=trigrams)
     if promise is not None:
-        write_whole(promise, (source / PROMISE).read_bytes())
+        write_whole(promise, (read_files(source).folder / PROMISE).read_bytes())
     version = WITH_TRIGRAMS if trigrams else None if target.suffix == COMBINED else VERSION
     return DictionaryExport(path=target, dictionary=dictionary, version=version, bytes=size, promise=promise)
 
@@ -262,7 +263,7 @@ def _source(run: Run | PathLike) -> Path:
     source = run.path if isinstance(run, Run) else as_path("run", run)
     if str(source).startswith(TRIGRAM):
         raise InputError(
-            f"'{source}' is no model with files of its own; name a run, a model folder, or what `tacit ngram` wrote."
+            f"'{source}' has no files of its own; name a run, a model folder, or what `tacit ngram` wrote."
         )
     return source
 

@@ -37,16 +37,20 @@ class MixtureSection(Section):
     ngram: Annotated[tuple[Annotated[Path, Field(strict=False)], ...], BeforeValidator(_one_or_several)] = ()
     network: Path | None = Field(default=None, strict=False)  # of `tacit pretrain`; left out, there is none
     weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, the likeliest of `public`
-    sums: tuple[str, ...] = Field(min_length=1, strict=False)  # as `tacit count` reads them
+    sums: tuple[str, ...] = Field(default=(), strict=False)  # as `tacit count` reads them
+    cells: Path | None = Field(default=None, strict=False)  # or a list of `tacit plan counts --cells`
     counts_share: float = Field(default=1.0, gt=0, le=1)  # of the zCDP; the rest is the rounds'
 
     @model_validator(mode="after")
     def _counts_what_a_mixture_is_bent_by(self) -> Self:
+        if (self.cells is None) == (not self.sums):
+            said = "neither is given" if self.cells is None else "both are given"
+            raise ValueError(f"mixture.sums and mixture.cells each say what is counted, and {said}; give one.")
         try:
-            named = [str(each) for each in SumsQuestion(self.parsed_sums()).statistics]
+            named = [str(each) for each in SumsQuestion(self.parsed_sums()).statistics] if self.sums else []
         except InputError as error:
             raise ValueError(f"mixture.sums: {error}") from error
-        if WORDS not in named:
+        if self.sums and WORDS not in named:
             raise ValueError(
                 f"mixture.sums={list(self.sums)} lack {WORDS}, by which words are bent; add '{WORDS}:5000 norm 20 unit "
                 "16', say."

@@ -212,7 +212,7 @@ def _parts(
     count(
         begun.opened("cache"),
         out / folder.COUNTS,
-        settings=folder.settings_of(recipe),
+        settings=folder.settings_of(recipe, out),
         release=folder.price_of(recipe, begun.clients),
         population=recipe.privacy.population,
         seed=recipe.run.seed,

@@ -3,6 +3,7 @@
 RUN/recipe.toml     what was asked for
 RUN/begun.json      where the texts are, their digests, and what follows from public text alone
 RUN/ngram/01/, ...  the public n-gram models        RUN/network/   the public network, where there is one
+RUN/cells.txt       the list of cells, where the recipe names one
 RUN/counts/         a run of `tacit count`          RUN/training/  a run of `tacit train`, where there are rounds
 RUN/model/          the mixture                     RUN/report/, RUN/simulation/   its pages
 """
@@ -19,6 +20,7 @@ import numpy as np
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.added_parts import Arm, arms_of
+from tacit.evaluation.counts.cell_list import CellList
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
@@ -45,7 +47,7 @@ from tacit.recipe.mixture import MixtureRecipe
 from tacit.records import from_plain, to_plain
 from tacit.runs.budget_book import Cost
 
-RECIPE = "recipe.toml"
+RECIPE, CELLS = "recipe.toml", "cells.txt"
 NGRAM, NETWORK, COUNTS, TRAINING, MIXED = "ngram", "network", "counts", "training", "model"
 FILES = (WEIGHTS, SETTINGS, WORDS, ORIGIN)
 WORDS_OF_A_SENTENCE = 20  # that are predicted, as in a training's evaluations
@@ -146,9 +148,10 @@ def check_budget(recipe: MixtureRecipe, clients: int) -> None:
     check_left(BudgetRequest.from_options(recipe.privacy.population, clients, planned))
 
 
-def settings_of(recipe: MixtureRecipe, *, split: str = "train", clients: int = 0) -> CountSettings:
-    """What is counted, of whom."""
-    return CountSettings(sums=recipe.mixture.parsed_sums(), split_name=split, clients=clients)
+def settings_of(recipe: MixtureRecipe, folder: Path, *, split: str = "train", clients: int = 0) -> CountSettings:
+    """What is counted, of whom. folder: of the run, which has the list of cells."""
+    cells = None if recipe.mixture.cells is None else CellList.load(folder.resolve() / CELLS)
+    return CountSettings(sums=recipe.mixture.parsed_sums(), cells=cells, split_name=split, clients=clients)
 
 
 def price_of(recipe: MixtureRecipe, clients: int) -> ReleaseCost:
@@ -217,6 +220,8 @@ def _public_parts(recipe: MixtureRecipe, public: Cache, draft: Path, progress: P
     for number, path in enumerate(recipe.mixture.ngram, start=1):
         files = _copied("ngram", path, draft / NGRAM / f"{number:02}", words)
         ngram_reader(files)  # refuses what is no n-gram model
+    if recipe.mixture.cells is not None:
+        write_whole(draft / CELLS, CellList.load(recipe.mixture.cells).text.encode())
     if recipe.mixture.network is not None:
         _copied("network", recipe.mixture.network, draft / NETWORK, words).network()
 
@@ -250,7 +255,7 @@ def _rehearsed(
     place = draft / "rehearsal"
     place.mkdir()
     with refused(RELEASE):
-        few = settings_of(recipe, split="validation", clients=min(FEW, len(public.clients("validation"))))
+        few = settings_of(recipe, draft, split="validation", clients=min(FEW, len(public.clients("validation"))))
         count(public, place / COUNTS, settings=few, release=price_of(recipe, clients))
     with refused(MODEL):
         (place / NGRAM).symlink_to(draft.resolve() / NGRAM)
