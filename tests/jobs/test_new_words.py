@@ -59,7 +59,7 @@ def test_words_that_many_typed_are_found_and_learnt(world: tuple[Path, Cache], t
     clients = len(world[1].clients("train"))
     assert found[0].word == NEW[0] and abs(found[0].devices - clients) < 8 * found[0].stddev
     assert found[0].stddev == pytest.approx(4096 / 2896)
-    assert {each.word for each in found} <= set(NEW)
+    assert {each.word for each in found} <= set(NEW) and len(found) <= 4, "23 words that nobody typed stay hidden"
     out = tmp_path / "learnt.json"
     done = CliRunner().invoke(
         app,

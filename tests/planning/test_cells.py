@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.planning.test_counts import WORDS, sentences
+from tests.support.planning.zipf import WORDS, sentences
 from tests.support.training.tiny import tiny_cache
 
 import tacit

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.planning.zipf import WORDS, sentences
 from tests.support.training.tiny import tiny_cache
 
 import tacit
@@ -18,15 +19,7 @@ from tacit.planning import counts
 from tacit.planning.counts import BELIEVED, COVERED, LENGTH, proposed_sums, sums_for
 from tacit.text.vocabulary import SPECIALS
 
-WORDS = tuple(f"{a}{b}" for a in "abcdefgh" for b in "klmnopqr")
 EASY = 50.0  # rho of nearly no noise
-
-
-def sentences(seed: int, many: int) -> list[str]:
-    """Words of Zipf's law, in sentences of one to nine."""
-    draw = np.random.default_rng(seed)
-    shares = 1 / np.arange(1, len(WORDS) + 1)
-    return [" ".join(draw.choice(WORDS, draw.integers(1, 10), p=shares / shares.sum()).tolist()) for _ in range(many)]
 
 
 @pytest.fixture(scope="module")

@@ -1,9 +1,10 @@
 """Which n-grams are worth counting for a population, and how much each weighs: from public text and the noise alone.
 
-A cell's count is expected to be E, with noise of standard deviation s. What is believed of its deviation from public
-text is SPREAD^2 / (SPREAD^2 + (s/E)^2), the posterior of a normal deviation of SPREAD (`tacit.mix` fits that to what
-was released). What a list is worth is that, summed over what is typed in its cells: of words, of pairs and of three
-words, since each length says what the shorter ones leave open. A longer list has a larger norm, and so more noise.
+A cell's count is expected to be E, with noise of standard deviation s. What is believed of its relative deviation from
+public text is D^2 / (D^2 + (s/E)^2), the posterior of a normal deviation of standard deviation D (`tacit.mix` fits that
+to what was released). A deviation that is known saves D^2 / 2 nats, to second order. So a list is worth that product,
+summed over what is typed in its cells: of words, of pairs and of three words, since each length says what the shorter
+ones leave open. A longer list has a larger norm, and so more noise.
 
 Tried is what differs in public lists: how many n-grams of each length, the most frequent first; the part that each
 length has of the squared norm; and weights of frequency^-POWER. By 1/2 the noise takes an equal part of the spread of
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 PASSAGES = 32_000  # four million words
-SPREAD = 0.5  # of a cell's relative deviation: between blogs and a forum it was 0.3, between a chat and a forum 0.8
+SPREADS = (0.5, 0.8, 0.8)  # D by length, assumed: what follows a word differs more than words do
 POWERS = (0.0, 0.25, 0.5)
 SIZES = (0, 300, 1_000, 3_000, 10_000, 30_000, 100_000)  # n-grams of two words, and of three
 PARTS = (  # of the squared norm, for one word, for two and for three
@@ -73,7 +74,7 @@ def cells_for(public: "Cache", *, clients: int, rho: float) -> ProposedCells:
         for power, parts, pairs, threes in product(POWERS, PARTS, SIZES, SIZES)
         if bool(parts[1]) == bool(pairs) and bool(parts[2]) == bool(threes)
     ]
-    best = max(tried, key=lambda each: sum(each.worth))
+    best = max(tried, key=lambda each: each.nats)
     if sum(best.worth) < WORTH:
         raise InputError(
             f"the noise of rho={rho:g} hides every count of {clients:,} clients; ask more of them, or spend more."
@@ -127,7 +128,7 @@ class _Tried(NamedTuple):
     parts: tuple[float, ...]
     factors: tuple[float, ...]  # by length, on the weights
     norm: float
-    worth: tuple[float, ...]
+    worth: tuple[float, ...]  # by length, see ProposedCells
 
     @classmethod
     def of(cls, weighed: Sequence[_Weighed], parts: tuple[float, ...], clients: int, noise: float) -> "_Tried":
@@ -136,14 +137,19 @@ class _Tried(NamedTuple):
         norm = float(np.median(norms))
         sent = clients * float(norms.size and _words_sent(norms, norm))
         factors, worth = [], []
-        for part, each in zip(parts, weighed, strict=True):
+        for part, each, spread in zip(parts, weighed, SPREADS, strict=True):
             factors.append(math.sqrt(part))
             if not part:
                 worth.append(0.0)
                 continue
             error = noise * norm / (sent * each.frequencies * each.weights * factors[-1])
-            worth.append(float((each.frequencies * SPREAD**2 / (SPREAD**2 + error**2)).sum()))
+            worth.append(float((each.frequencies * spread**2 / (spread**2 + error**2)).sum()))
         return cls(weighed, parts, tuple(factors), norm, tuple(worth))
+
+    @property
+    def nats(self) -> float:
+        """What the list saves a word, to second order."""
+        return sum(each * spread**2 / 2 for each, spread in zip(self.worth, SPREADS, strict=True))
 
 
 def _words_sent(norms: FloatArray, norm: float) -> float:
