@@ -151,7 +151,7 @@ class Hands:
         self.decoder, self.layout = keyboard.decoder, person.touch.layout
         self.sums: dict[str, float] = dict.fromkeys(Tally._fields, 0)
         model = keyboard.model
-        self.beginning = (model.learning if keyboard.learns else model.typing)(keyboard.more_words)
+        self.model = self.beginning = (model.learning if keyboard.learns else model.typing)(keyboard.more_words)
         words, more = keyboard.model.vocabulary, keyboard.more_words
         self.search_beginning = keyboard.search and TypingSession(keyboard.search, words, user_words=more)
 
@@ -170,9 +170,6 @@ class Hands:
                 at += self._word(place, at, sentence, forms, standing)
         for wrong in standing:
             self._read_again(wrong)
-        if isinstance(self.model, LearningSession):
-            self.model.end()
-            self.beginning = self.model
         self.sums["sentences"] += 1
 
     def _word(
@@ -375,7 +372,10 @@ class Hands:
     # -- what the keyboard does
 
     def _begin(self) -> None:
-        """Before the first word of a sentence."""
+        """Before the first word of a sentence; what learns has learnt the one before."""
+        if isinstance(self.model, LearningSession):
+            self.model.end()
+            self.beginning = self.model
         self.model = self.beginning.fork()
         self.search = self.search_beginning.fork() if self.search_beginning else None
         self.context: Context | None = None
