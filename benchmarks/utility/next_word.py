@@ -247,7 +247,8 @@ def intervals(rows: Rows, base: Rows) -> list[tuple[float, float, float]]:
 def table(asked: argparse.Namespace) -> list[str]:
     head = ("model", "seeds", "top-1, %", "top-3, %", "nats", f"less the {asked.less}: top-1", "top-3", "nats")
     lines = [f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
-    base = of_arm(asked, Arm(asked.less))
+    named = {arm.name: arm for arm in arms(asked)}
+    base = of_arm(asked, named[asked.less]) if asked.less in named else None
     for arm in arms(asked):
         if (found := of_arm(asked, arm)) is None:
             continue

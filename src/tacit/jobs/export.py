@@ -230,7 +230,7 @@ def export_dictionary(
 def _public_text(words_from: str | None, most_words: int | None) -> "Source | None":
     """Raises: InputError for text that is not public, or a number of words without a text."""
     from tacit.data import open_source
-    from tacit.data.public_text import PublicText
+    from tacit.data.formats.public_text import PublicText
 
     of_type("words_from", words_from, str, type(None))
     of_type("most_words", most_words, int, type(None))

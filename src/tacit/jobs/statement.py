@@ -12,7 +12,6 @@ from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.mix import COUNTED
 from tacit.jobs.open_run import opened
 from tacit.jobs.train.mixture_run import is_mixture_run
-from tacit.networks.model_files import read_files
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -223,6 +222,8 @@ def _of_mixture(record: object, shown: str, run: Run | PathLike | None) -> Verif
 
 def _of_mixture_folder(folder: Path, run: Run | PathLike | None) -> Verification:
     """The promise beside a mixture, and that it leaves out no part of it."""
+    from tacit.networks.model_files import read_files  # what cuts words comes with it
+
     record = _read(folder / PROMISE)
     found = _of_mixture(record, str(folder / PROMISE), run)
     return replace(found, lines=(*found.lines, _every_part(record, read_files(folder).settings)))

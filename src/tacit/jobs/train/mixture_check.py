@@ -1,6 +1,5 @@
 """Whether the folder of a run that made a mixture is what it says: statements, parts, and the model itself."""
 
-import json
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -96,7 +95,7 @@ def _of_copy(out: Path) -> CheckedLine:
     """The promise that is published is that of the model."""
     file, complaint = out / "report" / PROMISE, None
     try:
-        if json.loads(read_bounded(file)) != json.loads(read_bounded(out / MIXED / PROMISE)):
+        if parsed_json(read_bounded(file)) != parsed_json(read_bounded(out / MIXED / PROMISE)):
             complaint = "it is not the promise of the model"
     except (OSError, ValueError) as error:
         complaint = f"it cannot be read ({error}); `tacit train` writes it"
