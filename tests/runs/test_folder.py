@@ -154,6 +154,13 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
             Run.open(path)
 
 
+def test_a_folder_of_runs_names_them(tmp_path: Path) -> None:
+    (tmp_path / "counts").mkdir()
+    (tmp_path / "counts" / "run.db").touch()
+    with pytest.raises(RunError, match=r"it has no run\.db\); name one of its own: '.*counts'\.$"):
+        Run.open(tmp_path)
+
+
 def foreign(path: Path, *statements: str) -> None:
     database = sqlite3.connect(path)
     with database:

@@ -91,10 +91,11 @@ class Journal:
         """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written."""
         path = folder / DATABASE
         if not path.is_file():
-            raise RunError(
-                f"'{folder}' is no run folder (it has no {DATABASE}); start one with `tacit train RECIPE --out "
-                f"{folder}`."
+            within = ", ".join(f"'{each.parent}'" for each in sorted(folder.glob(f"*/{DATABASE}")))
+            way_out = (
+                f"name one of its own: {within}" if within else f"start one with `tacit train RECIPE --out {folder}`"
             )
+            raise RunError(f"'{folder}' is no run folder (it has no {DATABASE}); {way_out}.")
         writable = os.access(folder, os.W_OK) and os.access(path, os.W_OK)
         database = _connected(path, writable)
         try:
