@@ -38,6 +38,7 @@ LEAST_EPSILON = 8  # noise that so few clients bear, and trials of tuning with f
 # In place of what is printed, where the option is given.
 INSTEAD: dict[str, dict[str, str]] = {
     "discover": {"--users-per-layer": "2000", "--prefixes": "100"},
+    "personalize runs/mixture": {"--clients": "8"},  # no SGD
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--population": "42100", "--report-goal-max": "65"},
     "pretrain": {"--embedding": "8", "--units": "8"},
@@ -56,6 +57,7 @@ BESIDES: dict[str, dict[str, str]] = {
     "discover": {"--depth": "6"},
     "demo": {"--quick": ""},
     "evaluate": {"--clients": "8", "--sentences": "4"},
+    "personalize runs/mixture": {"--clients": "8"},
     "personalize": {"--clients": "8", "--batch-size": "5", "--learning-rate": "0.1"},
     "plan production": {"--small-report-goal": "5", "--small-noise-multiplier": "0.54", "--rounds": "300"},
     "type": {"--users": "4", "--sentences": "2"},
