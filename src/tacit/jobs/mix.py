@@ -1,7 +1,7 @@
 """One model of counts and a network: a public n-gram bent by private counts, a network beside it, one promise."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # NumPy, and a cache, would come with them
 
     from tacit.data import Cache
     from tacit.evaluation.held_out import HeldOut
+    from tacit.keyboard.mixture import MixtureSettings
     from tacit.networks.model_files import ModelFiles
     from tacit.networks.ngram.bend import Observed
     from tacit.networks.ngram.reader import NGramReader
@@ -103,17 +104,15 @@ def mix(
     ngram: what `tacit ngram` wrote, of one text or of several, which become one model: each has the weight under which
     the counts are likeliest, or without any the validation part of the cache `public`. megabytes: what n-grams may
     take; those worth least are left out. counts: a finished run of `tacit count` with the sum word_counts, and
-    word_pairs if it has them: each probability is multiplied by what they say it should be. network: a finished run or
-    a pre-training, whose weight in the mixture is `weight`, or the one under which that validation part is likeliest. A
-    network of public text is bent by the counts, too. A counted model that is at `out` is replaced. Raises: InputError
-    where the parts have different words, nothing is known of what one promises, or nothing would be mixed; RunError
-    where a run's files are not what it wrote.
+    word_pairs if it has them, or of a list of cells: each probability is multiplied by what they say it should be.
+    network: a finished run or a pre-training, whose weight in the mixture is `weight`, or the one under which that
+    validation part is likeliest. A network of public text is bent by the counts, too. A counted model that is at `out`
+    is replaced. Raises: InputError where the parts have different words, nothing is known of what one promises, or
+    nothing would be mixed; RunError where a run's files are not what it wrote.
     """
-    from safetensors.numpy import save
-
-    from tacit.jobs.counted_folder import check_place, written_whole
-    from tacit.keyboard.mixture import BEND, KIND, NETWORK, NGRAM, MixtureSettings
-    from tacit.networks.model_files import read_files, write_origin
+    from tacit.jobs.counted_folder import check_place
+    from tacit.keyboard.mixture import BEND, NETWORK, NGRAM, MixtureSettings
+    from tacit.networks.model_files import read_files
     from tacit.networks.ngram.bend import Bend, Observed
     from tacit.statements.composed import ComposedPromise
 
@@ -152,13 +151,7 @@ def mix(
         network_weight=share,
         network_bent=bend is not None and "network" in texts,
     )
-    with written_whole(folder, FILES) as draft:
-        write_whole(draft / WEIGHTS, save({name: _packed(each) for name, each in arrays.items()}))
-        write_whole(draft / SETTINGS, (json.dumps({"kind": KIND, **to_plain(written)}, indent=1) + "\n").encode())
-        write_whole(draft / WORDS, (files.folder / WORDS).read_bytes())
-        write_whole(draft / PROMISE, (json.dumps(json_ready(promise.to_record()), indent=1) + "\n").encode())
-        if not stated:
-            write_origin(draft, "; ".join(dict.fromkeys(texts.values())))
+    _write(folder, arrays, written, (files.folder / WORDS).read_bytes(), promise)
     return Mixture(
         folder=folder,
         promise=promise,
@@ -168,6 +161,29 @@ def mix(
         bytes=sum((folder / name).stat().st_size for name in FILES if (folder / name).exists()),
         private_bytes=0 if bend is None else sum(each.nbytes for each in bend.arrays().values()),
     )
+
+
+def _write(
+    folder: Path,
+    arrays: Mapping[str, Any],
+    settings: "MixtureSettings",
+    words: bytes,
+    promise: "ComposedPromise",
+) -> None:
+    """All files of a mixture, whole or not at all. words: the content of its vocabulary's file."""
+    from safetensors.numpy import save
+
+    from tacit.jobs.counted_folder import written_whole
+    from tacit.keyboard.mixture import KIND
+    from tacit.networks.model_files import write_origin
+
+    with written_whole(folder, FILES) as draft:
+        write_whole(draft / WEIGHTS, save({name: _packed(each) for name, each in arrays.items()}))
+        write_whole(draft / SETTINGS, (json.dumps({"kind": KIND, **to_plain(settings)}, indent=1) + "\n").encode())
+        write_whole(draft / WORDS, words)
+        write_whole(draft / PROMISE, (json.dumps(json_ready(promise.to_record()), indent=1) + "\n").encode())
+        if not promise.statements:
+            write_origin(draft, "; ".join(dict.fromkeys(promise.public.values())))
 
 
 def _half(weights: Any) -> Any:
