@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.evaluation.comparison_models import FIRST_WORDS, START, TRIGRAM
+from tacit.evaluation.comparison_models import FIRST_WORDS, FREE, START, TRIGRAM
 from tacit.networks.metrics import METRICS
 from tacit.privacy import gaussian
 from tacit.records import to_plain
@@ -37,7 +37,12 @@ ACCURACIES = tuple(  # name, what it is called, its hue
     for number, (name, metric) in enumerate(METRICS.items())
     if metric.unit == "share" and metric.better > 0
 )
-BESIDE = {START: "its start", TRIGRAM: "trigram on public text", FIRST_WORDS: "first words, always"}
+BESIDE = {
+    START: "its start",
+    TRIGRAM: "trigram on public text",
+    FREE: "best free model",
+    FIRST_WORDS: "first words, always",
+}
 EPSILONS, ROOM = 6, 12  # ticks of an axis, about, and how many of their labels have room
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
 EXACT = Label(

@@ -26,7 +26,8 @@ def contexts_of(sentences: NDArray[np.integer[Any]], words: int) -> Ids:
     padded = np.pad(sentences[:, :-1], ((0, 0), (words, 0)), constant_values=NOWHERE).astype(np.int64)
     length = sentences.shape[1] - 1
     before = np.stack([padded[:, words - back : words - back + length] for back in range(words)], axis=2)
-    return before[sentences[:, 1:] != PAD]
+    found: Ids = before[sentences[:, 1:] != PAD]
+    return found
 
 
 class DenseLevel(NamedTuple):
@@ -59,11 +60,13 @@ class DenseLevel(NamedTuple):
 
     def at(self, places: Ids) -> Ids:
         """(T,) which context stands at each place; NOWHERE where none does."""
-        return _index(self.contexts, places)
+        found: Ids = _index(self.contexts, places)
+        return found
 
     def after(self, places: Ids, words: Ids) -> Ids:
-        """(T,) the places, among these n-grams, of contexts at places followed by words; NOWHERE where there is none."""
-        return _place(self.words, self.starts, self.at(places), words)
+        """(T,) where contexts at places, followed by words, stand among these n-grams; NOWHERE where they do not."""
+        found: Ids = _place(self.words, self.starts, self.at(places), words)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
