@@ -247,14 +247,14 @@ def remember(asked: argparse.Namespace, file: str, experiment: str) -> None:
             remember_row(file, experiment, arm.name, seed, dict(zip(SHORT, values, strict=True)))
     found = {arm.name: each[0] for arm in arms(asked) if (each := of_arm(asked, arm)) is not None}
     bases = {name: base for name, base in LESS.items() if base in found}
-    for arm in found:
+    for this in found:
         facts = {
-            f"{short}_less_{name}": apart
-            for name, base in bases.items()
-            if arm != base
-            for short, apart in zip(SHORT, intervals(found[arm], found[base]), strict=True)
+            f"{short}_less_{other}": apart
+            for other, base in bases.items()
+            if this != base
+            for short, apart in zip(SHORT, intervals(found[this], found[base]), strict=True)
         }
-        remember_row(file, experiment, arm, None, facts)
+        remember_row(file, experiment, this, None, facts)
 
 
 def intervals(rows: Rows, base: Rows) -> list[tuple[float, float, float]]:
