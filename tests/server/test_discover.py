@@ -1,6 +1,7 @@
 """Words are found by real devices as by simulated ones: the same sums, whoever is killed, and no made-up report."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.server.killed_coordinator import Killed, KilledAt
 from tests.support.server.sealing import decryptors_in
-from tests.support.server.stores import quick_folder
-from tests.support.server.words import KNOWN, WordsFleet, stream, words_toml
+from tests.support.server.stores import KEY, quick_folder
+from tests.support.server.words import EXACTLY, KNOWN, WordsFleet, stream, words_toml
 from tests.support.training.tiny import tiny_cache
 
 import tacit
@@ -20,12 +21,22 @@ from tacit.device.policy import Policy
 from tacit.discovery.collect import DiscoverQuestion, UserGroups, UsersOneByOne
 from tacit.errors import InputError, ParticipationError
 from tacit.jobs.discover.job import metadata_of
+from tacit.progress import silent
 from tacit.protocol.bodies import ReportBody, report_body
+from tacit.protocol.log_proofs import plan_entry
+from tacit.protocol.signing import digest
 from tacit.randomizers import device_generator
+from tacit.records import json_ready
 from tacit.runs import Run
 from tacit.server.discover import ServedWords
 from tacit.server.jobs import job_of
+from tacit.server.log.logged_run import keep_logged
+from tacit.server.log.transparency import TransparencyLog
+from tacit.server.plans import plan_of
 from tacit.server.store import round_states
+from tacit.statements import DiscoveryFacts
+from tacit.statements.local_releases import digest_of_outputs
+from tacit.statements.statement import statement
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +106,49 @@ def test_a_run_says_what_is_promised_to_devices_and_verifies(fleet: WordsFleet, 
         tacit.resume(tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
         assert metadata_of(run).assignment is None
+
+
+def test_a_stranger_holds_the_report_against_the_log_and_against_the_plan_that_a_device_had(
+    fleet: WordsFleet, tmp_path: Path
+) -> None:
+    """From the published folder alone: other settings than the plan's, and another plan than the log's, are found."""
+    text, out, file = words_toml(tmp_path / "files", counting_users=8), tmp_path / "run", tmp_path / "operator.log"
+    job = job_of(text, where="words.toml")
+    assert isinstance(job, ServedWords)
+    log = TransparencyLog(fleet.store, KEY, file)
+    collector = job.collector(fleet.store, fleet.blobs, KEY, times=EXACTLY, decryptors=[], wait=fleet.wait)
+    with job.begun(out, collector, silent) as run:
+        signed = KEY.plan(plan_of(run).to_json())
+        keep_logged(run, signed, log.append(plan_entry(digest(signed.document))), KEY)
+    fleet.discovers(text, out)
+    report = Path(shutil.copytree(out / "report", tmp_path / "published"))
+    plan = digest(signed.document)  # what `tacit device --show` says
+    assert tacit.verify(report, plan=plan).holds
+    assert [line.holds for line in tacit.verify_log(report, file)] == [True] * 3
+    assert [line.name for line in tacit.verify(report, plan="0" * 64).failed] == ["list.device"]
+
+    record = json.loads((report / "record.json").read_text())
+    logged = record["released"]["logged"]
+    record["released"]["settings"]["prefixes"] = 31
+    (report / "record.json").write_text(json.dumps(record))
+    failed = [line.name for line in tacit.verify(report).failed]
+    assert failed == ["list.outputs", "list.plan"], "31 prefixes keep all that 30 did, and statement and plan say 30"
+    document = logged["signed_plan"]["document"].replace("prefixes = 30", "prefixes = 31")
+    assert document != logged["signed_plan"]["document"]
+    logged["signed_plan"]["document"] = document
+    digests = [(step.file, step.digest) for step in Run.open(out).steps()]
+    facts = record["statement"]["facts"] | {"outputs": digest_of_outputs(record["released"]["settings"], digests)}
+    record["statement"] = json_ready(statement(DiscoveryFacts.from_record(facts)).to_record())
+    (report / "statement.json").write_text(json.dumps(record["statement"]))
+    (report / "record.json").write_text(json.dumps(record))
+    assert tacit.verify(report).holds, "an operator may say whatever fits,"
+    assert not all(line.holds for line in tacit.verify_log(report, file)), "but the log has another plan,"
+    assert [line.name for line in tacit.verify(report, plan=plan).failed] == ["list.device"], "and so has a device."
+
+    del record["released"]["logged"]
+    (report / "record.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match="no plan of a run that was served"):
+        tacit.verify_log(report, file)
 
 
 def test_sealed_votes_open_as_the_sums_of_those_in_the_clear(cache: Cache, tmp_path: Path) -> None:

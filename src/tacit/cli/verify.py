@@ -20,11 +20,17 @@ CHANGED = 1  # the exit code of a statement with a line that fails
 
 @command
 def verify_statement(
-    file: Annotated[Path, typer.Argument(help="A report/statement.json of a run of any kind, the run, or an export.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A report/statement.json or report folder of a run of any kind, the run, or an export."),
+    ],
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,
     log: Annotated[str | None, typer.Option(help="Of a served run: its log, a file or https://SERVER.")] = None,
+    plan: Annotated[
+        str | None, typer.Option(help="Of a published discovery: the plan that a device had, by `tacit device --show`.")
+    ] = None,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Show every line that holds, not their numbers alone.")
     ] = False,
@@ -34,10 +40,11 @@ def verify_statement(
 
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
     of an export, whether its files are those that were exported; with --log, whether devices had the plan of the run.
+    Of the published report of a discovery also whether its list of words follows from the votes that it published.
     """
     from tacit.jobs.statement import verify
 
-    found = verify(file, run=run)
+    found = verify(file, run=run, plan=plan)
     if log is not None:
         found = replace(found, lines=(*found.lines, *tacit.verify_log(run or file, log)))
     say(found, as_json, partial(_show, verbose=verbose))

@@ -33,6 +33,7 @@ class RunOnDevice:
     operator: str  # public key of the operator, as it was then
     population: str
     run: str
+    plan: str  # SHA-256 of the plan that it was given
     kind: str
     leaves: str  # in each round, in words
     summed: str  # how: plain (the operator sees each report), encoded, sealed
@@ -111,7 +112,7 @@ class DeviceStatus:
             lines.append(
                 f"{each.run} of {each.population}, by {each.operator[:16]}... ({each.kind}): {times} {each.leaves}, "
                 f"{SEEN[each.summed]}; {each.received} received; {_day(each.first)} to {_day(each.last)}; zCDP "
-                f"{each.zcdp:.4g}"
+                f"{each.zcdp:.4g}; plan {each.plan}"
             )
         lines.append(
             f"spent: zCDP {self.spent_zcdp:.4g} of {self.budget_zcdp:g} in all, {self.week_zcdp:.4g}"
@@ -212,7 +213,7 @@ def _runs(parts: list[dict[str, Any]]) -> tuple[RunOnDevice, ...]:
         own = [each for each in parts if each["plan"] == plan]
         found.append(
             RunOnDevice(
-                **{name: own[0][name] for name in ("operator", "population", "run", "kind", "summed")},
+                **{name: own[0][name] for name in ("operator", "population", "run", "plan", "kind", "summed")},
                 leaves=FEDERATED[own[0]["kind"]].leaves,
                 rounds=tuple(sorted(each["round"] for each in own)),
                 received=sum(each["received"] for each in own),

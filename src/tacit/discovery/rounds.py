@@ -6,6 +6,7 @@ nobody is asked twice, and what was output and what stands in the ledger never d
 Source: paper 2, Algorithm 2 and section 4.
 """
 
+import json
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -93,7 +94,7 @@ def discover(
             question = PrefixQuestion(
                 prefixes=prefixes, alphabet=settings.alphabet, depth=settings.depth, found=excluded
             )
-            name = f"pass-{turn}-layer-{layer:02d}"
+            name = name_of_layer(turn, layer)
             done = _kept_layer(journal, name) or _collect_layer(
                 settings, collector, journal, name, question, turn, known
             )
@@ -137,53 +138,83 @@ def _collect_layer(
     known: Container[str],
 ) -> Layer:
     """One layer: fresh users, their votes, and what grows from them; it is kept when this returns."""
+    task = layer_task(settings, question, turn)
+    answered, _ = collector.collect(collector.init(), task, seed=b"")
+    least = least_votes(settings, task.users, question.domain)
+    grown = grow(question, answered.values, limit=settings.prefixes, least_votes=least, known=known)
+    release = release_of_layer(settings, task, turn, grown)
+    journal.write(name, release, to_plain(grown), answered.participants)
+    return Layer(release=release, grown=grown)
+
+
+def step_content(output: Output) -> bytes:
+    """What a step output, as its file has it and its digest is of."""
+    return json.dumps(output, ensure_ascii=False).encode()
+
+
+def name_of_layer(turn: int, layer: int) -> str:
+    """Of the step of a layer in a journal; pass and layer count from 1."""
+    return f"pass-{turn}-layer-{layer:02d}"
+
+
+def layer_task(settings: DiscoverySettings, question: PrefixQuestion, turn: int) -> DiscoverQuestion:
+    """What the users of a layer are asked in the pass `turn`, and which users they are."""
     sizes, before = settings.users_of_layers, question.layer - 1
-    task = DiscoverQuestion(
+    return DiscoverQuestion(
         round=_round(settings, turn, question.layer),
         question=question,
         settings=settings.reports,
         first_user=(turn - 1) * sum(sizes) + sum(sizes[:before]),
         users=sizes[before],
     )
-    answered, _ = collector.collect(collector.init(), task, seed=b"")
-    least = least_votes(settings, task.users, question.domain)
-    grown = grow(question, answered.values, limit=settings.prefixes, least_votes=least, known=known)
-    release = LocalReports(
+
+
+def release_of_layer(settings: DiscoverySettings, task: DiscoverQuestion, turn: int, grown: Grown) -> LocalReports:
+    """The ledger's entry for a layer that left `grown`."""
+    return LocalReports(
         what=PREFIX_VOTES,
         turn=turn,
-        layer=question.layer,
-        least_votes=least,
+        layer=task.round - _round(settings, turn, 1) + 1,
+        least_votes=least_votes(settings, task.users, task.question.domain),
         prefixes=len(grown.prefixes),
         words=len(grown.words),
         **_report_settings(task),
     )
-    journal.write(name, release, to_plain(grown), answered.participants)
-    return Layer(release=release, grown=grown)
 
 
-def _count(
-    settings: DiscoverySettings, collector: Collector, journal: StepJournal, found: tuple[str, ...]
-) -> WordCounts | None:
-    """Ask the last group of users how often the found words occur; their summed votes are what is kept.
+def counting_task(settings: DiscoverySettings, found: tuple[str, ...]) -> DiscoverQuestion:
+    """What the last group of users is asked: how often each word that was found is typed.
 
     They choose at random whatever found the words: who only speaks of the word it types most says little of the rest.
     """
-    if not settings.counting_users:
-        return None
-    task = DiscoverQuestion(
+    return DiscoverQuestion(
         round=settings.passes * settings.depth,
         question=WordQuestion(words=found),
         settings=replace(settings.reports, sampler="random"),
         first_user=settings.users - settings.counting_users,
         users=settings.counting_users,
     )
+
+
+def release_of_counts(task: DiscoverQuestion, found: tuple[str, ...]) -> LocalReports:
+    """The ledger's entry for the counts of the words that were found."""
+    return LocalReports(
+        what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_report_settings(task)
+    )
+
+
+def _count(
+    settings: DiscoverySettings, collector: Collector, journal: StepJournal, found: tuple[str, ...]
+) -> WordCounts | None:
+    """Ask the last group of users how often the found words occur; their summed votes are what is kept."""
+    if not settings.counting_users:
+        return None
+    task = counting_task(settings, found)
     kept = journal.read(COUNTING)
     if kept is None:
         answered, _ = collector.collect(collector.init(), task, seed=b"")
         votes = answered.values
-        release = LocalReports(
-            what=WORD_COUNTS, turn=0, layer=0, least_votes=0, prefixes=0, words=len(found), **_report_settings(task)
-        )
+        release = release_of_counts(task, found)
         journal.write(COUNTING, release, {"votes": votes.tolist()}, answered.participants)
     else:
         release, votes = kept[0], np.array(kept[1]["votes"], np.int64)

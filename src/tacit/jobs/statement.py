@@ -1,6 +1,7 @@
 """What a run published of its privacy, for people, and whether such a statement says what follows from its facts."""
 
 import html
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +16,10 @@ from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
+from tacit.reports.record_files import RECORD
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
+from tacit.statements import DiscoveryFacts
 from tacit.statements.accounts import reading
 from tacit.statements.composed import SCHEMA, check
 from tacit.statements.run_facts import statement_of
@@ -30,6 +33,7 @@ if TYPE_CHECKING:  # what cuts words comes with it
 
 NAME = "statement.json"  # of the file, in the report of a run
 MANIFEST = "manifest.json"  # of an exported model, which carries one
+SHOWN = "report.json"  # the page for programs, beside its record
 EXPORTED = KINDS_OF_LINES["exported"]
 
 
@@ -123,16 +127,25 @@ def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
         return statement_of(found, delta)
 
 
-def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | PathLike | None = None) -> Verification:
+def verify(
+    statement: Statement | Mapping[str, Any] | PathLike,
+    *,
+    run: Run | PathLike | None = None,
+    plan: str | None = None,
+) -> Verification:
     """Recompute every figure, label and sentence of a statement from its facts.
 
     statement: a Statement, its record, the `report/statement.json` that holds the record, or a run folder of any kind:
     its statement, if it has one, is held against its ledger and log, and each file that the run recorded against its
     digest. Of an exported model's folder it is the statement in the manifest, if its model has one, and each file is
-    held against its digest.
-    run: the folder against whose ledger, log and seal a statement that was published is held. Raises:
-    InputError where it is no statement of a format that this version reads; for a run also as `statement`.
+    held against its digest. Of a published `report` folder it is the statement, and of a discovery its words too, which
+    are made again from the votes that were published.
+    run: the folder against whose ledger, log and seal a statement that was published is held. plan: the SHA-256 of the
+    plan that a device had (`device_status`), to be that of a published discovery. Raises: InputError where it is no
+    statement of a format that this version reads; for a run also as `statement`.
     """
+    if plan is not None and not (isinstance(statement, str | os.PathLike) and _is_published(Path(statement))):
+        raise InputError("a device's plan is held against the published report of a discovery; give that folder.")
     record: object
     file: Path | None = None
     if isinstance(statement, Statement):
@@ -149,6 +162,8 @@ def verify(statement: Statement | Mapping[str, Any] | PathLike, *, run: Run | Pa
             return _of_mixture_run(file, run)
         if (file / PROMISE).is_file():
             return _of_mixture_folder(file, run)
+        if _is_published(file):
+            return _of_published(file, run, plan)
         record = _read(file)
         if isinstance(record, Mapping) and record.get("schema") == SCHEMA:
             return _of_mixture(record, str(file), run)
@@ -177,10 +192,36 @@ def _of_folder(path: Path) -> Verification:
             record = _read(file)
             own = lines_of(record)
             assert isinstance(record, Mapping)  # or there were no lines
-            lines, labels = (*own, *lines, *against_run(record, run)), _labels(record)
+            of_list = _of_list(file.parent, record) if _is_published(file.parent) else ()
+            lines, labels = (*own, *lines, *against_run(record, run), *of_list), _labels(record)
         except TacitError as error:
             lines = (CheckedLine(name="statement", complaint=str(error)), *lines)
         return Verification(lines=lines, statement=str(file), run=str(path), labels=labels)
+
+
+def _is_published(folder: Path) -> bool:
+    """Whether it is the `report` folder of a run, alone or in the run's."""
+    return (folder / RECORD).is_file() and (folder / NAME).is_file()
+
+
+def _of_published(folder: Path, run: Run | PathLike | None, plan: str | None) -> Verification:
+    """A report as it was published: its statement and, of a discovery, whether its words follow from its votes."""
+    record = _read(folder / NAME)
+    found = _of_record(record, str(folder / NAME), run)
+    return replace(found, lines=(*found.lines, *_of_list(folder, record, plan)))
+
+
+def _of_list(folder: Path, stated: object, plan: str | None = None) -> tuple[CheckedLine, ...]:
+    """The list of words in the published folder of a discovery; nothing of other kinds of runs."""
+    if not isinstance(stated, Mapping) or stated.get("format") != DiscoveryFacts.format:
+        return ()
+    from tacit.jobs.discover.published import list_lines  # what asks and cuts words comes with it
+
+    record = _read(folder / RECORD)
+    shown = _read(folder / SHOWN) if (folder / SHOWN).is_file() else {}
+    if not isinstance(record, Mapping) or not isinstance(shown, Mapping):
+        return (CheckedLine(name="list", complaint=f"{RECORD} or {SHOWN} holds no record"),)
+    return list_lines(record, stated, shown=shown or None, plan=plan)
 
 
 def _of_export(path: Path, run: Run | PathLike | None) -> Verification:

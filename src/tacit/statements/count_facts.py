@@ -45,7 +45,9 @@ class DiscoveryFacts:
     asked, drawn from them. `key_source` is "operating system" or "fixed seed N"; the vocabulary is that of the devices,
     whose words are never reported, and "private" if it was counted in clients' text; `looked_at` names each other use
     of clients' text, which has no guarantee. `verify_command` is what checks the record of the statement; `seal`
-    is the journal's after the last release (see `runs.journal`), `budget` the state of the population's.
+    is the journal's after the last release (see `runs.journal`), `budget` the state of the population's. `outputs` is
+    the digest of settings and of all that the steps output (`local_releases.digest_of_outputs`); None before it was
+    stated.
     """
 
     format: ClassVar[str] = "tacit discovery statement 1"
@@ -65,10 +67,12 @@ class DiscoveryFacts:
     seal: str | None = None
     budget: PopulationSpent | None = None
     on_devices: bool = False  # real ones, about `population` of them, that come when they may
+    outputs: str | None = None
 
     def __post_init__(self) -> None:
         check_key_source(self.key_source)
         check_seal(self.seal)
+        check_seal(self.outputs)
         choose("sampler", self.sampler, tuple(SAMPLERS))
         check_probability("central_delta", self.central_delta)
         check_count("population", self.population, minimum=1)
@@ -109,12 +113,15 @@ class DiscoveryFacts:
 
     def to_record(self) -> Record:
         """Plain values for JSON, all that `from_record` needs."""
-        return dict(to_plain(self))
+        record = dict(to_plain(self))
+        if self.outputs is None:
+            del record["outputs"]
+        return record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "DiscoveryFacts":
         """The facts that `to_record` wrote; InputError or UnknownRelease where they are no such facts."""
-        return all_of(cls, record)
+        return all_of(cls, record, may_lack=("outputs",))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,12 +17,13 @@ from tacit.runs.metadata import DiscoveryMetadata
 from tacit.statements import device_text
 from tacit.statements.accounts import ledger_of
 from tacit.statements.count_facts import SAMPLERS, DiscoveryFacts
-from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, LocalReports
+from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, LocalReports, digest_of_outputs
 from tacit.statements.run_facts import budget_of, published_path, summed_how
 from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
 from tacit.statements.train import sealed
 
 FACTS = DiscoveryFacts
+OF_WHOM = ("vocabulary_sha256", "population_sha256", "name", "deployment")  # in a run's settings
 ADJACENCY = (
     "Replace-one, of one answer: two data sets are neighbours if one answer of one user is another, be it any prefix "
     "or word or 'nothing'. The number of users asked and of reports is the same and public."
@@ -117,8 +118,14 @@ def facts(run: Run, delta: float | None = None) -> DiscoveryFacts:
             else device_text.LOOKED_AT_OF_COUNTS
         ),
         on_devices=metadata.deployment is not None,
+        outputs=digest_of_outputs(asked(run), ((step.file, step.digest) for step in run.steps())),
         verify_command=f"tacit verify {shlex.quote(str(published_path(run) / 'report' / 'statement.json'))}",
     )
+
+
+def asked(run: Run) -> Record:
+    """What may be known of a discovery's settings: all but whose text or which devices it asks."""
+    return {name: value for name, value in run.settings_table.items() if name not in OF_WHOM}
 
 
 def _voted(run: Run, metadata: DiscoveryMetadata, secure: Mapping[str, Any] | None) -> str:
@@ -226,6 +233,16 @@ def verifiability(facts: DiscoveryFacts) -> str:
     return (
         "The record of this statement holds the whole ledger: every group that was asked, and what was released of it. "
         f"Every figure, label and sentence is recomputed from it by\n\n    {facts.verify_command}\n\n"
-        f"It recomputes every line{sealed(facts.seal)}. The devices' part, the accountant and the verifier are one "
-        "program whose source can be read."
+        f"It recomputes every line{sealed(facts.seal)}. {_outputs(facts)}The devices' part, the accountant and the "
+        "verifier are one program whose source can be read."
+    )
+
+
+def _outputs(facts: DiscoveryFacts) -> str:
+    """How a stranger checks the words themselves, where the statement says what was output."""
+    if facts.outputs is None:
+        return ""
+    return (
+        f"Settings and the outputs of all steps have the SHA-256 {facts.outputs} and are published beside this "
+        "statement; the same command for that folder plays the run again from them, and makes the words anew. "
     )

@@ -4,11 +4,13 @@ A ledger records facts, whatever they are. The accountant reads all of it and re
 for which it has no theorem: nothing is skipped. Nobody may be in two groups, because only then nothing adds up.
 """
 
+import hashlib
 import itertools
+import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tacit.errors import AccountingError, UnknownRelease
 from tacit.privacy.guarantee import OPERATING_SYSTEM
@@ -110,6 +112,13 @@ def rare_output(releases: Iterable[LocalReports], k: int) -> float:
             tail = rare_votes_tail(p, q, release.reports, k, release.least_votes)
             worst[release.turn] = max(tail, worst.get(release.turn, 0.0))
     return min(1.0, math.fsum(worst.values()))
+
+
+def digest_of_outputs(settings: Mapping[str, Any], steps: Iterable[tuple[str, str]]) -> str:
+    """The SHA-256 of what a run was asked and of what it output, step by step: (name of its file, SHA-256 of that)."""
+    asked = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
+    lines = (f"{name} {digest}\n" for name, digest in (("settings", asked), *steps))
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def _check_once(releases: Sequence[LocalReports]) -> None:

@@ -32,6 +32,7 @@ KINDS_OF_LINES = {
     "run": "facts as the run's ledger and log say",
     "budget": "entries in the population's budget",
     "file": "files as the run wrote them",
+    "list": "steps and figures of a list of words that follow from the published votes",
     "exported": "files as the manifest names them",
     "log": "things that the operator's transparency log shows",
     "trial": "runs and files of trials as they were written",

@@ -3,7 +3,6 @@
 import csv
 import hashlib
 import io
-import json
 import os
 import secrets
 import time
@@ -21,6 +20,7 @@ from tacit.data.sources import absolute
 from tacit.data.unknown_words import TypedWords, cached_typed_words, read_typed_words
 from tacit.discovery.collect import AtOnce, SecurelySummed, SimulatedCollector
 from tacit.discovery.rounds import discover as discover_rounds
+from tacit.discovery.rounds import step_content
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.federation.collector import Collector
@@ -214,7 +214,7 @@ class RunJournal:
 
     def write(self, name: str, release: LocalReports, output: dict[str, Any], participants: int) -> None:
         """Keep a step: its file is on disk, and then its row, which makes it done."""
-        content = json.dumps(output, ensure_ascii=False).encode()
+        content = step_content(output)
         write_whole(self._run.path / "steps" / f"{name}.json", content)
         now = time.perf_counter()
         step = StepEntry(

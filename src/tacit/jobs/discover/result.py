@@ -11,6 +11,7 @@ from tacit.discovery.rounds import Discovery
 from tacit.discovery.settings import DiscoverySettings
 from tacit.jobs.account.run import RunAccount, account_run
 from tacit.jobs.result import JobResult
+from tacit.parsing import parsed_json
 from tacit.randomizers import Estimate
 from tacit.records import json_ready, to_plain
 from tacit.reports import summary_lines
@@ -19,6 +20,8 @@ from tacit.reports.discover import page
 from tacit.reports.page import ReportFiles, to_html_fragment
 from tacit.runs import Run
 from tacit.statements import Statement
+from tacit.statements.device_text import LOGGED
+from tacit.statements.discover import asked
 
 COLUMNS = ("word", "pass", "layer", "votes", "count", "low", "high", "of_reports")  # of words.csv, and of `to_arrow`
 
@@ -44,6 +47,44 @@ class DiscoveredWord:
             return found
         counted = {"count": self.count.value, "low": self.count.low, "high": self.count.high}
         return {**found, **counted, "of_reports": self.of_reports}
+
+
+def words_of(found: Discovery) -> tuple[DiscoveredWord, ...]:
+    """The words of all layers in the order found, with their counts."""
+    counts = found.counts
+    words = [
+        (word, layer.release.turn, layer.release.layer, votes)
+        for layer in found.layers
+        for word, votes in zip(layer.words, layer.grown.word_votes, strict=True)
+    ]
+    return tuple(
+        DiscoveredWord(
+            word=word,
+            turn=turn,
+            layer=layer,
+            votes=votes,
+            count=counts.counts[at] if counts else None,
+            of_reports=counts.reports if counts else None,
+        )
+        for at, (word, turn, layer, votes) in enumerate(words)
+    )
+
+
+def figures_of(
+    settings: DiscoverySettings, stated: Statement, *, words: int, coverage: Estimate | None, confidence: float | None
+) -> dict[str, Any]:
+    """The figures that are published beside the words."""
+    return {
+        "words": words,
+        "users": stated.figures["users"],
+        "counting_users": settings.counting_users,
+        "resampled_users": settings.resample_users,
+        "seed": settings.seed,
+        "coverage": coverage._asdict() if coverage else None,
+        "confidence": confidence,
+        "guarantee": stated.figures["guarantee"],
+        "anonymity": stated.figures["anonymity"],
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,25 +149,10 @@ class DiscoveryResult(JobResult):
     ) -> "DiscoveryResult":
         """Of a run all of whose layers are done."""
         counts = found.counts
-        words = [
-            (word, layer.release.turn, layer.release.layer, votes)
-            for layer in found.layers
-            for word, votes in zip(layer.words, layer.grown.word_votes, strict=True)
-        ]
         return cls(
             run=run,
             settings=settings,
-            words=tuple(
-                DiscoveredWord(
-                    word=word,
-                    turn=turn,
-                    layer=layer,
-                    votes=votes,
-                    count=counts.counts[at] if counts else None,
-                    of_reports=counts.reports if counts else None,
-                )
-                for at, (word, turn, layer, votes) in enumerate(words)
-            ),
+            words=words_of(found),
             coverage=counts.coverage if counts else None,
             confidence=counts.confidence if counts else None,
             simulation=None if typed is None else SimulationFigures.from_discovery(settings, found.words, typed),
@@ -149,21 +175,33 @@ class DiscoveryResult(JobResult):
             "schema": "tacit.discovery",
             "version": 1,
             "run": str(self.run.path),
-            "words": len(self.words),
-            "users": self.statement.figures["users"],
-            "counting_users": self.settings.counting_users,
-            "resampled_users": self.settings.resample_users,
-            "seed": self.settings.seed,
-            "coverage": self.coverage._asdict() if self.coverage else None,
-            "confidence": self.confidence,
-            "guarantee": self.statement.figures["guarantee"],
-            "anonymity": self.statement.figures["anonymity"],
+            **figures_of(
+                self.settings,
+                self.statement,
+                words=len(self.words),
+                coverage=self.coverage,
+                confidence=self.confidence,
+            ),
             "simulation": None if self.simulation is None else to_plain(self.simulation),
         }
 
     def found(self) -> dict[str, Any]:
-        """What its pages are made from: see `reports.discover.page`."""
-        return {"figures": self.to_record(), "found": self.rows(), "statement": self.statement.to_record()}
+        """What its pages are made from: see `reports.discover.page`; and what a stranger checks the words by."""
+        return {
+            "figures": self.to_record(),
+            "found": self.rows(),
+            "statement": self.statement.to_record(),
+            "released": self.released(),
+        }
+
+    def released(self) -> dict[str, Any]:
+        """What every step output, the settings that say what it may be, and the plan that devices had, if any."""
+        steps = [(step.file, self.run.path / "steps" / step.file) for step in self.run.steps()]
+        return {
+            "settings": asked(self.run),
+            "steps": {file.removesuffix(".json"): parsed_json(path.read_bytes()) for file, path in steps},
+            "logged": self.run.notes.get(LOGGED),
+        }
 
     def blocks(self) -> list[Block]:
         """What people read of it in a few lines."""

@@ -8,6 +8,7 @@ from tacit.code_digest import build_digest
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.open_run import opened
+from tacit.parsing import parsed_json
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry, root_of
@@ -21,6 +22,8 @@ from tacit.server.plans import plan_of
 from tacit.statements.device_text import BUILDS, LOGGED
 from tacit.statements.verify import CheckedLine
 from tacit.version import __version__
+
+RECORD = "record.json"  # in a published report
 
 
 class LoggedRun(Document):
@@ -88,10 +91,13 @@ def note_build(run: Run) -> None:
 def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
     """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
 
-    log: a file of entries, such as the operator's or one that somebody kept, or the address of a server.
-    Raises: InputError for a run that was not served, and for what is no log; ServerError.
+    run: its folder, or the `report` folder that it published. log: a file of entries, such as the operator's or one
+    that somebody kept, or the address of a server. Raises: InputError for a run that was not served, and for what is no
+    log; ServerError.
     """
     of_type("log", log, str, Path)
+    if not isinstance(run, Run) and (as_path("run", run) / RECORD).is_file():
+        return _published_in(as_path("run", run) / RECORD, log, certificates)
     with opened(run) as found:
         if LOGGED not in found.notes:
             raise InputError(f"'{found.path}' is of no run that was served, so no log has its plan; leave --log out.")
@@ -99,11 +105,35 @@ def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None 
             kept = _kept(found)
             given, head = kept.signed_plan.read(Plan), kept.proof.head.read(TreeHead)
         except InputError as error:
-            return (CheckedLine(name="log", complaint=f"what the folder keeps of it cannot be read: {error}"),)
+            return (_unread(error),)
         plan = plan_of(found, given.enrolment)
-    entries = _entries(log, certificates)
+    own = CheckedLine(
+        name="log.plan",
+        complaint=None if is_same_plan(given, plan) else "devices were given another plan than the run's",
+    )
+    return (own, *_in_log(kept, head, _entries(log, certificates)))
+
+
+def _published_in(record: Path, log: PathLike, certificates: Path | None) -> tuple[CheckedLine, ...]:
+    """The plan that a report has published; `tacit verify` holds it against the report's settings."""
+    released = parsed_json(read_bounded(record)).get("released")
+    if not isinstance(released, dict) or released.get("logged") is None:
+        raise InputError(f"'{record}' has no plan of a run that was served, so no log has it; leave --log out.")
+    try:
+        kept = LoggedRun.from_json(json.dumps(released["logged"]))
+        head = kept.proof.head.read(TreeHead)
+    except InputError as error:
+        return (_unread(error),)
+    return _in_log(kept, head, _entries(log, certificates))
+
+
+def _unread(error: InputError) -> CheckedLine:
+    return CheckedLine(name="log", complaint=f"what the folder keeps of it cannot be read: {error}")
+
+
+def _in_log(kept: LoggedRun, head: TreeHead, entries: Sequence[str]) -> tuple[CheckedLine, ...]:
+    """That a plan was signed, and stands in the log where its proof says."""
     checks = {
-        "log.plan": None if is_same_plan(given, plan) else "devices were given another plan than the run's",
         "log.signatures": next(_unsigned(kept), None),
         "log.proof": None if _is_proved(kept, head) else "the proof does not show that the plan was in the log",
         "log.entries": _missing(kept, head, entries),
