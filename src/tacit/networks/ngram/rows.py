@@ -1,0 +1,211 @@
+"""The probabilities of all words after many contexts at once: rows of V numbers, for whoever measures a model.
+
+`tables.NGramTables.after` and `bend.Bend.bent` are the slow references, one context at a time; what this file computes
+is rounded as there. No phone needs it.
+
+Shapes: T contexts, V words. Contexts are (T, C) ids, the last word first, -1 before a sentence's beginning.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import compiled
+from tacit.networks.ngram.bend import FACTORS, Bend, Factors
+from tacit.networks.ngram.kneser_ney import Ids, KneserNey, NGrams, sum_at
+from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, FloatArray, Level, NGramTables
+from tacit.text.vocabulary import PAD
+
+NOWHERE = -1
+
+
+def contexts_of(sentences: NDArray[np.integer[Any]], words: int) -> Ids:
+    """(T, words) what stands before each target of padded sentences (S, L+1), the targets in their order."""
+    padded = np.pad(sentences[:, :-1], ((0, 0), (words, 0)), constant_values=NOWHERE).astype(np.int64)
+    length = sentences.shape[1] - 1
+    before = np.stack([padded[:, words - back : words - back + length] for back in range(words)], axis=2)
+    return before[sentences[:, 1:] != PAD]
+
+
+class DenseLevel(NamedTuple):
+    """The n-grams of one length, by the places of their contexts among those that are one word shorter."""
+
+    words: NDArray[np.uint16]  # (n,)
+    shares: FloatArray  # (n,) what each adds to its word
+    contexts: NDArray[np.uint32]  # (k,) places, increasing
+    starts: NDArray[np.int64]  # (k + 1,)
+    left: FloatArray  # (k,) what each context leaves to the shorter one
+
+    @classmethod
+    def of_level(cls, level: Level) -> Self:
+        """As `Level.add_to` reads it."""
+        starts = level.starts.astype(np.int64)
+        left, shares = LOG_ODDS[level.backoffs], LOGARITHMIC[level.shares]
+        scale = ((1 - left) / sum_at(shares.astype(np.float64), starts[:-1])).astype(np.float32)
+        return cls(level.words, shares * np.repeat(scale, np.diff(starts)), level.contexts, starts, left)
+
+    @classmethod
+    def of_ngrams(cls, found: NGrams, shorter: Ids, vocabulary: int) -> Self:
+        """Of smoothed counts, as exact as float32 has them. shorter: the keys of what is one word shorter."""
+        return cls(
+            (found.keys % vocabulary).astype(np.uint16),
+            found.shares.astype(np.float32),
+            np.searchsorted(shorter, found.contexts).astype(np.uint32),
+            found.starts.astype(np.int64),
+            found.backoffs.astype(np.float32),
+        )
+
+    def at(self, places: Ids) -> Ids:
+        """(T,) which context stands at each place; NOWHERE where none does."""
+        return _index(self.contexts, places)
+
+    def after(self, places: Ids, words: Ids) -> Ids:
+        """(T,) the places, among these n-grams, of contexts at places followed by words; NOWHERE where there is none."""
+        return _place(self.words, self.starts, self.at(places), words)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NGramRows:
+    """A counted model, bent or not, that gives rows; equal to itself alone."""
+
+    unigrams: FloatArray  # (V,)
+    levels: tuple[DenseLevel, ...]  # of 2, 3, ... words
+    pairs: DenseLevel  # of 2 words by how often they were seen
+    pair_weight: float
+    bend: Bend | None = None
+
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+    @classmethod
+    def of_tables(cls, tables: NGramTables, bend: Bend | None = None) -> Self:
+        """Of a file."""
+        levels = tuple(map(DenseLevel.of_level, tables.levels))
+        pairs, weight = DenseLevel.of_level(tables.pairs), tables.pair_weight
+        return cls(unigrams=tables.unigrams, levels=levels, pairs=pairs, pair_weight=weight, bend=bend)
+
+    @classmethod
+    def of_model(cls, model: KneserNey, pair_weight: float) -> Self:
+        """Of smoothed counts of a text."""
+        size = model.vocabulary
+        shorter = [np.arange(size), *(each.keys for each in model.levels)]
+        return cls(
+            unigrams=model.unigram.astype(np.float32),
+            levels=tuple(
+                DenseLevel.of_ngrams(each, keys, size) for each, keys in zip(model.levels, shorter, strict=False)
+            ),
+            pairs=DenseLevel.of_ngrams(model.pairs, shorter[0], size),
+            pair_weight=pair_weight,
+        )
+
+    @property
+    def vocabulary(self) -> int:
+        """V."""
+        return len(self.unigrams)
+
+    def fill(self, sentences: NDArray[np.int32], rows: FloatArray) -> None:
+        """Write the probabilities (T, V) of all words in the place of each target of padded sentences (S, L+1)."""
+        contexts = contexts_of(sentences, max(len(self.levels), 2))
+        rows[:] = self.unigrams
+        for length, level in enumerate(self.levels, start=1):
+            _add(rows, level.at(self._places(contexts, length)), level)
+        if self.pair_weight:
+            plain = np.repeat(self.unigrams[None], len(rows), axis=0)
+            _add(plain, self.pairs.at(contexts[:, 0]), self.pairs)
+            mix(rows, np.float32(1 - self.pair_weight), plain, np.float32(self.pair_weight))
+        if self.bend is not None:
+            bend_rows(self.bend, contexts, rows)
+
+    def _places(self, contexts: Ids, length: int) -> Ids:
+        """(T,) of the last `length` words, among the n-grams of so many."""
+        places = contexts[:, length - 1]
+        for level, back in zip(self.levels, range(length - 2, -1, -1), strict=False):
+            places = level.after(places, contexts[:, back])
+        return places
+
+
+def _add(rows: FloatArray, at: Ids, level: DenseLevel) -> None:
+    _add_level(rows, at, level.starts, level.words, level.shares, level.left)
+
+
+def bend_rows(bend: Bend, contexts: Ids, rows: FloatArray) -> None:
+    """`Bend.bent` of each row (T, V) after contexts (T, 2 or more), in place."""
+    last, before = contexts[:, 0], contexts[:, 1]
+    two = np.where(before == NOWHERE, NOWHERE, before * rows.shape[1] + last)
+    rows *= bend.ratios
+    for factors, places in ((bend.after_one, last), (bend.after_two, two)):
+        _multiply(rows, factors, places)
+    rows /= rows.sum(axis=1, keepdims=True, dtype=np.float64).astype(np.float32)
+
+
+def _multiply(rows: FloatArray, factors: Factors, places: Ids) -> None:
+    at = _index(factors.contexts, places)
+    _multiply_factors(rows, at, factors.starts, factors.words, FACTORS[factors.steps.astype(np.int64) + 128])
+
+
+@compiled
+def mix(rows: FloatArray, weight: Any, others: FloatArray, other_weight: Any) -> None:
+    """rows (T, V) becomes weight * rows + other_weight * others; the weights in float32."""
+    for t in range(rows.shape[0]):
+        for w in range(rows.shape[1]):
+            rows[t, w] = rows[t, w] * weight + others[t, w] * other_weight
+
+
+@compiled
+def _index(contexts: Any, places: Any) -> Any:
+    """(T,) where each place stands among the increasing contexts (k,)."""
+    found = np.full(len(places), -1, np.int64)
+    for t in range(len(places)):
+        low, high = 0, len(contexts)
+        while low < high:
+            middle = (low + high) // 2
+            if np.int64(contexts[middle]) < places[t]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < len(contexts) and np.int64(contexts[low]) == places[t]:
+            found[t] = low
+    return found
+
+
+@compiled
+def _place(words: Any, starts: Any, at: Any, wanted: Any) -> Any:
+    """(T,) where a word stands among the n-grams of the context `at`."""
+    found = np.full(len(at), -1, np.int64)
+    for t in range(len(at)):
+        if at[t] < 0:
+            continue
+        low, high = starts[at[t]], starts[at[t] + 1]
+        end = high
+        while low < high:
+            middle = (low + high) // 2
+            if np.int64(words[middle]) < wanted[t]:
+                low = middle + 1
+            else:
+                high = middle
+        if low < end and np.int64(words[low]) == wanted[t]:
+            found[t] = low
+    return found
+
+
+@compiled
+def _add_level(rows: Any, at: Any, starts: Any, words: Any, shares: Any, left: Any) -> None:
+    for t in range(len(at)):
+        if at[t] < 0:
+            continue
+        scale = left[at[t]]
+        for w in range(rows.shape[1]):
+            rows[t, w] *= scale
+        for place in range(starts[at[t]], starts[at[t] + 1]):
+            rows[t, words[place]] += shares[place]
+
+
+@compiled
+def _multiply_factors(rows: Any, at: Any, starts: Any, words: Any, factors: Any) -> None:
+    for t in range(len(at)):
+        if at[t] < 0:
+            continue
+        for place in range(np.int64(starts[at[t]]), np.int64(starts[at[t] + 1])):
+            rows[t, words[place]] *= factors[place]
