@@ -1,0 +1,332 @@
+r"""From how many people on does private learning beat what is free? Real authors, each once, and a ladder of baselines.
+
+    python benchmarks/utility/from_how_many_people.py near --clients DATA/commits-en --public caches/docs \
+        --ngrams pb/docs --network net-docs --runs runs/near
+    ... --rounds 5000 24433      trains the network privately, too, at these populations: hours
+    ... --table                  prints what is remembered and measures nothing
+
+A population is so many authors of the training split, drawn with a seed; the same authors of the validation and the
+test split judge all of them. What is free is made of public text alone: an n-gram, a network, and both mixed by the
+weight under which VALIDATION authors' text is likeliest, which costs their privacy and is not charged, in favour of
+what is free. An arm with an epsilon has that epsilon for the people that there are: nobody stands in for others.
+
+    counts E     the public n-gram and network bent by counts of epsilon E (`tacit count`, `tacit mix`)
+    network E    the public network trained in the rounds that `tacit recipe new` chooses for so many at epsilon E
+    rounds E     the same mixed with the public n-gram, by validation authors as what is free
+    clients' n-gram, alone and mixed with what is free: all text of the same people counted without privacy
+
+Where tacit refuses an epsilon for so few people, what it serves is the free model: such an arm gains 0.
+Each cell is kept in RUNS, so that a killed experiment goes on where it was.
+"""
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from remembered_rows import REMEMBERED, interval, level, markdown, remember_row, remembered_rows
+
+import tacit
+from tacit.compute import Hardware
+from tacit.data import Cache, VocabularyChoice
+from tacit.errors import InputError
+from tacit.evaluation.crossed import crossed_interval
+from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.ladder import (
+    BOTH_AND_NETWORK,
+    CLIENTS,
+    FREE,
+    PUBLIC_NETWORK,
+    PUBLIC_NGRAM,
+    WITH_NGRAM,
+    CountedText,
+    Ladder,
+    counted,
+    ladder,
+    training_text,
+)
+from tacit.evaluation.predictors import Predictor, predictor_at
+from tacit.evaluation.release_cost import ReleaseCost
+from tacit.evaluation.settings import CountSettings
+from tacit.evaluation.trigram import text_of
+from tacit.planning.counts import sums_for
+from tacit.recipe import Recipe
+
+PEOPLE = (500, 1_500, 5_000, 15_000, 24_433)
+EPSILONS = (1.0, 2.0, 8.0, math.inf)
+SEEDS = 3
+VALIDATION, TEST = 300, 1_000  # authors
+DELTA = 1e-5  # below one over the largest population
+WITHOUT_NOISE = 1e9  # rho of zCDP: less than one unit of noise
+SPLITS = ("train", "validation", "test")
+SENTENCES, LENGTH = 16, 20  # of each author who judges
+MOST = 1_000  # sentences of an author that are counted: more than anybody has
+COUNTS, NETWORK, ROUNDS = "counts ", "network ", "rounds "  # before the epsilon of an arm
+OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH_AND_NETWORK)  # no epsilon; the last two are not private
+SUMS = ("words", "predicted", "top1", "top3", "nats")
+Rows = NDArray[np.float64]  # (authors, SUMS)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """So many people, drawn with a seed, which is that of all noise, too."""
+
+    people: int
+    seed: int
+    runs: Path
+
+    @property
+    def folder(self) -> Path:
+        return self.runs / f"{self.people}-{self.seed}"
+
+
+# -- who ---------------------------------------------------------------------------------------------------------------
+
+
+def population(asked: argparse.Namespace, cell: Cell) -> Cache:
+    """The cache of a cell, drawn and imported once."""
+    words = VocabularyChoice(file=Cache.open(asked.public).vocabulary_path)
+    if not (cell.folder / "cache").is_dir():
+        for split, people, seed in zip(SPLITS, (cell.people, VALIDATION, TEST), (cell.seed, 0, 0), strict=True):
+            text = pq.read_table(f"{asked.clients}.{split}.parquet")
+            cell.folder.mkdir(parents=True, exist_ok=True)
+            pq.write_table(drawn(text, people, seed), cell.folder / f"text.{split}.parquet", compression="zstd")
+        tacit.import_data(str(cell.folder / "text"), cell.folder / "cache", vocabulary=words)
+    return Cache.open(cell.folder / "cache")
+
+
+def drawn(text: pa.Table, people: int, seed: int) -> pa.Table:
+    """The text of so many authors; of all where there are no more."""
+    authors = np.unique(text["client_id"].to_numpy().astype(str))
+    chosen = np.random.default_rng(seed).permutation(authors)[:people]
+    return text.filter(pc.is_in(text["client_id"], pa.array(np.sort(chosen))))
+
+
+# -- what is learnt from them ------------------------------------------------------------------------------------------
+
+
+def bent_by_counts(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon: float) -> Path | None:
+    """The mixture that counts of this epsilon bend; None where noise would hide every word."""
+    out, counts = cell.folder / f"mixture-{epsilon:g}", cell.folder / f"counts-{epsilon:g}"
+    cost = ReleaseCost(zcdp=WITHOUT_NOISE) if math.isinf(epsilon) else ReleaseCost(epsilon=epsilon, delta=DELTA)
+    sums = sums_for(Cache.open(asked.public), clients=len(cache.clients("train")), rho=cost.rho)
+    if not sums:
+        return None
+    if not (counts / "report").is_dir():
+        settings = CountSettings(sums=sums, split_name="train")
+        tacit.count(cache, counts, settings=settings, release=cost, seed=cell.seed)
+    if not out.is_dir():
+        tacit.mix(asked.ngrams, out, counts=counts, network=asked.network, public=asked.public)
+    return out
+
+
+def trained(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon: float) -> Path | None:
+    """The run of the recipe that tacit writes for so many people; None where it refuses to.
+
+    Without noise it is the recipe of the largest epsilon but for that.
+    """
+    out, noise = cell.folder / f"rounds-{epsilon:g}", not math.isinf(epsilon)
+    priced = epsilon if noise else max(each for each in EPSILONS if not math.isinf(each))
+    try:
+        written = tacit.new_recipe(cache, epsilon=priced, delta=DELTA, init=asked.network, name=cell.folder.name)
+    except InputError:
+        return None
+    recipe = written.proposal.recipe
+    if not noise:
+        without = {"mechanism": None, "epsilon": None, "delta": None}
+        recipe = recipe.model_copy(update={"privacy": recipe.privacy.model_copy(update=without)})
+    faster = recipe.client.model_copy(update={"precision": asked.precision})
+    recipe = Recipe.from_toml(recipe.model_copy(update={"client": faster}).to_toml())
+    tacit.train(recipe, out, seed=cell.seed, hardware=Hardware(workers=1), anyway=True)
+    return out
+
+
+def cells(asked: argparse.Namespace) -> Iterator[Cell]:
+    """Seed by seed, so that an experiment that was stopped has whole seeds."""
+    for seed in range(1, asked.seeds + 1):
+        for people in asked.people:
+            yield Cell(people, seed, asked.runs)
+
+
+# -- what it is worth --------------------------------------------------------------------------------------------------
+
+
+def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
+    """Of each arm what each test author got, (authors, SUMS); kept in RUNS."""
+    kept = cell.folder / "judged.npz"
+    there = dict(np.load(kept)) if kept.is_file() else {}
+    missing = [arm for arm in arms(asked, cell) if arm not in there]
+    if not missing:
+        return there
+    cache = population(asked, cell)
+    models = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK))}
+    held_out, validation = (
+        HeldOut.read(cache, cache.clients(split), sentences=SENTENCES, words=LENGTH) for split in ("test", "validation")
+    )
+    text = training_text(cache, cache.clients("train"), sentences=MOST, words=LENGTH)
+    found = ladder(
+        held_out,
+        validation,
+        public=[public_text(each, cell.runs) for each in asked.texts],
+        public_network=network(asked.network),
+        clients=counted(text, validation, vocabulary=cache.manifest.vocabulary.size),
+        models={arm: predictor_at(folder) for arm, folder in models.items() if folder is not None},
+    )
+    for arm in missing:
+        there[arm] = np.stack([found.sums(rung_of(arm, found))[name] for name in SUMS], axis=1)
+    np.savez(kept, **there)
+    return there
+
+
+def rung_of(arm: str, found: Ladder) -> str:
+    """Where an arm stands on the ladder. Where tacit refused, it is what is free that is served."""
+    rung = arm.replace(ROUNDS, NETWORK) + WITH_NGRAM if arm.startswith(ROUNDS) else arm
+    return rung if rung in found.rungs else FREE if not arm.startswith(NETWORK) else PUBLIC_NETWORK
+
+
+@lru_cache
+def public_text(cache: Path, runs: Path) -> CountedText:
+    """The n-grams of a public text, of the order that the validation authors like; counted once for all cells."""
+    open_text = Cache.open(cache)
+    judge = Cache.open(next(runs.glob("*/cache")))  # all cells have the same validation authors
+    validation = HeldOut.read(judge, judge.clients("validation"), sentences=SENTENCES, words=LENGTH)
+    text = text_of(open_text, open_text.clients("train"))
+    return counted(text, validation, vocabulary=open_text.manifest.vocabulary.size)
+
+
+@lru_cache
+def network(folder: Path) -> Predictor:
+    """Compiled once."""
+    return predictor_at(folder)
+
+
+def arms(asked: argparse.Namespace, cell: Cell) -> list[str]:
+    """What is judged at so many people."""
+    epsilons = asked.rounds_at if cell.people in asked.rounds else ()
+    rounds = [f"{way}{each:g}" for each in epsilons for way in (NETWORK, ROUNDS)]
+    return [*OPEN, *(f"{COUNTS}{each:g}" for each in EPSILONS), *rounds]
+
+
+def made(asked: argparse.Namespace, cell: Cell, cache: Cache, arm: str) -> Path | None:
+    """The folder of a private arm's model."""
+    way, _, epsilon = arm.partition(" ")
+    return {COUNTS: bent_by_counts, NETWORK: trained}[f"{way} "](asked, cell, cache, float(epsilon))
+
+
+# -- what is said ------------------------------------------------------------------------------------------------------
+
+
+class Measure(NamedTuple):
+    """One sum of SUMS over another."""
+
+    of: str
+    over: str
+
+
+MEASURES = {
+    "top3": Measure("top3", "words"),  # of all typed words: one that is not in the vocabulary is missed
+    "top1": Measure("top1", "words"),
+    "nats": Measure("nats", "predicted"),  # of the words in the vocabulary
+}
+
+
+def values(rows: Rows) -> dict[str, float]:
+    """Of all authors together."""
+    sums = dict(zip(SUMS, rows.sum(axis=0), strict=True))
+    return {name: float(sums[measure.of] / sums[measure.over]) for name, measure in MEASURES.items()}
+
+
+def less(arm: Rows, other: Rows) -> dict[str, list[float]]:
+    """What an arm has more than another, both (seeds, authors, SUMS): the value, and its interval over seeds and
+    authors crossed.
+    """
+    columns = {name: at for at, name in enumerate(SUMS)}
+    found = {}
+    for name, (of, over) in MEASURES.items():
+        parts = (arm - other)[:, :, columns[of]]
+        found[f"{name}_less_free"] = [*crossed_interval(parts, arm[:, :, columns[over]]).interval]
+    return found
+
+
+def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]) -> None:
+    """A row an arm and a seed; and of all seeds the difference to the best free model."""
+    for people in asked.people:
+        of_seed = {cell.seed: rows for cell, rows in found.items() if cell.people == people}
+        if len(of_seed) < asked.seeds:
+            continue
+        experiment = f"{asked.name} {people}"
+        for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
+            for seed, rows in of_seed.items():
+                remember_row(FILE, experiment, arm, seed, values(rows[arm]))
+            if arm != FREE:
+                ours, free = (np.stack([rows[each] for rows in of_seed.values()]) for each in (arm, FREE))
+                remember_row(FILE, experiment, arm, None, less(ours, free))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="of the clients and the public text, such as commits-near")
+    parser.add_argument("--clients", help="Parquet of authors: the path before .train.parquet")
+    parser.add_argument("--public", type=Path, help="a cache of public text, whose words are those of all models")
+    parser.add_argument("--texts", type=Path, nargs="+", help="caches of single public texts; left out, --public")
+    parser.add_argument("--ngrams", type=Path, nargs="+", help="what `tacit ngram` wrote of each")
+    parser.add_argument("--network", type=Path, help="what `tacit pretrain` made of the public text")
+    parser.add_argument("--runs", type=Path, help="where everything is kept")
+    parser.add_argument("--people", type=int, nargs="+", default=PEOPLE)
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    parser.add_argument("--rounds", type=int, nargs="+", default=(), help="populations at which the network is trained")
+    parser.add_argument("--rounds-at", type=float, nargs="+", default=EPSILONS, help="their epsilons")
+    parser.add_argument("--precision", default="bfloat16", help="of the rounds; float32 where there are no units")
+    parser.add_argument("--table", action="store_true", help="print what is remembered, and measure nothing")
+    asked = parser.parse_args()
+    asked.texts = asked.texts or [asked.public]
+    if asked.table:
+        print(table(REMEMBERED / FILE, asked.name))
+        return
+    found = {}
+    for cell in cells(asked):
+        found[cell] = judged(asked, cell)
+        print(
+            cell.folder, {arm: values(rows)["top3"] for arm, rows in found[cell].items()}, file=sys.stderr, flush=True
+        )
+    remember(asked, found)
+
+
+FILE = "people.jsonl"
+
+
+def table(path: Path, name: str, *measures: str) -> str:
+    """Markdown: a line an arm, a column a population: the gain over the best free model, whose own value is the first
+    line. measures: the first of them; left out, top3.
+    """
+    measure = measures[0] if measures else "top3"
+    of = {row.experiment: [] for row in remembered_rows(path) if row.experiment.rpartition(" ")[0] == name}
+    for row in remembered_rows(path):
+        if row.experiment in of:
+            of[row.experiment].append(row)
+    arms = dict.fromkeys(row.arm for rows in of.values() for row in rows)
+    lines = [["", *(f"{int(each.rpartition(' ')[2]):,} people" for each in of)]]
+    for arm in sorted(arms, key=lambda each: each != FREE):
+        cells_of = []
+        for rows in of.values():
+            facts = [row.facts for row in rows if row.arm == arm]
+            if arm == FREE:
+                cells_of.append(level(measure, [each[measure] for each in facts]))
+            else:
+                gained = [each[f"{measure}_less_free"] for each in facts if f"{measure}_less_free" in each]
+                cells_of.append(interval(measure, gained[0]) if gained else "")
+        lines.append([arm, *cells_of])
+    return markdown(lines, numbers=len(of))
+
+
+if __name__ == "__main__":
+    main()
