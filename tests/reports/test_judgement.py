@@ -11,9 +11,11 @@ from tacit.errors import InputError, RunError
 from tacit.jobs.report import report
 from tacit.privacy import Tree
 from tacit.reports.blocks import Labels
+from tacit.reports.drawing import STROKES
+from tacit.reports.figure import Rule
 from tacit.reports.judgement import NO_BETTER, WORSE, cost, judged, judgement_labels, opening
 from tacit.reports.summary import RunSummary, summarise
-from tacit.reports.train import page
+from tacit.reports.train import figures, page
 from tacit.reports.train_record import records_of
 from tacit.runs import MetricEntry, Run
 
@@ -155,3 +157,13 @@ def test_sums_of_other_clients_are_refused(tmp_path: Path) -> None:
         run.note("comparison_models", noted)
     with pytest.raises(InputError, match=r"sums of \[4\] clients beside 1"):
         summarise(Run.open(path))
+
+
+def test_each_thing_beside_a_curve_has_a_stroke_that_is_one(tmp_path: Path) -> None:
+    summary = summary_of(tmp_path / "run")
+    rules = [
+        mark for figure in figures(summary) for panel in figure.panels for mark in panel.marks if isinstance(mark, Rule)
+    ]
+    called = {rule.label: rule.stroke for rule in rules}
+    assert called["best free model"] != called["first words, always"]
+    assert all(0 <= stroke < len(STROKES) for stroke in called.values())
