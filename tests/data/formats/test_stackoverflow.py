@@ -7,6 +7,7 @@ Source of the tables: tensorflow_federated/python/simulation/datasets/sql_client
 import json
 import random
 import sqlite3
+import tomllib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
@@ -15,13 +16,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.conftest import REPOSITORY
 
 import tacit
+from tacit.compute import Hardware
 from tacit.data import ClientText, open_source
 from tacit.data.formats.stackoverflow import read_example
 from tacit.data.manifest import NO_TIME
 from tacit.data.vocabulary_choice import VocabularyChoice
 from tacit.errors import SourceError
+from tacit.recipe import Recipe
 
 TABLES = """
 CREATE TABLE examples (
@@ -141,6 +145,30 @@ class TestThePublishedFile:
         assert apart.manifest.left_out == {"users of test who are in train, too": 1}
         words = [json.loads(cache.vocabulary_json)["words"] for cache in (whole, apart)]
         assert words[0] == words[1] and "mac" not in words[0]  # those of train alone
+
+    @pytest.mark.long
+    def test_its_shipped_recipe_trains_on_it(self, tmp_path: Path) -> None:
+        """From the file to a verified run: the recipe as it ships, with a network, cohorts and rounds for 12 users."""
+        texts = ("if you're using sql", "the spec is available here", "which is exactly how", "new here")
+        users = [("train", 1, "2010"), ("heldout", 10, "2011"), ("test", 3, "2018")]
+        rows = [
+            (split, f"{number}{last}", post(text, f"{year}-01-08 09:34:05 UTC"))
+            for split, last, year in users
+            for number in range(1, 13)
+            for text in texts
+        ]
+        words = tmp_path / "words.txt"
+        words.write_text("\n".join(sorted({word for text in texts for word in text.split()})), encoding="utf-8")
+        spec = so(tmp_path / "so.sqlite", rows)
+        tacit.import_data(spec, tmp_path / "cache", vocabulary=VocabularyChoice(word_list=words))
+        shipped = tomllib.loads((REPOSITORY / "recipes" / "stackoverflow.toml").read_text(encoding="utf-8"))
+        shipped["data"]["cache"] = str(tmp_path / "cache")
+        shipped["model"] = {"embedding": 4, "units": 4}
+        shipped["rounds"] |= {"rounds": 4, "report_goal": 3, "min_separation": 2}
+        shipped["evaluation"] |= {"every": 2, "clients": 4, "test_clients": 4}
+        recipe = Recipe.model_validate(shipped, strict=False)
+        ended = tacit.train(recipe, tmp_path / "run", hardware=Hardware(workers=1), anyway=True)
+        assert ended.run.finished and tacit.verify(tmp_path / "run").holds
 
     @pytest.mark.parametrize("splits", [("train", "heldout"), ("heldout", "test"), ("heldout", "validation")])
     def test_other_splits_share_no_user(self, splits: tuple[str, str], tmp_path: Path) -> None:
