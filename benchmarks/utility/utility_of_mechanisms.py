@@ -11,7 +11,7 @@ squared ratio of the cohorts.
 
     tacit data import BLOGS --out caches/blogs2k --vocabulary-size 2000 --vocabulary-from PUBLIC.parquet
     python benchmarks/utility/utility_of_mechanisms.py --cache caches/blogs2k --runs runs/utility
-    ... --tune  # what RATES says
+    ... --tune  # the table of rates
     python benchmarks/utility/utility_of_mechanisms.py ... --table            # Markdown, from the finished cells
     python benchmarks/utility/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
     ... --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
@@ -44,7 +44,6 @@ from cells import (
     chosen,
     figure,
     options,
-    paired,
     play,
     read,
     remember,
@@ -53,22 +52,27 @@ from cells import (
     spread,
 )
 from federated_against_central import figures, held_out, words_seen
+from many_comparisons import differs_by_chance, holm, in_digits
 
 import tacit
 from tacit.compute.precision import Precision
 from tacit.data import Cache
 from tacit.design.blt import design_blt
-from tacit.design.losses import losses
+from tacit.design.losses import losses, workload_errors
 from tacit.design.objective import Losses
+from tacit.design.toeplitz import banded_inverse_square_root
 from tacit.design.workload import PREFIX, Workload
 from tacit.evaluation.trigram import BackedOffTrigram
-from tacit.privacy import Participation
+from tacit.planning.noise_forecast import PULL
+from tacit.privacy import Guarantee, Participation
 from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.privacy.strategy import Strategy
 from tacit.recipe.sections import PrivacySection, ServerSection
 from tacit.runs import Run
 
 DELTA = 1e-10  # the papers'
 GOAL = 20
+ROUNDS = 252
 TIMES = 6  # participations of a client, as in the paper
 CLIP_NORM = 1.0
 SENTENCES = 16  # of a client in a round
@@ -81,6 +85,7 @@ SECTIONS: dict[str, dict[str, Any]] = {
 NONE, TREE, FULL, ONCE, BLT, BANDED = "none", "tree-variance-reduced", "tree-full", "blt-1", "blt-6", "banded"
 ACCURACY, MEASURES = "top1_accuracy", {"top1_accuracy": "top-1 accuracy", "cross_entropy": "cross-entropy"}
 TUNING_SEED = 101
+ONE_RATE = 1.4  # the server's, of most mechanisms
 TRIED = (0.5, 0.7, 1.0, 1.4, 2.0, 2.8, 4.0)  # server rates of --tune
 # (this, less that): the paper's comparisons, and each mechanism beside what production ran before.
 PAIRS: tuple[tuple[str, str], ...] = (
@@ -90,6 +95,15 @@ PAIRS: tuple[tuple[str, str], ...] = (
     (BLT, "blt-one"),
     (BLT, "lambda-cgd"),
     (BANDED, "banded-toeplitz"),
+)
+PAIRS += (  # all designed for rms; noise kept: BandMF's 41 rounds, BISR's 21, the BLT's 3, nothing
+    (BANDED, "blt-6-rms"),
+    (BANDED, "lambda-cgd-rms"),
+    (BANDED, "inverse-square-root"),
+    ("blt-6-rms", "lambda-cgd-rms"),
+    ("blt-6-rms", "inverse-square-root"),
+    ("blt-6-rms", BLT),
+    ("lambda-cgd-rms", "lambda-cgd"),
 )
 PAIRS += tuple((f"{name}-server", name) for name in ("lambda-cgd", BLT, BANDED))  # who designs for momentum
 
@@ -113,6 +127,11 @@ class Level:
     def zcdp(self) -> float:
         """Of the run of GOAL clients: noise multipliers scale with the cohort, rho with the square of its inverse."""
         return zcdp_for_epsilon(self.epsilon, DELTA) * (self.reports / GOAL) ** 2
+
+
+def stable(number: float) -> float:
+    """To 12 digits: the last ones differ between machines, and a remembered cell is found by its recipe."""
+    return float(f"{number:.12g}")
 
 
 LEVELS = (Level(2, 1000), Level(8, 1000))
@@ -141,6 +160,9 @@ MECHANISMS = {
     "lambda-cgd-server": Mechanism("DP-λCGD, for the server's workload", "#555555", (1.4,)),
     "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
     "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
+    "lambda-cgd-rms": Mechanism("DP-λCGD, for rms", "#bbbbbb", (1.4,)),
+    "blt-6-rms": Mechanism("BLT(k=6), for rms", "#66c2ff", (1.4,)),
+    "inverse-square-root": Mechanism("BISR", "#aa4499", (1.4,)),
     "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
     BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
 }
@@ -221,7 +243,7 @@ class Plan:
         served = self.served
         privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **asked(mechanism, served)}
         if mechanism != NONE:
-            privacy |= {"zcdp": level.zcdp, "delta": DELTA, "extrapolate_to": level.reports}
+            privacy |= {"zcdp": stable(level.zcdp), "delta": DELTA, "extrapolate_to": level.reports}
         clients = 20 if self.smoke else 400
         sections = {
             **SECTIONS,
@@ -257,11 +279,17 @@ def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
     """The keys of [privacy] that choose the strategy."""
     if mechanism.endswith("-server"):  # designed for what this momentum and cooldown make of the means
         return {**asked(mechanism.removesuffix("-server"), served), "workload": "server"}
+    if mechanism.endswith("-rms"):
+        return {**asked(mechanism.removesuffix("-rms"), served), "objective": "rms"}
     match mechanism:
+        case "inverse-square-root":  # a closed form: its number of bands is what can be chosen for rms
+            bands = min(range(1, served.rounds // 2), key=lambda bands: inverse_root_loss(bands, served))
+            return {"mechanism": {"name": mechanism, "bands": bands}, "objective": "rms"}
         case "blt-1":  # designed for one participation, accounted for six, as the paper's
             once = Participation(rounds=served.rounds, min_separation=served.rounds, max_participations=1)
             found = design_blt(once, buffers=3)
-            return {"mechanism": {"name": "blt", "theta": found.theta, "omega": found.omega}}
+            theta, omega = ([stable(number) for number in numbers] for numbers in (found.theta, found.omega))
+            return {"mechanism": {"name": "blt", "theta": theta, "omega": omega}}
         case "blt-one" | "blt-6":
             return {"mechanism": {"name": "blt", "buffers": 1 if mechanism == "blt-one" else 3}}
         case "banded" | "banded-toeplitz":  # for rms, as the paper's
@@ -270,18 +298,38 @@ def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
             return {"mechanism": {"name": mechanism}}
 
 
+def inverse_root_loss(bands: int, served: Participation) -> float:
+    return losses(banded_inverse_square_root(bands), served).rms_loss
+
+
 SERVER = ServerSection(**SECTIONS["server"]).workload()  # what momentum and cooldown make of the means, at rate 1
 
 
 @cache
-def cost(mechanism: str, served: Participation, of: Workload = PREFIX) -> Losses:
-    """What the design promises for prefix sums, or for the models (SERVER)."""
+def strategy_of(mechanism: str, served: Participation) -> Strategy:
+    """What the recipe of a mechanism that adds noise comes to."""
     section = PrivacySection(noise_multiplier=1.0, **asked(mechanism, served))
     made_for = SERVER if section.workload == "server" else PREFIX
     privacy = section.designed(served, workload=made_for)
     strategy = privacy.strategy(served, privacy.matrix(served, workload=made_for))
     assert strategy is not None
-    return losses(strategy, served, of)
+    return strategy
+
+
+@cache
+def cost(mechanism: str, served: Participation, of: Workload = PREFIX) -> Losses:
+    """What the design promises for prefix sums, or for the models (SERVER)."""
+    return losses(strategy_of(mechanism, served), served, of)
+
+
+def left_in_models(mechanism: str, level: Level, served: Participation) -> float:
+    """The deviation of the noise in a weight of the models at ONE_RATE, rms over the rounds, less what training takes
+    back: what the noise forecast reckons with.
+    """
+    strategy = strategy_of(mechanism, served)
+    guarantee = Guarantee.for_zcdp(level.zcdp, participation=served, strategy=strategy, clip_norm=CLIP_NORM)
+    error = workload_errors(strategy, SERVER, served.rounds, PULL * ONE_RATE).rms
+    return ONE_RATE * guarantee.noise_multiplier * error / GOAL
 
 
 def predicted(mechanism: str, level: Level, served: Participation) -> tuple[float, float]:
@@ -306,10 +354,14 @@ class Found:
 
     def less(self, other: "Found | None", measure: str) -> Spread | None:
         """This less the other, seed by seed; None where fewer than two seeds have both."""
-        both = [] if other is None else sorted(self.played.keys() & other.played.keys())
-        if other is None or len(both) < 2:
-            return None
-        return paired(*([runs[seed].last(f"test_{measure}") for seed in both] for runs in (other.played, self.played)))
+        apart = [] if other is None else self.differences(other, measure)
+        return spread(apart) if len(apart) > 1 else None
+
+    def differences(self, other: "Found", measure: str) -> list[float]:
+        """This less the other, of each seed that both have."""
+        both = sorted(self.played.keys() & other.played.keys())
+        mine, theirs = ([runs[seed].last(f"test_{measure}") for seed in both] for runs in (self.played, other.played))
+        return [one - two for one, two in zip(mine, theirs, strict=True)]
 
 
 Everything = Mapping[tuple[str, Level], Found]
@@ -394,23 +446,78 @@ def table(plan: Plan, done: Mapping[str, Ended]) -> str:
     """Markdown: at each level what was predicted, measured and printed in the paper; then the pairs."""
     everything, lines = found(plan, done), []
     for level in plan.levels:
-        rows = [each for (_, at), each in everything.items() if at == level]
-        if any(each.mechanism != NONE for each in rows):
-            lines += [
-                f"### {plan.text.name}, {level.says}",
-                "",
-                "| mechanism | server rate | max / rms loss | models' rms loss | rms noise | seeds "
-                "| top-1 accuracy, % | less the tree's "
-                "| cross-entropy | less the tree's | paper: max / rms loss | paper: accuracy, % |",
-                "|---" * 12 + "|",
-                *(row(plan, each, everything) for each in rows),
-                "",
-                "| | seeds | top-1 accuracy, points | cross-entropy, nats |",
-                "|---" * 4 + "|",
-                *(beside(one, other) for one, other in pairs(plan, everything) if one.level == level),
-                "",
-            ]
+        if any(at == level and mechanism != NONE for mechanism, at in everything):
+            lines += [f"### {plan.text.name}, {level.says}", "", mechanisms_at(plan, everything, level), ""]
+            lines += [pairs_at(plan, everything, level), ""]
     return "\n".join(lines).rstrip()
+
+
+def mechanisms_at(plan: Plan, everything: Everything, level: Level) -> str:
+    """Markdown: a line a mechanism."""
+    head = (
+        "| mechanism | server rate | max / rms loss | models' rms loss | rms noise | seeds "
+        "| top-1 accuracy, % | less the tree's | cross-entropy | less the tree's "
+        "| paper: max / rms loss | paper: accuracy, % |"
+    )
+    rows = [row(plan, each, everything) for (_, at), each in everything.items() if at == level]
+    return "\n".join([head, "|---" * 12 + "|", *rows])
+
+
+def pairs_at(plan: Plan, everything: Everything, level: Level) -> str:
+    """Markdown: a line a comparison; p values are Holm's for all that the table compares."""
+    compared = [
+        (one, other)
+        for one, other in pairs(plan, everything)
+        if one.level == level and len(one.played.keys() & other.played.keys()) > 1
+    ]
+    p_values = holm([differs_by_chance(one.differences(other, each)) for one, other in compared for each in MEASURES])
+    among = f"p among {len(p_values)}"
+    lines = [f"| | seeds | top-1 accuracy, points | {among} | cross-entropy, nats | {among} |", "|---" * 6 + "|"]
+    for at, (one, other) in enumerate(compared):
+        named = f"{MECHANISMS[one.mechanism].label} - {MECHANISMS[other.mechanism].label}"
+        cells = [named, str(len(one.played.keys() & other.played.keys()))]
+        for measure, p_value in zip(MEASURES, p_values[at * len(MEASURES) :], strict=False):
+            cells += [interval(one.less(other, measure), measure), in_digits(p_value)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def remembered_mechanisms(path: Path, level: str, seeds: str) -> str:
+    """What `mechanisms_at` says of remembered cells, for a page: utility-TEXT.jsonl, "e2-1000", "8"."""
+    return mechanisms_at(*_remembered(path, level, int(seeds)))
+
+
+def remembered_pairs(path: Path, level: str, seeds: str) -> str:
+    """What `pairs_at` says of them."""
+    return pairs_at(*_remembered(path, level, int(seeds)))
+
+
+def designs(path: Path, level: str, *mechanisms: str) -> str:
+    """Markdown: what mechanisms promise before any training, all at one server rate; nothing is drawn."""
+    plan, _, mine = _remembered(path, level, 0)
+    lines = [
+        "| mechanism | vectors kept | max / rms loss | models' rms loss | noise left in a weight |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    for name in mechanisms:
+        price, models = (cost(name, plan.served, of) for of in (PREFIX, SERVER))
+        vectors = strategy_of(name, plan.served).memory(plan.rounds)
+        cells = [MECHANISMS[name].label, str(vectors), f"{price.max_loss:.2f} / {price.rms_loss:.2f}"]
+        cells += [f"{models.rms_loss:.1f}", f"{left_in_models(name, mine, plan.served):.3f}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def remembered_rates(path: Path) -> str:
+    """What `rates` says of them."""
+    plan = Plan(Path(path.stem.removeprefix("utility-")), 0, ROUNDS)
+    return rates(plan, remembered(list(plan.tuning()), path))
+
+
+def _remembered(path: Path, level: str, seeds: int) -> tuple[Plan, Everything, Level]:
+    plan = Plan(Path(path.stem.removeprefix("utility-")), seeds, ROUNDS)
+    (mine,) = (each for each in plan.levels if each.name == level)
+    return plan, found(plan, remembered(list(plan.cells()), path)), mine
 
 
 def row(plan: Plan, each: Found, everything: Everything) -> str:
@@ -436,13 +543,6 @@ def row(plan: Plan, each: Found, everything: Everything) -> str:
     for measure in MEASURES:
         cells += [middle(each.values(measure), measure), interval(each.less(tree, measure), measure)]
     return "| " + " | ".join([*cells, printed, accuracy]) + " |"
-
-
-def beside(one: Found, other: Found) -> str:
-    seeds = len(one.played.keys() & other.played.keys())
-    apart = [interval(one.less(other, measure), measure) for measure in MEASURES]
-    named = f"{MECHANISMS[one.mechanism].label} - {MECHANISMS[other.mechanism].label}"
-    return "| " + " | ".join([named, str(seeds), *apart]) + " |"
 
 
 def foretold_table(plan: Plan, done: Mapping[str, Ended]) -> str:
@@ -510,16 +610,23 @@ def told(given: argparse.Namespace, plan: Plan, done: Mapping[str, Ended]) -> st
 
 
 def rates(plan: Plan, done: Mapping[str, Ended]) -> str:
-    """Markdown: what each rate reached on the validation clients, the best of a row in bold."""
+    """Markdown: what each rate reached on the validation clients, the best of several in bold.
+
+    Where nothing higher, or nothing lower, than the best was tried, it says so: a better one may be beyond.
+    """
     lines = [
         "| mechanism | level | " + " | ".join(f"rate {rate:g}" for rate in TRIED) + " |",
         "|---" * (2 + len(TRIED)) + "|",
     ]
     for mechanism, level in plan.settings():
         trials = [done.get(plan.trial(mechanism, level, rate)) for rate in TRIED]
-        reached = [None if each is None else 100 * each.last(f"validation_{ACCURACY}") for each in trials]
-        best = max((value for value in reached if value is not None), default=None)
-        said = ["" if value is None else f"**{value:.2f}**" if value == best else f"{value:.2f}" for value in reached]
+        reached = {at: 100 * each.last(f"validation_{ACCURACY}") for at, each in enumerate(trials) if each is not None}
+        if not reached:
+            continue
+        said = [f"{reached[at]:.2f}" if at in reached else "" for at in range(len(TRIED))]
+        if len(reached) > 1:
+            best = max(reached, key=lambda at: reached[at])
+            said[best] = f"**{said[best]}**" + (", edge" if best in (min(reached), max(reached)) else "")
         where = "" if mechanism == NONE else level.says
         lines.append(f"| {MECHANISMS[mechanism].label} | {where} | " + " | ".join(said) + " |")
     return "\n".join(lines)
@@ -576,7 +683,7 @@ def curve(axis: Any, each: Found) -> None:
 
 
 def main() -> None:
-    parser = options(__doc__ or "", seeds=15, rounds=252)
+    parser = options(__doc__ or "", seeds=15, rounds=ROUNDS)
     parser.add_argument("--papers", action="store_true", help="the papers' network and report goal; wants 10,000 words")
     parser.add_argument("--precision", choices=get_args(Precision), default="bfloat16", help="of the papers' network")
     parser.add_argument("--tune", action="store_true", help="the server rate of each mechanism, on validation clients")
