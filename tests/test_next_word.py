@@ -13,7 +13,9 @@ from tests.support.training.tiny import WORDS, tiny_cache
 import tacit
 from tacit.data import Cache, TextsOf, VocabularyChoice
 
-SCRIPT = runpy.run_path(str(REPOSITORY / "benchmarks" / "utility" / "next_word.py"))
+with pytest.MonkeyPatch.context() as patch:
+    patch.syspath_prepend(str(REPOSITORY / "benchmarks" / "utility"))  # as where it is run
+    SCRIPT = runpy.run_path(str(REPOSITORY / "benchmarks" / "utility" / "next_word.py"))
 
 
 def public_cache(folder: Path, vocabulary: str) -> Cache:

@@ -47,6 +47,7 @@ def test_a_table_has_a_line_an_arm(rows: ModuleType) -> None:
         "| network | 2 | 18.40 ± 0.14 | 4.705 ± 0.007 | +0.46 (-0.10 to +0.67) |  |",
         "| public | 1 | 17.00 |  |  | one text |",
     ]
+    assert rows.made("by_arm some.jsonl chat top1 'only:pub*'").splitlines()[2:] == ["| public | 1 | 17.00 |"]
 
 
 @given(values=st.lists(SHARES, min_size=2, max_size=6, unique=True))

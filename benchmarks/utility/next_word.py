@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from remembered_rows import remember_row
 
 import tacit
 from tacit.data import Cache
@@ -51,6 +52,8 @@ MEASURES = (TOP1, "top3_accuracy", "cross_entropy")
 BASE = "public n-gram, tuned"
 PUBLIC = "public n-gram, texts by their length"
 FEWER = "public n-gram of fewer texts, tuned"
+SHORT = ("top1", "top3", "nats")  # MEASURES, in remembered rows
+LESS = {"ngram": BASE, "free": "tuned n-gram + public network", "fewer": FEWER}  # what remembered differences are to
 
 
 class Both(NamedTuple):
@@ -97,10 +100,13 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=0, help="of the test split; 0 is all")
     parser.add_argument("--less", default=BASE, help="the model that differences are to")
     parser.add_argument("--table", action="store_true", help="print what is there and measure nothing")
+    parser.add_argument("--remember", nargs=2, metavar=("FILE", "EXPERIMENT"), help="what is there, in remembered/FILE")
     asked = parser.parse_args()
     asked.runs.mkdir(parents=True, exist_ok=True)
     if not asked.table:
         measure(asked)
+    if asked.remember:
+        remember(asked, *asked.remember)
     print("\n".join(table(asked)))
 
 
@@ -230,6 +236,25 @@ def of_arm(asked: argparse.Namespace, arm: Arm) -> tuple[Rows, int] | None:
     if not paths:
         return None
     return np.mean([json.loads(path.read_bytes()) for path in paths], axis=0), len(paths)
+
+
+def remember(asked: argparse.Namespace, file: str, experiment: str) -> None:
+    """The totals of each arm and seed, and each arm less those of LESS that are there: means and intervals."""
+    for arm, seed, path in each_seed(asked):
+        if path.is_file():
+            rows = np.array(json.loads(path.read_bytes()))
+            values = (rows[:, 1:].sum(axis=0) / rows[:, 0].sum()).tolist()
+            remember_row(file, experiment, arm.name, seed, dict(zip(SHORT, values, strict=True)))
+    found = {arm.name: each[0] for arm in arms(asked) if (each := of_arm(asked, arm)) is not None}
+    bases = {name: base for name, base in LESS.items() if base in found}
+    for this in found:
+        facts = {
+            f"{short}_less_{other}": apart
+            for other, base in bases.items()
+            if this != base
+            for short, apart in zip(SHORT, intervals(found[this], found[base]), strict=True)
+        }
+        remember_row(file, experiment, this, None, facts)
 
 
 def intervals(rows: Rows, base: Rows) -> list[tuple[float, float, float]]:

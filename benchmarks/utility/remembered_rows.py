@@ -20,12 +20,15 @@ import shlex
 import statistics
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import NamedTuple
 
 BENCHMARKS = Path(__file__).parents[1]
 REMEMBERED = Path(__file__).parent / "remembered"
 TABLE = re.compile(r"(<!-- remembered: (?P<asked>[^\n]+) -->\n)(?P<shown>.*?)(<!-- end -->)", re.DOTALL)
+
+ONLY = "only:"
 
 Fact = float | str | Sequence[float]  # three numbers are a value and its interval
 
@@ -93,21 +96,22 @@ def remembered_rows(path: Path, experiment: str | None = None) -> list[Row]:
 
 
 def by_arm(path: Path, experiment: str, *columns: str) -> str:
-    """Markdown: a line an arm, a column a fact, "fact" or "title=fact".
+    """Markdown: a line an arm, a column a fact, "fact" or "title=fact"; "only:GLOB" leaves out the other arms.
 
     A number is the mean over seeds ± their standard deviation. Three numbers, of one row, are a difference and its
     interval. How a fact is scaled follows from how its name begins (MEASURES).
     """
     rows = remembered_rows(path, experiment)
-    named = [_column(column) for column in columns]
+    only = [column.removeprefix(ONLY) for column in columns if column.startswith(ONLY)] or ["*"]
+    named = [_column(column) for column in columns if not column.startswith(ONLY)]
     lines = [["", "seeds", *(title for title, _ in named)]]
-    for arm in dict.fromkeys(row.arm for row in rows):
+    for arm in dict.fromkeys(row.arm for row in rows if any(fnmatch(row.arm, glob) for glob in only)):
         mine = [row for row in rows if row.arm == arm]
         seeds = len([row for row in mine if row.seed is not None])
         facts = [[row.facts[fact] for row in mine if fact in row.facts] for _, fact in named]
         cells = [_said(fact, values) for (_, fact), values in zip(named, facts, strict=True)]
         lines.append([arm, str(seeds) if seeds else "", *cells])
-    return markdown(lines, numbers=len(columns) + 1)
+    return markdown(lines, numbers=len(named) + 1)
 
 
 def _column(column: str) -> tuple[str, str]:
