@@ -22,8 +22,8 @@ Each cell is kept in RUNS, so that a killed experiment goes on where it was.
 import argparse
 import math
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -32,14 +32,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from cells import save
 from numpy.typing import NDArray
-from remembered_rows import REMEMBERED, interval, level, markdown, remember_row, remembered_rows
+from remembered_rows import REMEMBERED, Row, interval, level, markdown, remember_row, remembered_rows
 
 import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, VocabularyChoice
 from tacit.errors import InputError
-from tacit.evaluation.crossed import crossed_interval
+from tacit.evaluation.crossed import crossed_change, crossed_interval
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.ladder import (
     BOTH_AND_NETWORK,
@@ -54,7 +55,7 @@ from tacit.evaluation.ladder import (
     ladder,
     training_text,
 )
-from tacit.evaluation.predictors import Predictor, predictor_at
+from tacit.evaluation.predictors import Predictor, measured, predictor_at
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.evaluation.trigram import text_of
@@ -68,11 +69,13 @@ VALIDATION, TEST = 300, 1_000  # authors
 DELTA = 1e-5  # below one over the largest population
 WITHOUT_NOISE = 1e9  # rho of zCDP: less than one unit of noise
 SPLITS = ("train", "validation", "test")
-SENTENCES, LENGTH = 16, 20  # of each author who judges
+SENTENCES, LENGTH = 8, 20  # of each author who judges
+ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best, and the difference is small
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
 COUNTS, NETWORK, ROUNDS = "counts ", "network ", "rounds "  # before the epsilon of an arm
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH_AND_NETWORK)  # no epsilon; the last two are not private
 SUMS = ("words", "predicted", "top1", "top3", "nats")
+FILE = "people.jsonl"  # of what is remembered
 Rows = NDArray[np.float64]  # (authors, SUMS)
 
 
@@ -169,6 +172,7 @@ def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
         return there
     cache = population(asked, cell)
     models = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK))}
+    models = {arm: predictor_at(folder) for arm, folder in models.items() if folder is not None}
     held_out, validation = (
         HeldOut.read(cache, cache.clients(split), sentences=SENTENCES, words=LENGTH) for split in ("test", "validation")
     )
@@ -178,9 +182,11 @@ def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
         validation,
         public=[public_text(each, cell.runs) for each in asked.texts],
         public_network=network(asked.network),
-        clients=counted(text, validation, vocabulary=cache.manifest.vocabulary.size),
-        models={arm: predictor_at(folder) for arm, folder in models.items() if folder is not None},
+        clients=counted(text, validation, vocabulary=cache.manifest.vocabulary.size, orders=ORDERS),
+        models={arm: each for arm, each in models.items() if arm.startswith(NETWORK)},
     )
+    bent = {arm: each for arm, each in models.items() if arm.startswith(COUNTS)}
+    found = replace(found, rungs={**found.rungs, **(measured(bent, held_out) if bent else {})})
     for arm in missing:
         there[arm] = np.stack([found.sums(rung_of(arm, found))[name] for name in SUMS], axis=1)
     np.savez(kept, **there)
@@ -200,7 +206,7 @@ def public_text(cache: Path, runs: Path) -> CountedText:
     judge = Cache.open(next(runs.glob("*/cache")))  # all cells have the same validation authors
     validation = HeldOut.read(judge, judge.clients("validation"), sentences=SENTENCES, words=LENGTH)
     text = text_of(open_text, open_text.clients("train"))
-    return counted(text, validation, vocabulary=open_text.manifest.vocabulary.size)
+    return counted(text, validation, vocabulary=open_text.manifest.vocabulary.size, orders=ORDERS)
 
 
 @lru_cache
@@ -267,9 +273,29 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
                 remember_row(FILE, experiment, arm, seed, values(rows[arm]))
+            ours, free, start = (
+                np.stack([rows[each] for rows in of_seed.values()]) for each in (arm, FREE, PUBLIC_NETWORK)
+            )
             if arm != FREE:
-                ours, free = (np.stack([rows[each] for rows in of_seed.values()]) for each in (arm, FREE))
                 remember_row(FILE, experiment, arm, None, less(ours, free))
+            if arm.startswith(NETWORK):
+                cell = next(each for each in found if each.people == people)
+                remember_row(FILE, f"{experiment} foreseen", arm, None, foreseen(asked, cell, arm, ours, start))
+
+
+def foreseen(asked: argparse.Namespace, cell: Cell, arm: str, ours: Rows, start: Rows) -> dict[str, str]:
+    """What `tacit recipe new` says that rounds gain, as a share of the public network's top-1 of the words in the
+    vocabulary, and what came. ours, start: (seeds, authors, SUMS).
+    """
+    said = "no noise, so no forecast"
+    if not math.isinf(epsilon := float(arm.removeprefix(NETWORK))):
+        cache = population(asked, cell)
+        found = tacit.new_recipe(cache, epsilon=epsilon, delta=DELTA, init=asked.network, anyway=True)
+        low, high = found.proposal.gains
+        said = f"{found.proposal.prospect}: {100 * low:+.1f}% to {100 * high:+.1f}% or more"
+    of, over = SUMS.index("top1"), SUMS.index("predicted")
+    came = crossed_change(*((each[:, :, of], each[:, :, over]) for each in (start, ours))).interval
+    return {"foreseen": said, "came": f"{100 * came.value:+.1f}% ({100 * came.low:+.1f} to {100 * came.high:+.1f})"}
 
 
 def main() -> None:
@@ -287,8 +313,13 @@ def main() -> None:
     parser.add_argument("--rounds-at", type=float, nargs="+", default=EPSILONS, help="their epsilons")
     parser.add_argument("--precision", default="bfloat16", help="of the rounds; float32 where there are no units")
     parser.add_argument("--table", action="store_true", help="print what is remembered, and measure nothing")
+    parser.add_argument("--figure", type=Path, help="draw PNG and SVG of what is remembered, and measure nothing")
+    parser.add_argument("--beside", nargs="+", default=(), help="other names, each a panel of the figure")
     asked = parser.parse_args()
     asked.texts = asked.texts or [asked.public]
+    if asked.figure:
+        draw([asked.name, *asked.beside], asked.figure)
+        return
     if asked.table:
         print(table(REMEMBERED / FILE, asked.name))
         return
@@ -301,31 +332,102 @@ def main() -> None:
     remember(asked, found)
 
 
-FILE = "people.jsonl"
-
-
-def table(path: Path, name: str, *measures: str) -> str:
-    """Markdown: a line an arm, a column a population: the gain over the best free model, whose own value is the first
-    line. measures: the first of them; left out, top3.
-    """
-    measure = measures[0] if measures else "top3"
-    of = {row.experiment: [] for row in remembered_rows(path) if row.experiment.rpartition(" ")[0] == name}
+def rows_of(path: Path, name: str) -> dict[int, list[Row]]:
+    """The rows of an experiment by how many people there were, the fewest first."""
+    found: dict[int, list[Row]] = {}
     for row in remembered_rows(path):
-        if row.experiment in of:
-            of[row.experiment].append(row)
-    arms = dict.fromkeys(row.arm for rows in of.values() for row in rows)
-    lines = [["", *(f"{int(each.rpartition(' ')[2]):,} people" for each in of)]]
-    for arm in sorted(arms, key=lambda each: each != FREE):
-        cells_of = []
-        for rows in of.values():
-            facts = [row.facts for row in rows if row.arm == arm]
-            if arm == FREE:
-                cells_of.append(level(measure, [each[measure] for each in facts]))
-            else:
-                gained = [each[f"{measure}_less_free"] for each in facts if f"{measure}_less_free" in each]
-                cells_of.append(interval(measure, gained[0]) if gained else "")
-        lines.append([arm, *cells_of])
+        experiment, _, people = row.experiment.rpartition(" ")
+        if experiment == name:  # "NAME PEOPLE foreseen" is none
+            found.setdefault(int(people), []).append(row)
+    return dict(sorted(found.items()))
+
+
+def gain(rows: list[Row], arm: str, measure: str) -> Sequence[float] | None:
+    """Over the best free model, and its interval; None where it was not measured."""
+    found = [
+        row.facts[f"{measure}_less_free"] for row in rows if row.arm == arm and f"{measure}_less_free" in row.facts
+    ]
+    return found[0] if found else None  # type: ignore[return-value]
+
+
+def table(path: Path, name: str, measure: str = "top3", *chosen: str) -> str:
+    """Markdown: a line an arm, a column a population: the gain over the best free model, whose own value is the first
+    line. chosen: arms; left out, all.
+    """
+    of = rows_of(path, name)
+    arms = chosen or tuple(dict.fromkeys(row.arm for rows in of.values() for row in rows if row.arm != FREE))
+    lines = [["", *(f"{people:,} people" for people in of)]]
+    free = [[row.facts[measure] for row in rows if row.arm == FREE and row.seed is not None] for rows in of.values()]
+    lines.append([FREE, *(level(measure, each) for each in free)])
+    for arm in arms:
+        gains = [gain(rows, arm, measure) for rows in of.values()]
+        lines.append([arm, *("" if each is None else interval(measure, each) for each in gains)])
     return markdown(lines, numbers=len(of))
+
+
+def forecasts(path: Path, name: str) -> str:
+    """Markdown: what was foreseen of rounds and what came, a line a population and an epsilon."""
+    lines = [["people", "epsilon", "foreseen before training", "came, over the public network"]]
+    for row in remembered_rows(path):
+        experiment, _, last = row.experiment.rpartition(" ")
+        before, _, people = experiment.rpartition(" ")
+        if last == "foreseen" and before == name:
+            epsilon = row.arm.removeprefix(NETWORK)
+            lines.append([f"{int(people):,}", epsilon, str(row.facts["foreseen"]), str(row.facts["came"])])
+    return markdown(lines, numbers=0)
+
+
+# Colours that are told apart without red and green [Okabe & Ito 2008]; the lines of a figure by their arm.
+LINES = {
+    BOTH_AND_NETWORK: ("their text counted without privacy", "#999999", ":"),
+    "counts inf": ("private counts without noise", "#000000", ":"),
+    "counts 8": ("private counts, epsilon 8", "#0072B2", "-"),
+    "counts 2": ("epsilon 2", "#009E73", "-"),
+    "counts 1": ("epsilon 1", "#D55E00", "-"),
+    "rounds 8": ("network in rounds, epsilon 8", "#0072B2", "--"),
+    "rounds 1": ("network in rounds, epsilon 1", "#D55E00", "--"),
+}
+
+
+def draw(names: Sequence[str], path: Path) -> None:
+    """A panel an experiment: people against points of top-3 gained over the best free model."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    drawing, panels = pyplot.subplots(1, len(names), figsize=(5.2 * len(names), 4.2), sharey=True, squeeze=False)
+    for name, panel in zip(names, panels[0], strict=True):
+        of = rows_of(REMEMBERED / FILE, name)
+        for shift, (arm, (label, colour, style)) in enumerate(LINES.items()):
+            there = {people: found for people, rows in of.items() if (found := gain(rows, arm, "top3")) is not None}
+            if not there:
+                continue
+            x = np.array(list(there)) * 1.03 ** (shift - len(LINES) / 2)  # bars beside one another
+            value, low, high = 100 * np.array(list(there.values())).T
+            panel.errorbar(
+                x, value, (value - low, high - value), label=label, color=colour, ls=style, marker="o", ms=4, capsize=2
+            )
+        panel.axhline(0, color="#000000", lw=1)
+        panel.set_xscale("log")
+        panel.set_xticks(list(of), [f"{people:,}" for people in of])
+        panel.minorticks_off()
+        panel.set_xlabel("people who took part")
+        panel.set_title(TITLES.get(name, name), fontsize=11)
+        panel.grid(axis="y", alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0][0].set_ylabel("words among the three shown:\npoints above the best free model")
+    panels[0][0].legend(fontsize=8, frameon=False)
+    drawing.tight_layout()
+    save(drawing, path)
+
+
+TITLES = {
+    "commits-near": "public text near what people type",
+    "commits-far": "public text far from it",
+    "chat": "chat, public text of a forum and novels",
+    "blogs": "blogs, the same public text",
+}
 
 
 if __name__ == "__main__":
