@@ -119,6 +119,7 @@ def ladder(
     network: PathLike | None = None,
     models: Sequence[PathLike] = (),
     settings: LadderSettings | None = None,
+    declared_public: bool = False,
     progress: Progress = silent,
 ) -> LadderResult:
     """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
@@ -126,14 +127,15 @@ def ladder(
     public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
     models: finished runs and model folders. Of a run all of these follow, and who read how much: its cache, its first
     model and the text of that, the run itself; `settings` is of a cache. A client that came to several rounds read
-    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. Raises: InputError for
+    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in
+    `pretrain`. Raises: InputError for
     caches and models of different words, and where no text is public and no model given; as `checked_cache`.
     """
     from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.ladder import counted, training_text
     from tacit.evaluation.ladder import ladder as climbed
     from tacit.evaluation.trigram import text_of
-    from tacit.jobs.run_start import checked_cache
+    from tacit.jobs.run_start import public_cache
     from tacit.text.vocabulary import BOS
 
     of_type("settings", settings, LadderSettings, NoneType)
@@ -147,7 +149,7 @@ def ladder(
     size = cache.manifest.vocabulary.size
     texts: list[CountedText] = []
     for each in asked.public:
-        openly = checked_cache(each, progress=progress)
+        openly = public_cache(each, declared_public=declared_public or asked.of_run, progress=progress)
         _check_words(cache, openly.manifest.vocabulary.sha256, openly.path)
         text = text_of(openly, openly.clients("train"))
         texts.append(counted(text, validation, vocabulary=size, orders=how.orders))
@@ -197,6 +199,7 @@ class _Asked(NamedTuple):
     settings: LadderSettings
     validation: "Ids"  # clients
     test: "Ids"
+    of_run: bool = False  # whose first model's text was public or declared so, as its statement says
 
 
 def _asked(
@@ -253,7 +256,7 @@ def _of_run(
         cache.clients("validation")[: evaluation.clients],
         cache.clients("test")[: evaluation.test_clients],
     )
-    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test)
+    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test, of_run=True)
 
 
 def visits_of(recipe: "Recipe", clients: int) -> int:
