@@ -157,11 +157,11 @@ def blended(texts: Sequence[CountedText], validation: HeldOut) -> Blend:
     Counts of two texts are tried with SHARES of the second; those of more with the shares of the interpolation. They
     are rounded to bytes first, as a keyboard's file has them.
     """
+    if len(texts) == 1:
+        return Blend(predictor=None, weights=(1.0,), nats=texts[0].nats)
     found = probabilities({str(at): each.rows for at, each in enumerate(texts)}, validation)
     weights, nats = tuned(list(found.values()))
     best = Blend(predictor=None, weights=weights, nats=nats)
-    if len(texts) < 2:
-        return best
     tables = _of_one_order(texts)
     summed = _best_share(tables, validation) if len(texts) == 2 else _summed(tables, _above_zero(weights), validation)
     return summed if summed.nats < best.nats else best

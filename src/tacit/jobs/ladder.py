@@ -15,6 +15,7 @@ from tacit.records import json_ready
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
+    from tacit.evaluation.intervals import Estimate
     from tacit.evaluation.ladder import CountedText, Ladder
     from tacit.evaluation.predictors import Predictor
     from tacit.networks.ngram.kneser_ney import Ids
@@ -93,23 +94,26 @@ class LadderResult(JobResult):
         """The table that people read."""
         from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
         from tacit.reports.blocks import Paragraph, Table
-        from tacit.reports.judgement import points
 
         rows = []
         for name in self.ladder.rungs:
-            gain = "" if self.ladder.free in (None, name) else points(self.ladder.gain(name))
+            gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
             called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
             shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
             nats = self._estimate(name, "nats", "predicted").value
             rows.append((called, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
-        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "top-3, over the free model")
+        said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
+        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
         return [
             Table(tuple(rows), head),
-            Paragraph(
-                f"The best free model: {self.ladder.free or 'none was given'}. Validation clients alone chose it."
-            ),
+            Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
             Paragraph("Exact numbers of clients' text, which nothing protects: for simulations."),
         ]
+
+
+def _points(gain: "Estimate") -> str:
+    value, low, high = (f"{100 * each:+.2f}" for each in gain)
+    return f"{value} ({low} to {high})"
 
 
 def ladder(
