@@ -131,8 +131,8 @@ def test_every_rung_is_there_and_judged_on_the_same_words() -> None:
     assert gain.value == pytest.approx(
         (sums["run"]["top3"] - sums[found.free]["top3"]).sum() / sums[FREE]["words"].sum()
     )
-    again = found.on(people(8))
-    assert again[BOTH].total == found.rungs[BOTH].total
+    for name in (BOTH, CLIENTS, FREE):
+        assert found.on(people(8), name).total == found.rungs[name].total
     assert ladder(people(8), validation, clients=clients).free is None
     with pytest.raises(InputError, match="no free model"):
         ladder(people(8), validation, clients=clients).gain(CLIENTS)

@@ -157,11 +157,11 @@ def blended(texts: Sequence[CountedText], validation: HeldOut) -> Blend:
     Counts of two texts are tried with SHARES of the second; those of more with the shares of the interpolation. They
     are rounded to bytes first, as a keyboard's file has them.
     """
+    if len(texts) == 1:
+        return Blend(predictor=None, weights=(1.0,), nats=texts[0].nats)
     found = probabilities({str(at): each.rows for at, each in enumerate(texts)}, validation)
     weights, nats = tuned(list(found.values()))
     best = Blend(predictor=None, weights=weights, nats=nats)
-    if len(texts) < 2:
-        return best
     tables = _of_one_order(texts)
     summed = _best_share(tables, validation) if len(texts) == 2 else _summed(tables, _above_zero(weights), validation)
     return summed if summed.nats < best.nats else best
@@ -235,9 +235,15 @@ class Ladder:
         there = [name for name in (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE) if name in self.rungs]
         return min(there, key=lambda name: self.validation[name], default=None)
 
-    def on(self, others: HeldOut) -> dict[str, Evaluation]:
-        """How the same rungs do on other clients."""
-        return measured(self.parts, others, mixtures=self.weights)
+    def on(self, others: HeldOut, rung: str) -> Evaluation:
+        """How a rung does on other clients."""
+        weights = self.weights.get(rung, {rung: 1.0})
+        parts = {name: self.parts[name] for name in weights}
+        return measured(parts, others, mixtures={} if rung in parts else {rung: weights})[rung]
+
+    def said(self, rung: str) -> str:
+        """What a rung is made of, with the weights that validation clients chose."""
+        return ", ".join(f"{share:.2f} of the {name}" for name, share in self.weights.get(rung, {rung: 1.0}).items())
 
     def sums(self, rung: str) -> dict[str, Floats]:
         """(clients,) each: `words` typed, `predicted` of them in the vocabulary, `top1` and `top3` hits, and `nats` of

@@ -27,7 +27,7 @@ from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 Rows = NDArray[np.float32]
 Sentences = NDArray[np.int32]
 Weights = Mapping[str, float]  # of predictors by name, in a mixture; they sum to 1
-AT_ONCE = 64  # sentences: their rows of a few predictors are tens of megabytes
+AT_ONCE = 16  # sentences: their rows of a few predictors are a few megabytes
 STEP = 4  # to which the words of a batch's longest sentence are rounded up: so few programs are compiled
 
 

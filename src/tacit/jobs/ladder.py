@@ -15,6 +15,7 @@ from tacit.records import json_ready
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
+    from tacit.evaluation.intervals import Estimate
     from tacit.evaluation.ladder import CountedText, Ladder
     from tacit.evaluation.predictors import Predictor
     from tacit.networks.ngram.kneser_ney import Ids
@@ -93,23 +94,26 @@ class LadderResult(JobResult):
         """The table that people read."""
         from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
         from tacit.reports.blocks import Paragraph, Table
-        from tacit.reports.judgement import points
 
         rows = []
         for name in self.ladder.rungs:
-            gain = "" if self.ladder.free in (None, name) else points(self.ladder.gain(name))
+            gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
             called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
             shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
             nats = self._estimate(name, "nats", "predicted").value
             rows.append((called, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
-        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "top-3, over the free model")
+        said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
+        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
         return [
             Table(tuple(rows), head),
-            Paragraph(
-                f"The best free model: {self.ladder.free or 'none was given'}. Validation clients alone chose it."
-            ),
+            Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
             Paragraph("Exact numbers of clients' text, which nothing protects: for simulations."),
         ]
+
+
+def _points(gain: "Estimate") -> str:
+    value, low, high = (f"{100 * each:+.2f}" for each in gain)
+    return f"{value} ({low} to {high})"
 
 
 def ladder(
@@ -119,6 +123,7 @@ def ladder(
     network: PathLike | None = None,
     models: Sequence[PathLike] = (),
     settings: LadderSettings | None = None,
+    declared_public: bool = False,
     progress: Progress = silent,
 ) -> LadderResult:
     """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
@@ -126,14 +131,15 @@ def ladder(
     public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
     models: finished runs and model folders. Of a run all of these follow, and who read how much: its cache, its first
     model and the text of that, the run itself; `settings` is of a cache. A client that came to several rounds read
-    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. Raises: InputError for
+    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in
+    `pretrain`. Raises: InputError for
     caches and models of different words, and where no text is public and no model given; as `checked_cache`.
     """
     from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.ladder import counted, training_text
     from tacit.evaluation.ladder import ladder as climbed
     from tacit.evaluation.trigram import text_of
-    from tacit.jobs.run_start import checked_cache
+    from tacit.jobs.run_start import public_cache
     from tacit.text.vocabulary import BOS
 
     of_type("settings", settings, LadderSettings, NoneType)
@@ -147,7 +153,7 @@ def ladder(
     size = cache.manifest.vocabulary.size
     texts: list[CountedText] = []
     for each in asked.public:
-        openly = checked_cache(each, progress=progress)
+        openly = public_cache(each, declared_public=declared_public or asked.of_run, progress=progress)
         _check_words(cache, openly.manifest.vocabulary.sha256, openly.path)
         text = text_of(openly, openly.clients("train"))
         texts.append(counted(text, validation, vocabulary=size, orders=how.orders))
@@ -197,6 +203,7 @@ class _Asked(NamedTuple):
     settings: LadderSettings
     validation: "Ids"  # clients
     test: "Ids"
+    of_run: bool = False  # whose first model's text was public or declared so, as its statement says
 
 
 def _asked(
@@ -253,7 +260,7 @@ def _of_run(
         cache.clients("validation")[: evaluation.clients],
         cache.clients("test")[: evaluation.test_clients],
     )
-    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test)
+    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test, of_run=True)
 
 
 def visits_of(recipe: "Recipe", clients: int) -> int:

@@ -72,7 +72,7 @@ def note_baselines(
     )
     exact = {MODEL: model, START: evaluate(of.network, of.start, held_out["test"], cores=cores)}
     of_test = {name: each for name, each in found.rungs.items() if name != PUBLIC_NETWORK} | exact
-    of_validation = {name: each for name, each in found.on(validation).items() if name not in (PUBLIC_NETWORK, MODEL)}
+    of_validation = {} if found.free is None else {FREE: found.on(validation, found.free)}
     noted: dict[str, Any] = {
         "trigram": said,
         "counted": public is not None,
