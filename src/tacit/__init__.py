@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export, export_dictionary
     from tacit.jobs.import_data import import_data, open_data
+    from tacit.jobs.ladder import ladder
     from tacit.jobs.mix import mix
     from tacit.jobs.ngram import ngram
     from tacit.jobs.personalize.job import personalize
@@ -77,6 +78,7 @@ _HOME = {
     "extend_vocabulary": "tacit.jobs.vocabulary",
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
+    "ladder": "tacit.jobs.ladder",
     "load_model": "tacit.keyboard.model_folder",
     "mix": "tacit.jobs.mix",
     "new_mixture": "tacit.jobs.plan.new_mixture",
@@ -129,6 +131,7 @@ __all__ = [
     "export_dictionary",
     "extend_vocabulary",
     "import_data",
+    "ladder",
     "load_model",
     "mix",
     "new_mixture",

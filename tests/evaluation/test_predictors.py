@@ -109,5 +109,5 @@ def test_predictors_of_other_words_and_mixtures_of_nothing_are_refused() -> None
     with pytest.raises(InputError, match="same words"):
         measured({"one": one, "larger": larger}, held_out)
     for weights in ({"two": 1.0}, {"one": 0.9}, {}):
-        with pytest.raises(InputError, match="sum to 1"):
+        with pytest.raises(InputError, match="sum is 1"):
             measured({"one": one}, held_out, mixtures={"mixed": weights})

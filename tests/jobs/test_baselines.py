@@ -13,9 +13,9 @@ from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import evaluate
 from tacit.evaluation.baselines import comparison_models_of
+from tacit.evaluation.comparison_models import BOTH, BOTH_AND_NETWORK, CLIENTS, FREE, PUBLIC_NGRAM, WITH_NGRAM
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.settings import EvaluationSettings
-from tacit.evaluation.trigram import BackedOffTrigram
 from tacit.jobs.train.job import TrainingResult
 from tacit.keyboard.prompts import PROMPTS, prompts_for
 from tacit.networks.cifg.network import Cifg
@@ -51,20 +51,28 @@ def test_each_comparison_model_is_counted_as_an_evaluation_counts(cache: Cache, 
     found = trained.summary().tested
     assert found is not None
     clients = held_out(cache, "test")
-    trigram = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=60)
     first = tacit.load_model(trained.run.path.parent / "first")
     model = trained.model()
     slow = {
         "model": evaluate(model.network, model.parameters, clients, cores=ONE).metrics(),
         "start": evaluate(first.network, first.parameters, clients, cores=ONE).metrics(),
-        "trigram": trigram.evaluate(clients).metrics(),
     }
     for name, metrics in slow.items():
         for metric in ("top1_accuracy", "top3_accuracy", "cross_entropy"):
             assert found.value(name, metric) == pytest.approx(metrics[metric], abs=1e-4), (name, metric)
     assert found.value("model", "top1_accuracy") == pytest.approx(trained.test["top1_accuracy"])
     validated = trained.summary().validated
-    assert validated is not None and set(validated.sums) == {"trigram"}  # its words are alphabetical
+    assert validated is not None and set(validated.sums) == set(found.sums) - {"model", "start"}  # alphabetical words
+    assert set(found.sums) == {
+        "model",
+        "start",
+        PUBLIC_NGRAM,
+        FREE,
+        CLIENTS,
+        BOTH,
+        BOTH_AND_NETWORK,
+        "model" + WITH_NGRAM,
+    }
 
 
 def test_the_first_words_are_counted_one_by_one(cache: Cache) -> None:
@@ -95,9 +103,8 @@ def test_train_and_evaluate_agree_where_they_count_alike(cache: Cache, trained: 
     assert f"Counted by word, as `tacit train` counts: {trained.run.path} {row['pooled']:.2%}" in said
     printed = " ".join(block.text for block in trained.blocks() if hasattr(block, "text"))
     assert "counted by word (who types more counts more) over the first 6 clients" in printed
-    assert f"a trigram on the same public text {trained.summary().tested.value('trigram', 'top1_accuracy'):.2%}" in (  # type: ignore[union-attr]
-        printed
-    )
+    free = trained.summary().tested.value(FREE, "top1_accuracy")  # type: ignore[union-attr]
+    assert f"the best free model, public n-grams mixed with its start {free:.2%}" in printed
 
 
 def test_where_the_public_text_is_gone_the_run_says_so(cache: Cache, tmp_path: Path) -> None:
@@ -109,7 +116,7 @@ def test_where_the_public_text_is_gone_the_run_says_so(cache: Cache, tmp_path: P
     assert not summary.trigram and "the public text of the first model is not at hand" in summary.public_text
     random = tacit.train(tiny_recipe(cache.path), tmp_path / "random").summary()
     assert not random.trigram and "began from no model of public text" in random.public_text
-    assert set(random.tested.sums) == {"model", "start"}  # type: ignore[union-attr]
+    assert set(random.tested.sums) == {"model", "start", CLIENTS}  # type: ignore[union-attr]
 
 
 def test_the_released_model_is_asked(trained: TrainingResult) -> None:

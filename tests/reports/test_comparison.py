@@ -63,6 +63,8 @@ def test_the_gain_over_the_first_is_taken_client_by_client(tmp_path: Path) -> No
             note(run, model=model, exact=1.0 if path == c else 0.0)
     first, second, third = compare(a, b, c).to_record()["runs"]
     assert first["gain_over_first"] is None
+    value, low, high = first["gain_over_best_free_model"]
+    assert low < value < high and value == pytest.approx(0.05, abs=0.01)
     value, low, high = second["gain_over_first"]
     assert low < value < high and value == pytest.approx(0.1 + 2 * 0.5 / 390)
     assert third["gain_over_first"] is None, "it counted other words"

@@ -165,4 +165,4 @@ def test_that_a_model_is_worse_than_its_start_is_not_published(tmp_path: Path) -
     files = report(path)
     assert files.everything.page.headline["labels"][:2] == ["SIMULATION ONLY", "WORSE THAN ITS START"]
     for file in files.html.parent.iterdir():
-        assert b"WORSE" not in file.read_bytes() and b"trigram" not in file.read_bytes()
+        assert b"WORSE" not in file.read_bytes() and b"n-gram" not in file.read_bytes()

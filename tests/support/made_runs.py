@@ -141,7 +141,7 @@ def note(
     *,
     model: float = 0.2,
     start: float = 0.1,
-    trigram: bool = True,
+    public: bool = True,
     first_words: bool = True,
 ) -> None:
     """What `jobs.baselines` notes at the end of a run, with these shares of the words suggested first."""
@@ -152,14 +152,15 @@ def note(
         first = predicted * share + wobble * (1 + 5 * share)
         return {"top1_accuracy": [*first], "top3_accuracy": [*2 * first], "cross_entropy": [*predicted * 6]}
 
-    others = {"trigram": sums(0.15)} if trigram else {}
+    others = {"public n-gram": sums(0.12), "best free model": sums(0.15)} if public else {}
+    others["clients' n-gram"] = sums(0.16)
     if first_words:
         others["first words"] = {name: values for name, values in sums(0.05).items() if name != "cross_entropy"}
     test = {"model": sums(model), "start": sums(start), **others}
-    source = "novels" if trigram else "the run began from no model of public text"
+    source = "novels" if public else "the run began from no model of public text"
     of_each = {"test": test, "validation": others}
     splits = {split: {"predicted": [*predicted], "sums": sums} for split, sums in of_each.items()}
-    run.note("comparison_models", {"trigram": source, "counted": trigram, **splits})
+    run.note("comparison_models", {"trigram": source, "counted": public, "rungs": {}, **splits})
     run.note("suggestions", [{"prompt": "I will see", "words": [["you", 0.25], ["it", 0.125], ["the", 0.0625]]}])
 
 

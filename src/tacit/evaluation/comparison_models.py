@@ -16,7 +16,12 @@ from tacit.networks.metrics import TOP1
 if TYPE_CHECKING:  # Numba and SciPy would come with it
     from tacit.evaluation.intervals import Estimate
 
-MODEL, START, TRIGRAM, FIRST_WORDS = "model", "start", "trigram", "first words"
+MODEL, START, FIRST_WORDS = "model", "start", "first words"
+TRIGRAM = "trigram"  # of public text: what older runs have in the place of the rungs of `ladder.py`, which follow
+PUBLIC_NGRAM, PUBLIC_NETWORK, FREE = "public n-gram", "public network", "best free model"
+CLIENTS, BOTH = "clients' n-gram", "clients' and public n-gram"
+BOTH_AND_NETWORK, WITH_NGRAM = "clients' and public n-gram, public network", " + public n-gram"
+WITHOUT_PRIVACY = (CLIENTS, BOTH, BOTH_AND_NETWORK)
 DIGITS = 4  # of a client's sum of nats; the other sums are whole
 
 

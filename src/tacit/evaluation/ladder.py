@@ -15,7 +15,7 @@ test clients are looked at once, at the end, by all rungs in one pass (`predicto
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ from numpy.typing import NDArray
 from tacit.data import Cache
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation
+from tacit.evaluation.comparison_models import (
+    BOTH,
+    BOTH_AND_NETWORK,
+    CLIENTS,
+    FREE,
+    PUBLIC_NETWORK,
+    PUBLIC_NGRAM,
+    WITH_NGRAM,
+)
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.predictors import Predictor, Weights, measured, probabilities, weighted_nats
 from tacit.networks.metrics import TOP1
@@ -32,11 +41,10 @@ from tacit.networks.ngram.rows import NGramRows
 from tacit.networks.ngram.tables import NGramTables
 from tacit.text.vocabulary import PAD
 
+if TYPE_CHECKING:  # SciPy would come with it
+    from tacit.evaluation.intervals import Estimate
+
 Floats = NDArray[np.float64]
-PUBLIC_NGRAM, PUBLIC_NETWORK, FREE = "public n-gram", "public network", "best free model"
-CLIENTS, BOTH = "clients' n-gram", "clients' and public n-gram"
-BOTH_AND_NETWORK, WITH_NGRAM = "clients' and public n-gram, public network", " + public n-gram"
-WITHOUT_PRIVACY = (CLIENTS, BOTH, BOTH_AND_NETWORK)
 ORDERS = (3, 4, 5)
 CUTOFFS = (1, 1, 1, 1)  # of 2, 3, ... words, how often an n-gram has to be seen to be kept: every one is
 SHARES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.97)  # of the second text, where counts of two are added up; tried from FIRST on
@@ -146,8 +154,8 @@ class Blend:
 def blended(texts: Sequence[CountedText], validation: HeldOut) -> Blend:
     """Interpolated with one weight each, or with their counts added up by weighted shares: what validation likes.
 
-    Counts of two texts are tried with SHARES of the second; those of more with the shares of the interpolation. They are
-    rounded to bytes first, as a keyboard's file has them.
+    Counts of two texts are tried with SHARES of the second; those of more with the shares of the interpolation. They
+    are rounded to bytes first, as a keyboard's file has them.
     """
     found = probabilities({str(at): each.rows for at, each in enumerate(texts)}, validation)
     weights, nats = tuned(list(found.values()))
@@ -216,13 +224,20 @@ class Ladder:
     rungs: Mapping[str, Evaluation]
     weights: Mapping[str, Weights]  # of the rungs that are mixtures
     validation: Mapping[str, float]  # nats a token of validation clients, ends and unknown words too
+    parts: Mapping[str, Predictor] = field(repr=False)
 
     @property
-    def free(self) -> str:
-        """The rung that is the best free model: of those there are, the one that validation clients find likeliest."""
-        return min(
-            (name for name in (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE) if name in self.rungs), key=self.validation.get
-        )  # type: ignore[arg-type]
+    def free(self) -> str | None:
+        """The rung that is the best free model: of those there are, the one that validation clients find likeliest.
+
+        None where no rung is of public text alone.
+        """
+        there = [name for name in (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE) if name in self.rungs]
+        return min(there, key=lambda name: self.validation[name], default=None)
+
+    def on(self, others: HeldOut) -> dict[str, Evaluation]:
+        """How the same rungs do on other clients."""
+        return measured(self.parts, others, mixtures=self.weights)
 
     def sums(self, rung: str) -> dict[str, Floats]:
         """(clients,) each: `words` typed, `predicted` of them in the vocabulary, `top1` and `top3` hits, and `nats` of
@@ -238,6 +253,19 @@ class Ladder:
         }
         return {name: np.array(column, np.float64) for name, column in columns.items()}
 
+    def gain(self, rung: str, over: str | None = None, what: str = "top3", of: str = "words") -> "Estimate":
+        """The rung's accuracy less the other's, the best free model's by default, with its 95% interval over clients.
+
+        what, of: two of `sums`. Raises: InputError where no other is given and none is free.
+        """
+        from tacit.evaluation.intervals import ratio_of_means  # SciPy comes with it
+
+        other = self.free if over is None else over
+        if other is None:
+            raise InputError("no rung is of public text alone, so there is no free model; give public text, too.")
+        ours, theirs = self.sums(rung), self.sums(other)
+        return ratio_of_means(ours[what] - theirs[what], ours[of])
+
 
 def ladder(
     held_out: HeldOut,
@@ -251,7 +279,7 @@ def ladder(
     """Every rung that these parts make. held_out: of test clients. validation: of others, by whom all is chosen.
 
     public: texts that are nobody's. clients: of `training_text`. models: what is judged, by names of its own. Raises:
-    InputError where nothing is given, and where test clients' sentences are among the validation ones.
+    InputError where nothing is given, and where the test clients' sentences are the validation clients'.
     """
     check_apart(held_out, validation)
     parts: dict[str, Predictor] = {}
@@ -309,18 +337,14 @@ def _climbed(
     for name, mixed in rungs.items():
         shares, nats[name] = tuned([found[each] for each in mixed])
         weights[name] = dict(zip(mixed, shares, strict=True))
-    return Ladder(rungs=measured(parts, held_out, mixtures=weights), weights=weights, validation=nats)
+    found_rungs = measured(parts, held_out, mixtures=weights)
+    return Ladder(rungs=found_rungs, weights=weights, validation=nats, parts=parts)
 
 
 def check_apart(held_out: HeldOut, validation: HeldOut) -> None:
-    """Raises: InputError where a client that judges is one by whom something was chosen."""
-    judged = {_text_of(each) for each in held_out.sentences}
-    if any(_text_of(each) in judged for each in validation.sentences):
+    """Raises: InputError where those who judge are those by whom something is chosen."""
+    if np.shares_memory(held_out.sentences, validation.sentences):
         raise InputError(
-            "the validation clients are among the test clients; what is chosen by those who judge is not judged. Give "
-            "the cache's validation part."
+            "the validation clients are among the test clients, and what is chosen by those who judge is not judged; "
+            "read the cache's validation part."
         )
-
-
-def _text_of(client: NDArray[Any]) -> bytes:
-    return client.tobytes()

@@ -198,7 +198,8 @@ def check_predictors(predictors: Mapping[str, Predictor], mixtures: Mapping[str,
         whole = sum(weights.values())
         if name in predictors or not weights or set(weights) - set(predictors) or abs(whole - 1) > 1e-6:
             raise InputError(
-                f"the mixture {name!r} has the weights {dict(weights)}; they are of {', '.join(predictors)} and sum to 1."
+                f"the mixture {name!r} has the weights {dict(weights)}; they are of {', '.join(predictors)}, and their "
+                "sum is 1."
             )
 
 
@@ -285,4 +286,4 @@ def _rank(rows: Any, targets: Any, places: Any, rank: Any, nats: Any, first: Any
 
 def weighted_nats(found: Sequence[NDArray[np.float64]], weights: Sequence[float]) -> float:
     """Mean -log of a mixture's probabilities: by what weights are chosen."""
-    return float(-np.log(sum(w * p for w, p in zip(weights, found, strict=True))).mean())  # type: ignore[arg-type]
+    return float(-np.log(sum(w * p for w, p in zip(weights, found, strict=True))).mean())

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evaluation.comparison_models import MODEL
+from tacit.evaluation.comparison_models import FREE, MODEL
 from tacit.networks.metrics import TOP1
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
@@ -46,6 +46,7 @@ class Compared:
     test: Mapping[str, float]
     interval: "Estimate | None"  # top-1 accuracy on test clients, with its 95% interval over them
     gain: "Estimate | None"  # of it against the first run, where both counted the same words, client by client
+    over_free: "Estimate | None"  # the same against the run's own best free model
     validation: Mapping[int, float]  # top-1 accuracy by rounds done
     planned: Mapping[str, Any] | None  # prices at the comparison's delta
     realised: Mapping[str, Any] | None
@@ -61,6 +62,7 @@ class Compared:
             "test": dict(self.test),
             "test_interval": self.interval,
             "gain_over_first": self.gain,
+            "gain_over_best_free_model": self.over_free,
             "validation": {str(rounds): value for rounds, value in self.validation.items()},
             **cost,
         }
@@ -143,6 +145,9 @@ class RunComparison:
         rounds = [common[at] for at in chosen]
         over = [(each.letter, *(_share(each.validation[at]) for at in rounds)) for each in self.runs]
         found: list[Block] = [Heading("Accuracy on test clients"), Table(tuple(rows), head)]
+        if any(each.over_free is not None for each in self.runs):
+            free = [(each.letter, "–" if each.over_free is None else points(each.over_free)) for each in self.runs]
+            found.append(Table(tuple(free), ("", "top-1 against the best free model")))
         if rounds:
             found.append(Heading("Top-1 accuracy on validation clients after equal rounds"))
             found.append(Table(tuple(over), ("rounds", *(f"{at:,}" for at in rounds))))
@@ -234,6 +239,7 @@ def _compared(letter: str, summary: RunSummary, beside: Sequence[RunSummary], de
         test=summary.test,
         interval=None if ours is None else ours.estimate(MODEL, TOP1),
         gain=gain,
+        over_free=None if ours is None else ours.gain(MODEL, FREE, TOP1),
         validation=dict(summary.curves.get(TOP1, {})),
         planned=_at(delta, summary.planned),
         realised=None if summary.realised is None else _at(delta, summary.realised),

@@ -7,7 +7,19 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tacit.evaluation.comparison_models import FIRST_WORDS, MODEL, START, TRIGRAM
+from tacit.evaluation.comparison_models import (
+    BOTH,
+    BOTH_AND_NETWORK,
+    CLIENTS,
+    FIRST_WORDS,
+    FREE,
+    MODEL,
+    PUBLIC_NGRAM,
+    START,
+    TRIGRAM,
+    WITH_NGRAM,
+    WITHOUT_PRIVACY,
+)
 from tacit.networks.metrics import SHOWN, TOP1
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
@@ -26,9 +38,20 @@ NOISE_DOMINATES = "NOISE DOMINATES"  # of `runs.diagnostics`
 TIERS = ((1.0, "which is a strong promise"), (10.0, "which is a reasonable promise"))
 WEAK = "which promises little"
 IN_WORDS = {
+    FREE: "the best free model, public n-grams mixed with its start",
     START: "its start",
     TRIGRAM: "a trigram on the same public text",
     FIRST_WORDS: "the vocabulary's first words",
+}
+# Rungs of the ladder that a table shows besides; only a simulation knows those of clients' text.
+RUNGS = {
+    TRIGRAM: "a trigram on the same public text",
+    PUBLIC_NGRAM: "n-grams of the same public text",
+    FREE: "the best free model: these mixed with its start",
+    MODEL + WITH_NGRAM: "the model mixed with these n-grams",
+    CLIENTS: "n-grams of the clients' same sentences",
+    BOTH: "n-grams of both texts",
+    BOTH_AND_NETWORK: "these mixed with its start",
 }
 
 
@@ -181,19 +204,24 @@ def counted_how(summary: RunSummary, test: float) -> str:
 
 
 def _read(summary: RunSummary) -> str:
-    none = "" if summary.trigram else f" There is no trigram of public text beside it: {summary.public_text}."
+    none = "" if summary.trigram else f" There are no n-grams of public text beside it: {summary.public_text}."
+    missing = summary.rungs.get(CLIENTS, "") if summary.tested is None or CLIENTS not in summary.tested.sums else ""
+    none += f" There are none of the clients' text: {missing}." if missing else ""
     return (
         "In brackets: 95% intervals over clients; a gain's is of the difference on the same words, which is sharper "
-        "than the difference of two intervals. The trigram is an interpolated Kneser-Ney model." + none
+        "than the difference of two intervals. N-grams are interpolated Kneser-Ney models, whose order and weights "
+        "validation clients chose." + none
     )
 
 
 def _others(summary: RunSummary) -> dict[str, str]:
     """What the model is held against, by comparison model: as people call it."""
     found = {START: f"its start ({_start(summary)})"}
-    if summary.trigram:
-        found[TRIGRAM] = "a trigram on the same public text"
-    if summary.tested is not None and FIRST_WORDS in summary.tested.sums:
+    there = {} if summary.tested is None else summary.tested.sums
+    for name, called in RUNGS.items():
+        if name in there:
+            found[name] = f"{called}, WITHOUT PRIVACY" if name in WITHOUT_PRIVACY else called
+    if FIRST_WORDS in there:
         found[FIRST_WORDS] = "no training: the vocabulary's first words, always"
     return found
 

@@ -109,8 +109,9 @@ class RunSummary:
     # the same client by client, and what it is held against; None before the end
     tested: ComparisonModels | None = None
     validated: ComparisonModels | None = None  # what it is held against, on validation clients
-    trigram: bool = False  # whether a trigram of public text is among them
+    trigram: bool = False  # whether n-grams of public text are among them
     public_text: str = ""  # which that is, or why there is none
+    rungs: Mapping[str, str] = field(default_factory=dict)  # of the ladder of baselines, and what was chosen for each
 
     @property
     def deployed(self) -> bool:
@@ -197,6 +198,7 @@ def _notes(run: Run) -> dict[str, Any]:
         "validated": found["validation"],
         "trigram": noted.get("counted", False),
         "public_text": noted.get("trigram", ""),
+        "rungs": noted.get("rungs", {}),
         "suggestions": {each["prompt"]: tuple((word, share) for word, share in each["words"]) for each in suggested},
     }
 

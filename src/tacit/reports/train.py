@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.evaluation.comparison_models import FIRST_WORDS, START, TRIGRAM
+from tacit.evaluation.comparison_models import FIRST_WORDS, FREE, START, TRIGRAM
 from tacit.networks.metrics import METRICS
 from tacit.privacy import gaussian
 from tacit.records import to_plain
@@ -37,7 +37,13 @@ ACCURACIES = tuple(  # name, what it is called, its hue
     for number, (name, metric) in enumerate(METRICS.items())
     if metric.unit == "share" and metric.better > 0
 )
-BESIDE = {START: "its start", TRIGRAM: "trigram on public text", FIRST_WORDS: "first words, always"}
+# By name, how a figure calls it and its stroke; TRIGRAM is of older runs, FREE of those since.
+BESIDE = {
+    START: ("its start", 1),
+    TRIGRAM: ("trigram on public text", 2),
+    FREE: ("best free model", 2),
+    FIRST_WORDS: ("first words, always", 3),
+}
 EPSILONS, ROOM = 6, 12  # ticks of an axis, about, and how many of their labels have room
 ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
 EXACT = Label(
@@ -253,12 +259,12 @@ def _beside_curve(summary: RunSummary, metric: str, hue: int) -> tuple[Mark, ...
     if metric in summary.test:
         at, value = [summary.released], [summary.test[metric]]
         marks.append(Points(x=at, y=value, label="on test clients", hue=hue, mark="D", size=7, hollow=True))
-    for number, (name, label) in enumerate(BESIDE.items()):
+    for name, (label, stroke) in BESIDE.items():
         level = None if summary.validated is None else summary.validated.value(name, metric)
         if name == START and summary.metadata.first_model is not None:  # a random one is at the foot of the panel
             level = summary.curves[metric].get(0)
         if level is not None:
-            marks.append(Rule(at=level, along="y", label=label, stroke=number + 1, width=1.2))
+            marks.append(Rule(at=level, along="y", label=label, stroke=stroke, width=1.2))
     return tuple(marks)
 
 

@@ -86,6 +86,7 @@ def summary_from(record: Mapping[str, Any]) -> RunSummary:
             "validated": _comparison_models(record["validated"]),
             "trigram": record["trigram"],
             "public_text": record["public_text"],
+            "rungs": record.get("rungs", {}),
         }
     metadata = {**record["metadata"], "data": WITHHELD | record["metadata"]["data"]}
     names = ("path", "name", "finished", "settings", "created", "resume", "delta", "released", "private")

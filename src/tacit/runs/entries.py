@@ -146,6 +146,7 @@ class _HeldAgainst:
     counted: bool  # whether there is one
     test: _Counted
     validation: _Counted
+    rungs: Mapping[str, str] = field(default_factory=dict)  # what was chosen for each; older runs have a trigram alone
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,14 +7,15 @@ from hypothesis import strategies as st
 from tests.networks.ngram.slow_kneser_ney import SlowKneserNey
 
 from tacit.errors import InputError
-from tacit.networks.ngram.kneser_ney import KneserNey, kneser_ney
+from tacit.networks.ngram.kneser_ney import NOWHERE, KneserNey, kneser_ney, places_of
+from tacit.networks.ngram.merge import within
 from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, NGramTables, backoff_bytes, share_bytes
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD
 
 V = 9
 sentences = st.lists(st.integers(OOV, V - 1), max_size=7).map(lambda words: [BOS, *words, EOS])
 texts = st.lists(sentences, min_size=1, max_size=12)
-cutoffs = st.sampled_from([(1, 1, 1), (1, 1, 2), (1, 2, 3), (2, 2, 2), (1, 2), (3,), (1,)])
+cutoffs = st.sampled_from([(1, 1, 1, 1), (1, 1, 2, 2), (1, 1, 1), (1, 1, 2), (1, 2, 3), (2, 2, 2), (1, 2), (3,), (1,)])
 
 
 def counted(text: list[list[int]], cut: tuple[int, ...]) -> KneserNey:
@@ -28,11 +29,12 @@ def exactly(model: KneserNey, context: tuple[int, ...]) -> np.ndarray:
     for length, level in enumerate(model.levels, start=1):
         if length > len(context):
             break
-        key = np.zeros(1, np.int64)
-        for word in context[len(context) - length :]:
-            key = key * V + word
-        if len(level.keys):
-            found = level.share(key * V + words) + level.backoff(key) * found
+        first, *others = context[len(context) - length :]
+        place = np.array([first])
+        for shorter, word in zip(model.levels, others, strict=False):
+            place = places_of(shorter.keys, place * V + word) if place[0] != NOWHERE else place
+        if len(level.keys) and place[0] != NOWHERE:
+            found = level.share(place * V + words) + level.backoff(place) * found
     return found
 
 
@@ -96,8 +98,6 @@ def test_bytes_are_the_nearest_values() -> None:
 def test_bad_orders_and_cutoffs_are_refused(order: int, cut: tuple[int, ...], says: str) -> None:
     with pytest.raises(InputError, match=says):
         kneser_ney(np.array([BOS, EOS]), vocabulary=V, order=order, cutoffs=cut)
-    with pytest.raises(InputError, match="beyond 64 bits"):
-        kneser_ney(np.array([BOS, EOS]), vocabulary=60_000, order=4, cutoffs=(1, 1, 1))
 
 
 @pytest.mark.parametrize("name", ["starts.2", "contexts.3", "words.3", "shares.3", "pairs.shares", "unigrams"])
@@ -116,3 +116,29 @@ def test_ids_that_two_bytes_do_not_tell_apart_are_refused() -> None:
     text = np.array([BOS, 4, EOS])
     with pytest.raises(InputError, match="70,000 ids"):
         NGramTables.packed(kneser_ney(text, vocabulary=70_000, order=2, cutoffs=(1,)))
+
+
+@given(text=texts, cut=cutoffs)
+def test_the_probabilities_of_a_text_are_those_after_each_context(text: list[list[int]], cut: tuple[int, ...]) -> None:
+    slow, model = SlowKneserNey(text, vocabulary=V, order=len(cut) + 1, cutoffs=cut), counted(text, cut)
+    others = [[BOS, 4, 5, EOS], *text[::-1]]
+    levels, pairs = model.probabilities(np.array([word for sentence in others for word in sentence], np.int64))
+    places = [(s, at) for s in others for at in range(1, len(s))]
+    wanted = [slow.p(s[at], tuple(s[max(0, at - len(cut)) : at])) for s, at in places]
+    np.testing.assert_allclose(levels, wanted, atol=1e-12)
+    np.testing.assert_allclose(pairs, [slow.p_pairs(s[at], s[at - 1]) for s, at in places], atol=1e-12)
+
+
+def test_long_n_grams_of_many_words_are_counted() -> None:
+    """Where the ids of five words have more than 64 bits, as at 10,000 words."""
+    size = 10_004
+    text = np.array([BOS, *range(9_000, 9_006), EOS] * 3 + [BOS, *range(9_001, 9_006), 7, EOS], np.int64)
+    small = np.unique(text, return_inverse=True)[1]  # the same ranks, from BOS as 0
+    named = np.array([BOS, EOS, *range(4, 20)])[small]
+    found, few = (
+        kneser_ney(each, vocabulary=size, order=5, cutoffs=(1, 1, 1, 1)).probabilities(each)[0]
+        for each in (text, named)
+    )
+    np.testing.assert_array_equal(found, few)
+    with pytest.raises(InputError, match="no 64 bits"):
+        within(kneser_ney(text, vocabulary=size, order=5, cutoffs=(1, 1, 1, 1)), 10)

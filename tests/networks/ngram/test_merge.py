@@ -10,7 +10,7 @@ from tests.networks.ngram.slow_kneser_ney import Gram, SlowKneserNey
 
 from tacit.networks.ngram.bend import ObservedCells
 from tacit.networks.ngram.kneser_ney import KneserNey, NGrams, discounts, kneser_ney
-from tacit.networks.ngram.merge import likeliest_shares, merged, shares_by_words, within
+from tacit.networks.ngram.merge import digits, likeliest_shares, merged, placed, shares_by_words, within
 from tacit.networks.ngram.tables import NGramTables
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
@@ -107,7 +107,7 @@ def grams_of(level: NGrams, length: int) -> list[Gram]:
 def worth_of(model: KneserNey) -> dict[Gram, float]:
     """Of each n-gram its count times the nats that it adds, or what a longer one that begins so is worth, if more."""
     shares, left, totals = dict[Gram, float](), dict[Gram, float](), dict[Gram, float]()
-    for level, length in zip(model.levels, (2, 3, 4), strict=True):
+    for level, length in zip(digits(model).levels, (2, 3, 4), strict=True):
         grams = grams_of(level, length)
         shares |= dict(zip(grams, level.shares.tolist(), strict=True))
         contexts = [grams[start][:-1] for start in level.starts[:-1]]
@@ -139,7 +139,9 @@ def test_those_worth_least_are_left_out() -> None:
     small = within(model, of_bytes[1])
     assert 0.9 * of_bytes[1] < size_of(small) <= of_bytes[1] + 100 < of_bytes[0]
     worth = worth_of(model)
-    kept = {gram for level, length in zip(small.levels, (2, 3, 4), strict=True) for gram in grams_of(level, length)}
+    kept = {
+        gram for level, length in zip(digits(small).levels, (2, 3, 4), strict=True) for gram in grams_of(level, length)
+    }
     left_out = [value for gram, value in worth.items() if gram not in kept]
     assert 0 < len(kept) < len(worth) and min(worth[gram] for gram in kept) >= max(left_out) - 1e-9
     tables = NGramTables.packed(small)
@@ -180,3 +182,15 @@ def test_models_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="not merged"):
             merged(models, shares)
+
+
+@given(text=texts, cut=cutoffs)
+def test_keys_of_digits_and_back_are_the_same_model(text: list[list[int]], cut: tuple[int, ...]) -> None:
+    model = kneser_ney(flat(text), vocabulary=V, order=len(cut) + 1, cutoffs=cut)
+    by_digits = digits(model)
+    for level, length in zip(by_digits.levels, range(2, 5), strict=False):
+        seen = {tuple(s[at : at + length]) for s in text for at in range(len(s) - length + 1)}
+        assert set(grams_of(level, length)) <= seen
+    for one, other in zip(placed(by_digits).levels, model.levels, strict=True):
+        for name, each in one._asdict().items():
+            np.testing.assert_array_equal(each, getattr(other, name))

@@ -73,6 +73,8 @@ class NewRecipe(JobResult):
             f"{shape.min_separation} rounds apart",
             f"  mechanism  {self.recipe.privacy.mechanism_name}",
         ]
+        if made.learning.start:
+            lines.append("  to beat    what is free: n-grams of the public text mixed with that start (docs/ladder.md)")
         if made.epsilon > PROTECTIVE_EPSILON:
             lines.append(
                 f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself, and the statement will say so"

@@ -3,57 +3,97 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import InputError, TacitError
-from tacit.evaluation.comparison_models import MODEL, START, TRIGRAM
+from tacit.evaluation.comparison_models import CLIENTS, FREE, MODEL, PUBLIC_NETWORK, PUBLIC_NGRAM, START
 from tacit.networks.metrics import SHOWN
 from tacit.records import to_plain
 from tacit.reports.summary import COMPARISON_MODELS, SUGGESTIONS
 from tacit.runs import Run
-from tacit.runs.metadata import PretrainingMetadata
 from tacit.statements.accounts import trained
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.compute.cores import Cores
+    from tacit.data import Cache
     from tacit.evaluation.accuracy import Evaluation
     from tacit.evaluation.held_out import HeldOut
-    from tacit.evaluation.trigram import BackedOffTrigram
+    from tacit.evaluation.ladder import CountedText, Ladder
     from tacit.keyboard.suggest import Suggestion
     from tacit.networks.language_model import LanguageModel, Parameters
+    from tacit.recipe import Recipe
     from tacit.text.vocabulary import Vocabulary
 
-MOST_WORDS = 5_000_000  # that the trigram counts: some seconds
+MOST_WORDS = 5_000_000  # of public text, and of clients', that n-grams count: some seconds
 FEW_WORDS = 10_000  # in a rehearsal
+ORDERS = (3, 4)
+
+
+class OfRun(NamedTuple):
+    """What a run's model is held against is made of."""
+
+    network: "LanguageModel"
+    start: "Parameters"  # before the first round
+    released: "Parameters"
+    words: "Vocabulary"
+    cache: "Cache"
+    recipe: "Recipe"
 
 
 def note_baselines(
     run: Run,
-    network: "LanguageModel",
-    start: "Parameters",
+    of: OfRun,
     model: "Evaluation",
     held_out: "Mapping[str, HeldOut]",
     cores: "Cores",
     *,
-    words: "Vocabulary",
-    of_trigram: int = MOST_WORDS,
+    most_words: int = MOST_WORDS,
 ) -> None:
-    """Count what the model is held against on the clients that it was evaluated on; hold the run's lock.
+    """Climb the ladder on the clients that the model was evaluated on; hold the run's lock.
 
-    start: the model before the first round. model: the released one, on the test clients. held_out: by split.
-    words: of the network. of_trigram: how many words of public text a trigram counts.
+    model: the released one, on the test clients. held_out: by split; validation clients choose. most_words: of a text
+    that is counted.
     """
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.baselines import comparison_models_of
+    from tacit.evaluation.ladder import ladder as climbed
+    from tacit.evaluation.predictors import NetworkRows
 
-    trigram, of = _trigram(run, network.vocabulary, of_trigram)
-    found: dict[str, Any] = {"trigram": of, "counted": trigram is not None}
-    for split, clients in held_out.items():
-        others = {} if trigram is None else {TRIGRAM: trigram.evaluate(clients)}
-        if split == "test":
-            others |= {MODEL: model, START: evaluate(network, start, clients, cores=cores)}
-        found[split] = to_plain(comparison_models_of(clients, others, first_words=words.ranked))
-    run.note(COMPARISON_MODELS, found)
+    validation = held_out["validation"]
+    public, said = _public_ngrams(run, of, validation, most_words)
+    clients, why = _clients_ngrams(run, of, validation, most_words)
+    found = climbed(
+        held_out["test"],
+        validation,
+        public=[] if public is None else [public],
+        public_network=None if public is None else NetworkRows(network=of.network, parameters=of.start),
+        clients=clients,
+        models={MODEL: NetworkRows(network=of.network, parameters=of.released)},
+    )
+    exact = {MODEL: model, START: evaluate(of.network, of.start, held_out["test"], cores=cores)}
+    of_test = {name: each for name, each in found.rungs.items() if name != PUBLIC_NETWORK} | exact
+    of_validation = {name: each for name, each in found.on(validation).items() if name not in (PUBLIC_NETWORK, MODEL)}
+    noted: dict[str, Any] = {
+        "trigram": said,
+        "counted": public is not None,
+        "rungs": _chosen(found, public, clients, why),
+    }
+    for split, others in (("test", of_test), ("validation", of_validation)):
+        noted[split] = to_plain(comparison_models_of(held_out[split], others, first_words=of.words.ranked))
+    run.note(COMPARISON_MODELS, noted)
+
+
+def _chosen(found: "Ladder", public: "CountedText | None", clients: "CountedText | None", why: str) -> dict[str, str]:
+    """What validation clients chose, by rung; of the clients' n-gram that there is not, why."""
+    said = {
+        name: ", ".join(f"{share:.2f} of the {of}" for of, share in each.items())
+        for name, each in found.weights.items()
+    }
+    if found.free is not None:
+        said[FREE] = said[FREE] if found.free == FREE else f"the {found.free} alone"
+    orders = {PUBLIC_NGRAM: public, CLIENTS: clients}
+    said |= {name: f"order {each.order}" for name, each in orders.items() if each is not None}
+    return said if clients is not None else said | {CLIENTS: why}
 
 
 def note_suggestions(run: Run) -> None:
@@ -69,22 +109,42 @@ def note_suggestions(run: Run) -> None:
     run.note(SUGGESTIONS, [{"prompt": prompt, "words": words} for prompt, words in after.items()])
 
 
-def _trigram(run: Run, vocabulary: int, words: int) -> "tuple[BackedOffTrigram | None, str]":
-    """A trigram on the public text that the run's first model was made from, and that text; or why there is none."""
-    from tacit.evaluation.trigram import BackedOffTrigram
-    from tacit.jobs.run_start import same_cache
+def _public_ngrams(run: Run, of: OfRun, validation: "HeldOut", words: int) -> "tuple[CountedText | None, str]":
+    """N-grams of the public text that the run's first model was made from, and that text; or why there are none."""
+    from tacit.evaluation.ladder import counted
+    from tacit.evaluation.trigram import text_of
+    from tacit.jobs.ladder import public_text_of
 
     first = trained(run).first_model
     if first is None:
         return None, "the run began from no model of public text, so it knows of no such text"
-    made = Path(first.path)
     try:
-        with Run.open(made.parent if made.name == "model" else made) as pretraining:
-            metadata = pretraining.of_kind(PretrainingMetadata, "only that knows its text")
-            cache = same_cache(pretraining, metadata.data)
+        cache = public_text_of(Path(first.path))
         if cache.manifest.vocabulary.sha256 != trained(run).data.vocabulary_sha256:
             return None, f"the public text in '{cache.path}' was imported with another vocabulary"
-        text = BackedOffTrigram.train(cache, cache.clients("train"), vocabulary=vocabulary, words=words)
+        text = text_of(cache, cache.clients("train"), words)
     except TacitError as error:
         return None, f"the public text of the first model is not at hand: {error}"
-    return text, metadata.data.source
+    return counted(text, validation, vocabulary=of.network.vocabulary, orders=ORDERS), cache.manifest.source
+
+
+def _clients_ngrams(run: Run, of: OfRun, validation: "HeldOut", words: int) -> "tuple[CountedText | None, str]":
+    """N-grams of what the rounds may have read of the clients of a simulation; or why there are none."""
+    import numpy as np
+
+    from tacit.evaluation.ladder import counted, training_text
+    from tacit.jobs.ladder import visits_of
+
+    if trained(run).deployment is not None:
+        return None, "the clients are real devices, whose text nobody has"
+    clients, client, visits = (
+        of.cache.clients("train"),
+        of.recipe.client,
+        visits_of(of.recipe, len(of.cache.clients("train"))),
+    )
+    most = client.sentences * client.words * visits
+    many = int(np.minimum(of.cache.words_per_client()[clients], most).sum())
+    if many > words:
+        return None, f"{many:,} words of the clients are more than the {words:,} that cost seconds; ask tacit.ladder"
+    text = training_text(of.cache, clients, sentences=client.sentences, words=client.words, visits=visits)
+    return counted(text, validation, vocabulary=of.network.vocabulary, orders=ORDERS), ""

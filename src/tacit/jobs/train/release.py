@@ -16,7 +16,7 @@ from tacit.evaluation.accuracy import GROUP, Evaluation, evaluate
 from tacit.evaluation.held_out import HeldOut
 from tacit.jobs.account.budget import commit
 from tacit.jobs.rehearsal import COMPARISON, MODEL, REPORT, STATEMENT, SUGGESTIONS, TEST, Trying
-from tacit.jobs.train.baselines import FEW_WORDS, MOST_WORDS, note_baselines, note_suggestions
+from tacit.jobs.train.baselines import FEW_WORDS, MOST_WORDS, OfRun, note_baselines, note_suggestions
 from tacit.jobs.train.learner import network_of
 from tacit.keyboard.model_folder import write_model
 from tacit.networks.language_model import LanguageModel, kinds_of
@@ -80,13 +80,18 @@ def release(run: Run, held_out: HeldOutClients, model: Array, trying: Trying, pr
             with trying(COMPARISON):
                 note_baselines(
                     run,
-                    network,
-                    learner.unravel(jnp.asarray(learner.start)),
+                    OfRun(
+                        network=network,
+                        start=learner.unravel(jnp.asarray(learner.start)),
+                        released=learner.unravel(model),
+                        words=Vocabulary.from_json(held_out.cache.vocabulary_json),
+                        cache=held_out.cache,
+                        recipe=held_out.recipe,
+                    ),
                     tested,
                     {split: held_out.read(split) for split in ("validation", "test")},
                     held_out.cores,
-                    words=Vocabulary.from_json(held_out.cache.vocabulary_json),
-                    of_trigram=FEW_WORDS if held_out.few else MOST_WORDS,
+                    most_words=FEW_WORDS if held_out.few else MOST_WORDS,
                 )
     with phase("release"):
         with trying(MODEL):

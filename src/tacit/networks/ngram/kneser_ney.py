@@ -12,10 +12,13 @@ The discounts follow from the counts of counts (Eq. 26 of the report), the leave
 Kneser. Padding and the beginning are never next, hence V - 2. Nothing stands before a beginning, so what follows it
 counts as often as it was seen, as in KenLM.
 
-A key is an n-gram as one number: its ids as digits in base V.
+A key is an n-gram as one number: the place of its context among the n-grams that are one word shorter, times V, plus
+its last word. So a key has 64 bits whatever the order, and keys are in the order of the words. The place of a word is
+its id. `trigram` and `merge` have other keys in the same arrays: the ids as digits in base V, which fit for few words.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -29,11 +32,11 @@ FloatArray = NDArray[np.float64]
 
 # Discounts where the text is too small to estimate them, as the fallback of KenLM has them.
 UNRELIABLE = (0.5, 1.0, 1.5)
-MOST_KEY = 2**63 - 1
+NOWHERE = -1
 
 
 class NGrams(NamedTuple):
-    """The n-grams of one length that were seen, sorted; a key is their ids as digits in base V."""
+    """The n-grams of one length that were seen, sorted."""
 
     keys: Ids  # (n,) context * V + word
     shares: FloatArray  # (n,) (count - discount) / the context's count
@@ -52,11 +55,21 @@ class NGrams(NamedTuple):
 
     def kept(self, which: NDArray[np.bool_], vocabulary: int) -> "NGrams":
         """Those of `which` (n,) alone; what the others had is left to the shorter context."""
+        if which.all():
+            return self
         keys, shares = self.keys[which], self.shares[which]
         contexts, starts = np.unique(keys // vocabulary, return_index=True)
         gone = sum_at(np.where(which, 0.0, self.shares), self.starts[:-1])
         at = np.searchsorted(self.contexts, contexts)
         return NGrams(keys, shares, contexts, np.append(starts, len(keys)), (self.backoffs + gone)[at], self.totals[at])
+
+    def moved(self, kept: NDArray[np.bool_], vocabulary: int) -> "NGrams":
+        """The same, where only the `kept` of the n-grams one word shorter are left, all contexts among them."""
+        if kept.all():
+            return self
+        places = np.cumsum(kept) - 1
+        keys = places[self.keys // vocabulary] * vocabulary + self.keys % vocabulary
+        return self._replace(keys=keys, contexts=places[self.contexts])
 
     def share(self, keys: Ids) -> FloatArray:
         """The discounted share of each key, 0 where it was not seen."""
@@ -75,6 +88,14 @@ def _found(keys: Ids, values: FloatArray, wanted: Ids, missing: float) -> FloatA
     return np.where(keys[at] == wanted, values[at], missing)
 
 
+def places_of(keys: Ids, wanted: Ids) -> Ids:
+    """Where each wanted key stands among the sorted keys; NOWHERE where it does not."""
+    if not len(keys):
+        return np.full(np.shape(wanted), NOWHERE)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return np.where(keys[at] == wanted, at, NOWHERE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class KneserNey:
     """A smoothed model of one text, in float64."""
@@ -89,15 +110,18 @@ class KneserNey:
 
     def probabilities(self, text: Ids) -> tuple[FloatArray, FloatArray]:
         """(n,) of each token of sentences but their beginnings: by all levels, and by `pairs` alone."""
-        _, ends = _last_of(text, 1)
+        ends = np.flatnonzero(text != BOS)
         words = self.unigram[text[ends]]
-        found = words.copy()
-        for length, level in enumerate(self.levels, start=2):
-            keys, places = _last_of(text, length, self.vocabulary)
-            at = np.searchsorted(ends, places)
-            found[at] = level.share(keys) + level.backoff(keys // self.vocabulary) * found[at]
-        keys, _ = _last_of(text, 2, self.vocabulary)
-        return found, self.pairs.share(keys) + self.pairs.backoff(keys // self.vocabulary) * words
+        found, places = words.copy(), text  # of the n-gram that ends at each token; NOWHERE: it was not seen
+        for level in self.levels:
+            contexts = places[ends - 1]
+            there = np.flatnonzero(contexts != NOWHERE)
+            keys = contexts[there] * self.vocabulary + text[ends[there]]
+            found[there] = level.share(keys) + level.backoff(contexts[there]) * found[there]
+            places = np.full(len(text), NOWHERE)
+            places[ends[there]] = places_of(level.keys, keys)
+        before = text[ends - 1]
+        return found, self.pairs.share(before * self.vocabulary + text[ends]) + self.pairs.backoff(before) * words
 
 
 def kneser_ney(text: Ids, *, vocabulary: int, order: int, cutoffs: tuple[int, ...]) -> KneserNey:
@@ -105,29 +129,29 @@ def kneser_ney(text: Ids, *, vocabulary: int, order: int, cutoffs: tuple[int, ..
 
     cutoffs: of 2, 3, ... words, how often an n-gram has to be seen to be kept; it does not fall from one to the next,
     so that every context that is kept is a kept n-gram itself. The share of one that is not kept goes to the shorter
-    context. Raises: InputError for cutoffs that fall, and where the keys of so many words fit into no 64 bits.
+    context. Raises: InputError for cutoffs that fall.
     """
     check_cutoffs(order, cutoffs)
-    if vocabulary**order > MOST_KEY:
-        raise InputError(f"order={order} of {vocabulary:,} words has keys beyond 64 bits; give a smaller order.")
-    seen = [counted(text, length, vocabulary) for length in range(1, order + 1)]
-    shorter = [continuations(seen[length - 1], seen[length], vocabulary, length) for length in range(1, order)]
+    seen = seen_in(text, vocabulary, order)
+    counts = [continuations(one.counts, longer.suffixes) for one, longer in pairwise(seen)] + [seen[-1].counts]
+    kept = [np.ones(vocabulary, np.bool_), *(each.counts >= cut for each, cut in zip(seen[1:], cutoffs, strict=True))]
     levels = [
-        NGrams.discounted(keys, counts, vocabulary).kept(raw >= cutoff, vocabulary)
-        for (keys, counts), (_, raw), cutoff in zip([*shorter[1:], seen[-1]], seen[1:], cutoffs, strict=True)
+        NGrams.discounted(each.keys, count, vocabulary).kept(which, vocabulary).moved(before, vocabulary)
+        for each, count, which, before in zip(seen[1:], counts[1:], kept[1:], kept[:-1], strict=True)
     ]
-    (words, counts), (_, often) = shorter[0], seen[0]
-    pairs = NGrams.discounted(*seen[1], vocabulary).kept(seen[1][1] >= cutoffs[0], vocabulary)
+    pairs = NGrams.discounted(seen[1].keys, seen[1].counts, vocabulary).kept(kept[1], vocabulary)
+    words = np.flatnonzero(seen[0].counts)
+    often, kinds = seen[0].counts[words], counts[0][words]
     frequency = np.zeros(vocabulary)
     frequency[words] = often / often.sum()
     return KneserNey(
         vocabulary=vocabulary,
-        unigram=unigram_of(words, counts, vocabulary),
+        unigram=unigram_of(words, kinds, vocabulary),
         levels=tuple(levels),
         frequency=frequency,
         pairs=pairs,
         tokens=float(often.sum()),
-        kinds=float(counts.sum()),
+        kinds=float(kinds.sum()),
     )
 
 
@@ -151,33 +175,38 @@ def unigram_of(words: Ids, counts: Ids, vocabulary: int) -> FloatArray:
     return probability
 
 
-def counted(text: Ids, length: int, vocabulary: int) -> tuple[Ids, Ids]:
-    """(keys, counts), sorted, of the n-grams of so many words of one sentence; a beginning is never the last of one."""
-    keys, _ = _last_of(text, length, vocabulary)
-    return np.unique(keys, return_counts=True)
+class Seen(NamedTuple):
+    """The different n-grams of one length in a text, in the order of their keys; of words, all of the vocabulary."""
+
+    keys: Ids  # (n,)
+    counts: Ids  # (n,)
+    suffixes: Ids  # (n,) the places, among those one word shorter, of each without its first word
 
 
-def _last_of(text: Ids, length: int, vocabulary: int = 1) -> tuple[Ids, Ids]:
-    """(keys, places of the last word) of all n-grams of so many words, as they stand in the text."""
-    places = np.arange(len(text))
-    begun = np.maximum.accumulate(np.where(text == BOS, places, 0))
-    ends = np.flatnonzero((text != BOS) & (places - begun >= length - 1))
-    keys = np.zeros(len(ends), np.int64)
-    for back in range(length - 1, -1, -1):
-        keys = keys * vocabulary + text[ends - back]
-    return keys, ends
+def seen_in(text: Ids, vocabulary: int, order: int) -> list[Seen]:
+    """Of 1, 2, ... words of one sentence; a beginning is never the last of one."""
+    begins, places = text == BOS, text  # of the n-gram that ends at each token; NOWHERE: none of that length does
+    counts = np.bincount(text[~begins], minlength=vocabulary)
+    found = [Seen(np.arange(vocabulary), counts, np.zeros(0, np.int64))]
+    for _ in range(1, order):
+        contexts = np.append(NOWHERE, places[:-1])
+        ends = np.flatnonzero((contexts != NOWHERE) & ~begins)
+        keys, first, which, counts = np.unique(
+            contexts[ends] * vocabulary + text[ends], return_index=True, return_inverse=True, return_counts=True
+        )
+        found.append(Seen(keys, counts, places[ends[first]]))
+        places = np.full(len(text), NOWHERE)
+        places[ends] = which
+    return found
 
 
-def continuations(seen: tuple[Ids, Ids], longer: tuple[Ids, Ids], vocabulary: int, length: int) -> tuple[Ids, Ids]:
-    """The keys of `seen` and after how many different words each was seen; from a beginning on, how often it was.
+def continuations(counts: Ids, suffixes: Ids) -> Ids:
+    """(n,) after how many different words each n-gram was seen; from a beginning on, how often it was (n,).
 
-    longer: the n-grams of `length` + 1 words.
+    suffixes: the places of those that are one word longer, without their first words.
     """
-    keys, counts = seen
-    after, kinds = np.unique(longer[0] % vocabulary**length, return_counts=True)
-    counts = counts.copy()
-    counts[np.searchsorted(keys, after)] = kinds
-    return keys, counts
+    kinds = np.bincount(suffixes, minlength=len(counts))
+    return np.where(kinds > 0, kinds, counts)
 
 
 def discounts(counts: Ids) -> FloatArray:

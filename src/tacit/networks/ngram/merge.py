@@ -7,6 +7,8 @@ discounted count d_i in the text i, whose context has the count c_i,
 
 So a text has a say after the contexts that it knows. What is left goes to the shorter context, as in each model.
 
+Keys are the ids as digits in base V here, which the texts' n-grams have in common.
+
 An n-gram is worth its weighted count times the nats that it adds to the shorter context [Seymore & Rosenfeld,
 "Scalable backoff language models", ICSLP 1996]. Where there is no room for all, those worth least are left out.
 """
@@ -18,11 +20,13 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.errors import InputError
 from tacit.networks.ngram.bend import ObservedCells, often
 from tacit.networks.ngram.kneser_ney import Ids, KneserNey, NGrams, sum_at
 from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, TOTALS, Level, NGramTables
 
 Floats = NDArray[np.float64]
+MOST_KEY = 2**63 - 1
 STEPS = 1000  # of EM
 BEYOND_NOISE = 2.0
 THRESHOLDS = 1 << 12  # of what an n-gram has to be worth
@@ -71,12 +75,13 @@ def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes
     """One model of several texts with the same words, each with its share of all tokens, above 0; they sum to 1.
 
     most_bytes: what its n-grams may take. The weight of plain pairs is the mean of the models'. Raises: ValueError for
-    models of different words or lengths, and for shares that are none.
+    models of different words or lengths, and for shares that are none; InputError where their keys have no 64 bits.
     """
     shapes = {(each.vocabulary, each.order) for each in models}
     if len(shapes) != 1 or len(shares) != len(models) or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(f"models of {sorted(shapes)} words and lengths with the shares {list(shares)} are not merged")
     ((vocabulary, order),) = shapes
+    check_digits(vocabulary, order)
     weights = np.array([share / float(each.counted[0]) for each, share in zip(models, shares, strict=True)])
     weights /= weights.max()
     contexts = [np.arange(vocabulary)] * len(models)
@@ -103,7 +108,7 @@ def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes
         kinds=float(kinds.sum()),
     )
     pair_weight = float(np.dot(shares, [each.pair_weight for each in models]))
-    return NGramTables.packed(model if most_bytes is None else within(model, most_bytes), pair_weight)
+    return NGramTables.packed(placed(model if most_bytes is None else _within(model, most_bytes)), pair_weight)
 
 
 def _mean(values: Sequence[NDArray[np.float32]], weights: Floats) -> Floats:
@@ -113,8 +118,46 @@ def _mean(values: Sequence[NDArray[np.float32]], weights: Floats) -> Floats:
     return found
 
 
+def check_digits(vocabulary: int, order: int) -> None:
+    """Raises: InputError where the ids of an n-gram, as digits in base V, are more than 64 bits."""
+    if vocabulary**order > MOST_KEY:
+        raise InputError(
+            f"n-grams of {order} words out of {vocabulary:,} are counted, but neither added up nor thinned out: their "
+            "keys have no 64 bits; give a smaller --order, or more --megabytes."
+        )
+
+
+def digits(model: KneserNey) -> KneserNey:
+    """The same with keys of digits, which n-grams of several texts have in common."""
+    check_digits(model.vocabulary, len(model.levels) + 1)
+    contexts, levels = np.arange(model.vocabulary), list[NGrams]()
+    for level in model.levels:
+        keys = contexts[level.keys // model.vocabulary] * model.vocabulary + level.keys % model.vocabulary
+        levels.append(level._replace(keys=keys, contexts=contexts[level.contexts]))
+        contexts = keys
+    return replace(model, levels=tuple(levels))
+
+
+def placed(model: KneserNey) -> KneserNey:
+    """What `digits` gave, as it was."""
+    shorter, levels = np.arange(model.vocabulary), list[NGrams]()
+    for level in model.levels:
+        keys = (
+            np.searchsorted(shorter, level.keys // model.vocabulary) * model.vocabulary + level.keys % model.vocabulary
+        )
+        levels.append(level._replace(keys=keys, contexts=np.searchsorted(shorter, level.contexts)))
+        shorter = level.keys
+    return replace(model, levels=tuple(levels))
+
+
 def within(model: KneserNey, most_bytes: int) -> KneserNey:
-    """The model with those n-grams alone that are worth most, so that they take at most so many bytes."""
+    """The model with those n-grams alone that are worth most, so that they take at most so many bytes. Raises:
+    InputError where keys of digits have no 64 bits.
+    """
+    return model if _bytes(model) <= most_bytes else placed(_within(digits(model), most_bytes))
+
+
+def _within(model: KneserNey, most_bytes: int) -> KneserNey:
     if _bytes(model) <= most_bytes:
         return model
     worth = [_worth(model, at) for at in range(len(model.levels))]

@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from tacit.compiled import compiled
 from tacit.networks.ngram.bend import FACTORS, Bend, Factors
-from tacit.networks.ngram.kneser_ney import Ids, KneserNey, NGrams, sum_at
+from tacit.networks.ngram.kneser_ney import NOWHERE, Ids, KneserNey, NGrams, sum_at
 from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, FloatArray, Level, NGramTables
 from tacit.text.vocabulary import PAD
-
-NOWHERE = -1
 
 
 def contexts_of(sentences: NDArray[np.integer[Any]], words: int) -> Ids:
@@ -26,7 +24,8 @@ def contexts_of(sentences: NDArray[np.integer[Any]], words: int) -> Ids:
     padded = np.pad(sentences[:, :-1], ((0, 0), (words, 0)), constant_values=NOWHERE).astype(np.int64)
     length = sentences.shape[1] - 1
     before = np.stack([padded[:, words - back : words - back + length] for back in range(words)], axis=2)
-    return before[sentences[:, 1:] != PAD]
+    found: Ids = before[sentences[:, 1:] != PAD]
+    return found
 
 
 class DenseLevel(NamedTuple):
@@ -47,23 +46,25 @@ class DenseLevel(NamedTuple):
         return cls(level.words, shares * np.repeat(scale, np.diff(starts)), level.contexts, starts, left)
 
     @classmethod
-    def of_ngrams(cls, found: NGrams, shorter: Ids, vocabulary: int) -> Self:
-        """Of smoothed counts, as exact as float32 has them. shorter: the keys of what is one word shorter."""
+    def of_ngrams(cls, found: NGrams, vocabulary: int) -> Self:
+        """Of smoothed counts, as exact as float32 has them."""
         return cls(
             (found.keys % vocabulary).astype(np.uint16),
             found.shares.astype(np.float32),
-            np.searchsorted(shorter, found.contexts).astype(np.uint32),
+            found.contexts.astype(np.uint32),
             found.starts.astype(np.int64),
             found.backoffs.astype(np.float32),
         )
 
     def at(self, places: Ids) -> Ids:
         """(T,) which context stands at each place; NOWHERE where none does."""
-        return _index(self.contexts, places)
+        found: Ids = _index(self.contexts, places)
+        return found
 
     def after(self, places: Ids, words: Ids) -> Ids:
-        """(T,) the places, among these n-grams, of contexts at places followed by words; NOWHERE where there is none."""
-        return _place(self.words, self.starts, self.at(places), words)
+        """(T,) where contexts at places, followed by words, stand among these n-grams; NOWHERE where they do not."""
+        found: Ids = _place(self.words, self.starts, self.at(places), words)
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +90,10 @@ class NGramRows:
     @classmethod
     def of_model(cls, model: KneserNey, pair_weight: float) -> Self:
         """Of smoothed counts of a text."""
-        size = model.vocabulary
-        shorter = [np.arange(size), *(each.keys for each in model.levels)]
         return cls(
             unigrams=model.unigram.astype(np.float32),
-            levels=tuple(
-                DenseLevel.of_ngrams(each, keys, size) for each, keys in zip(model.levels, shorter, strict=False)
-            ),
-            pairs=DenseLevel.of_ngrams(model.pairs, shorter[0], size),
+            levels=tuple(DenseLevel.of_ngrams(each, model.vocabulary) for each in model.levels),
+            pairs=DenseLevel.of_ngrams(model.pairs, model.vocabulary),
             pair_weight=pair_weight,
         )
 

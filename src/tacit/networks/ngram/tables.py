@@ -128,17 +128,12 @@ class NGramTables:
         """The tables of a model. Raises: InputError for more ids than two bytes tell apart."""
         if model.vocabulary > MOST_WORDS:
             raise InputError(f"{model.vocabulary:,} ids are more than the {MOST_WORDS:,} that an n-gram model has.")
-        contexts = np.arange(model.vocabulary)
-        levels = []
-        for found in model.levels:
-            levels.append(_level(found, contexts, model.vocabulary))
-            contexts = found.keys
         return cls(
             unigrams=model.unigram.astype(np.float32),
             frequencies=model.frequency.astype(np.float32),
             counted=np.array([model.tokens, model.kinds], np.float32),
-            levels=tuple(levels),
-            pairs=_level(model.pairs, np.arange(model.vocabulary), model.vocabulary),
+            levels=tuple(_level(each, model.vocabulary) for each in model.levels),
+            pairs=_level(model.pairs, model.vocabulary),
             pair_weight=pair_weight,
         )
 
@@ -221,13 +216,12 @@ class NGramTables:
         )
 
 
-def _level(found: NGrams, contexts: NDArray[np.int64], vocabulary: int) -> Level:
-    """contexts: the keys of the n-grams that are one word shorter, sorted."""
+def _level(found: NGrams, vocabulary: int) -> Level:
     sizes = np.diff(found.starts)
     return Level(
         words=(found.keys % vocabulary).astype(np.uint16),
         shares=share_bytes(found.shares / np.repeat(1 - found.backoffs, sizes)),
-        contexts=np.searchsorted(contexts, found.contexts).astype(np.uint32),
+        contexts=found.contexts.astype(np.uint32),
         starts=found.starts.astype(np.uint32),
         backoffs=backoff_bytes(found.backoffs),
         totals=total_bytes(found.totals),

@@ -1,0 +1,277 @@
+"""What a trained model has to be better than, for any cache and run: every rung of the ladder on the same clients."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import NoneType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path
+from tacit.jobs.result import JobResult
+from tacit.progress import Progress, silent
+from tacit.records import json_ready
+
+if TYPE_CHECKING:  # JAX comes with them
+    from tacit.data import Cache
+    from tacit.evaluation.ladder import CountedText, Ladder
+    from tacit.evaluation.predictors import Predictor
+    from tacit.networks.ngram.kneser_ney import Ids
+    from tacit.recipe import Recipe
+    from tacit.reports.blocks import Block
+    from tacit.runs import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderSettings:
+    """Who is read, and how much of each."""
+
+    sentences: int = 64  # of each training client a visit
+    words: int = 20  # predicted words of a sentence, of training and test clients
+    visits: int = 1  # how often a training client takes part, each time with sentences drawn anew
+    judged: int = 16  # sentences of each validation and test client
+    validation: int = 300  # clients by whom all is chosen; 0: all of the split
+    test: int = 0  # clients who judge; 0: all of the split
+    orders: tuple[int, ...] = (3, 4)  # of n-grams, among which is chosen
+
+    def __post_init__(self) -> None:
+        least = {"sentences": 1, "words": 1, "visits": 1, "judged": 1, "validation": 0, "test": 0}
+        for name, at_least in least.items():
+            value = getattr(self, name)
+            of_type(name, value, int)
+            if value < at_least:
+                raise InputError(f"{name}={value} must be {at_least} or more.")
+        if not self.orders or min(self.orders) < 2:
+            raise InputError(f"orders={self.orders} must be some of 2 or more.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderResult(JobResult):
+    """How each rung does on the same test clients: exact numbers of their text, for a simulation alone."""
+
+    ladder: "Ladder" = field(repr=False)
+    orders: dict[str, int]  # of the n-grams of each text, chosen on validation clients
+    clients: int  # training clients, whose text `clients' n-gram` counts
+    counted: int  # tokens of it
+
+    def to_record(self) -> dict[str, Any]:
+        """Plain values for JSON: per rung, accuracies with their intervals over clients."""
+        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
+
+        rungs = {
+            name: {
+                "top3_of_all_words": self._estimate(name, "top3", "words"),
+                "top1": self._estimate(name, "top1", "predicted"),
+                "top3": self._estimate(name, "top3", "predicted"),
+                "nats": self._estimate(name, "nats", "predicted"),
+                "private": name not in WITHOUT_PRIVACY,
+                "weights": dict(self.ladder.weights.get(name, {})),
+            }
+            for name in self.ladder.rungs
+        }
+        record: dict[str, Any] = json_ready(
+            {
+                "schema": "tacit.ladder",
+                "version": 1,
+                "rungs": rungs,
+                "best_free_model": self.ladder.free,
+                "orders": self.orders,
+                "clients": self.clients,
+                "counted": self.counted,
+            }
+        )
+        return record
+
+    def _estimate(self, rung: str, what: str, over: str) -> Any:
+        from tacit.evaluation.intervals import ratio_of_means
+
+        sums = self.ladder.sums(rung)
+        return ratio_of_means(sums[what], sums[over])
+
+    def blocks(self) -> "list[Block]":
+        """The table that people read."""
+        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
+        from tacit.reports.blocks import Paragraph, Table
+        from tacit.reports.judgement import points
+
+        rows = []
+        for name in self.ladder.rungs:
+            gain = "" if self.ladder.free in (None, name) else points(self.ladder.gain(name))
+            called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
+            shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
+            nats = self._estimate(name, "nats", "predicted").value
+            rows.append((called, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
+        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "top-3, over the free model")
+        return [
+            Table(tuple(rows), head),
+            Paragraph(
+                f"The best free model: {self.ladder.free or 'none was given'}. Validation clients alone chose it."
+            ),
+            Paragraph("Exact numbers of clients' text, which nothing protects: for simulations."),
+        ]
+
+
+def ladder(
+    data: "Cache | Run | PathLike",
+    *,
+    public: "Cache | PathLike | Sequence[Cache | PathLike]" = (),
+    network: PathLike | None = None,
+    models: Sequence[PathLike] = (),
+    settings: LadderSettings | None = None,
+    declared_public: bool = False,
+    progress: Progress = silent,
+) -> LadderResult:
+    """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
+
+    public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
+    models: finished runs and model folders. Of a run all of these follow, and who read how much: its cache, its first
+    model and the text of that, the run itself; `settings` is of a cache. A client that came to several rounds read
+    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in
+    `pretrain`. Raises: InputError for
+    caches and models of different words, and where no text is public and no model given; as `checked_cache`.
+    """
+    from tacit.evaluation.held_out import HeldOut
+    from tacit.evaluation.ladder import counted, training_text
+    from tacit.evaluation.ladder import ladder as climbed
+    from tacit.evaluation.trigram import text_of
+    from tacit.jobs.run_start import public_cache
+    from tacit.text.vocabulary import BOS
+
+    of_type("settings", settings, LadderSettings, NoneType)
+    asked = _asked(data, public, network, models, settings, progress)
+    cache, how = asked.cache, asked.settings
+
+    held_out, validation = (
+        HeldOut.read(cache, clients, sentences=how.judged, words=how.words)
+        for clients in (asked.test, asked.validation)
+    )
+    size = cache.manifest.vocabulary.size
+    texts: list[CountedText] = []
+    for each in asked.public:
+        openly = public_cache(each, declared_public=declared_public or asked.of_run, progress=progress)
+        _check_words(cache, openly.manifest.vocabulary.sha256, openly.path)
+        text = text_of(openly, openly.clients("train"))
+        texts.append(counted(text, validation, vocabulary=size, orders=how.orders))
+    own = training_text(cache, cache.clients("train"), sentences=how.sentences, words=how.words, visits=how.visits)
+    clients = counted(own, validation, vocabulary=size, orders=how.orders)
+    found = climbed(
+        held_out,
+        validation,
+        public=texts,
+        public_network=None if asked.network is None else _predictor(cache, asked.network),
+        clients=clients,
+        models={str(each): _predictor(cache, each) for each in asked.models},
+    )
+    orders = {f"public text {at}": each.order for at, each in enumerate(texts, start=1)}
+    return LadderResult(
+        ladder=found,
+        orders={**orders, "clients' text": clients.order},
+        clients=len(cache.clients("train")),
+        counted=int((own != BOS).sum()),
+    )
+
+
+def _predictor(cache: "Cache", path: Path) -> "Predictor":
+    from tacit.evaluation.predictors import predictor_at
+    from tacit.networks.model_files import read_files
+
+    _check_words(cache, read_files(path).vocabulary.sha256, path)
+    return predictor_at(path)
+
+
+def _check_words(cache: "Cache", sha256: str, other: Path) -> None:
+    """Raises: InputError where what is held against a cache has other words."""
+    if cache.manifest.vocabulary.sha256 != sha256:
+        raise InputError(
+            f"'{other}' knows other words than the cache '{cache.path}'; make both with one vocabulary (--vocabulary "
+            "vocabulary.json)."
+        )
+
+
+class _Asked(NamedTuple):
+    """All that a ladder is made of."""
+
+    cache: "Cache"
+    public: "list[Cache | PathLike]"
+    network: Path | None
+    models: list[Path]
+    settings: LadderSettings
+    validation: "Ids"  # clients
+    test: "Ids"
+    of_run: bool = False  # whose first model's text was public or declared so, as its statement says
+
+
+def _asked(
+    data: "Cache | Run | PathLike",
+    public: "Cache | PathLike | Sequence[Cache | PathLike]",
+    network: PathLike | None,
+    models: Sequence[PathLike],
+    settings: LadderSettings | None,
+    progress: Progress,
+) -> _Asked:
+    """What was given; of a run, what it does not give follows from the run."""
+    from tacit.evaluation.accuracy import first_shuffled
+    from tacit.jobs.open_run import opened
+    from tacit.jobs.run_start import checked_cache
+    from tacit.runs import Run
+    from tacit.runs.journal import DATABASE
+
+    openly: list[Cache | PathLike] = [*public] if isinstance(public, list | tuple) else [public]  # type: ignore[list-item]
+    free = None if network is None else as_path("network", network)
+    judged = [as_path("models", each) for each in models]
+    if not isinstance(data, Run) and (not isinstance(data, str | Path) or not (Path(data) / DATABASE).is_file()):
+        cache, how = checked_cache(data, progress=progress), settings or LadderSettings()
+        chosen = (
+            first_shuffled(cache.clients("validation"), how.validation),
+            first_shuffled(cache.clients("test"), how.test),
+        )
+        return _Asked(cache, openly, free, judged, how, *chosen)
+    if settings is not None:
+        raise InputError("settings= are of a cache; a run says itself who read how much. Leave one of them out.")
+    with opened(data) as run:
+        return _of_run(run, openly, free, judged, progress)
+
+
+def _of_run(
+    run: "Run", openly: "list[Cache | PathLike]", free: Path | None, judged: list[Path], progress: Progress
+) -> _Asked:
+    from tacit.jobs.run_start import same_cache
+    from tacit.recipe import Recipe
+    from tacit.runs import TrainingMetadata
+
+    metadata = run.of_kind(TrainingMetadata, "only that has a model to hold against others")
+    cache, recipe = same_cache(run, metadata.data, progress=progress), Recipe.from_toml(metadata.recipe)
+    if metadata.first_model is not None:
+        free = free or Path(metadata.first_model.path)
+        openly = openly or [public_text_of(Path(metadata.first_model.path), progress=progress)]
+    evaluation = recipe.evaluation
+    settings = LadderSettings(
+        sentences=recipe.client.sentences,
+        words=recipe.client.words,
+        visits=visits_of(recipe, metadata.population),
+        judged=evaluation.sentences,
+    )
+    validation, test = (
+        cache.clients("validation")[: evaluation.clients],
+        cache.clients("test")[: evaluation.test_clients],
+    )
+    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test, of_run=True)
+
+
+def visits_of(recipe: "Recipe", clients: int) -> int:
+    """How often a client comes on average, rounded up, so that an n-gram of its text reads no less than a network."""
+    return max(math.ceil(recipe.rounds.rounds * recipe.rounds.report_goal / max(clients, 1)), 1)
+
+
+def public_text_of(first: Path, *, progress: Progress = silent) -> "Cache":
+    """The public text that a pre-training read, as it was. Raises: InputError where there is no such pre-training;
+    CacheError, RunError where the text is gone or another.
+    """
+    from tacit.jobs.run_start import same_cache
+    from tacit.runs import Run
+    from tacit.runs.metadata import PretrainingMetadata
+
+    with Run.open(first.parent if first.name == "model" else first) as pretraining:
+        metadata = pretraining.of_kind(PretrainingMetadata, "only that knows its text")
+        return same_cache(pretraining, metadata.data, progress=progress)
