@@ -49,9 +49,10 @@ from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
 from tacit.evaluation.accuracy import Evaluation, evaluate
+from tacit.evaluation.comparison_models import BOTH, CLIENTS, PUBLIC_NGRAM
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.intervals import Estimate, ratio_of_means
-from tacit.evaluation.ladder import BOTH, CLIENTS, PUBLIC_NGRAM, counted, tuned
+from tacit.evaluation.ladder import counted, tuned
 from tacit.evaluation.predictors import measured, probabilities
 from tacit.evaluation.trigram import text_of
 from tacit.keyboard.model_folder import load_model
@@ -342,7 +343,7 @@ def keep(asked: argparse.Namespace, kind: str, seed: int, each: Evaluation, fact
 
 
 class OverSeeds(NamedTuple):
-    """Of an arm: mean and standard deviation over so many seeds; None where no deviation was kept."""
+    """Of an arm: mean and standard deviation over so many seeds; None of one seed."""
 
     mean: float
     deviation: float | None
@@ -354,14 +355,14 @@ def over_seeds(path: Path, experiment: str) -> dict[str, dict[str, OverSeeds]]:
     found: dict[str, dict[str, OverSeeds]] = {}
     rows = remembered_rows(path, experiment)
     for arm in dict.fromkeys(row.arm for row in rows):
-        of_arm = [row for row in rows if row.arm == arm]
-        mine = [row for row in of_arm if row.seed is not None] or of_arm
+        mine = [row for row in rows if row.arm == arm]
         for short in REMEMBERED:
             values: list[Any] = [row.facts[short] for row in mine]
             if mine[0].seed is None:
                 of = OverSeeds(*values[0])
             else:
-                of = OverSeeds(statistics.mean(values), statistics.stdev(values), len(values))
+                deviation = statistics.stdev(values) if len(values) > 1 else None
+                of = OverSeeds(statistics.mean(values), deviation, len(values))
             found.setdefault(arm, {})[short] = of
     return found
 
@@ -395,10 +396,10 @@ def welch(one: OverSeeds, other: OverSeeds) -> tuple[float, float, float]:
     """(one - other, and its 95% interval) of two samples that are not paired; their deviations may differ.
 
     Source: Welch, "The generalization of 'Student's' problem", Biometrika 34 (1947). Raises: ZeroDivisionError where
-    neither varies, ValueError where a deviation was not kept.
+    neither varies, ValueError for one seed.
     """
     if one.deviation is None or other.deviation is None:
-        raise ValueError("a mean without its deviation has no interval; measure its seeds anew.")
+        raise ValueError("one seed has no interval; measure more.")
     parts = [one.deviation**2 / one.seeds, other.deviation**2 / other.seeds]
     freedom = sum(parts) ** 2 / sum(part**2 / (of.seeds - 1) for part, of in zip(parts, (one, other), strict=True))
     half = float(student.ppf(0.975, freedom)) * sum(parts) ** 0.5
