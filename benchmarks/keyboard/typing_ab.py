@@ -3,6 +3,7 @@
     python benchmarks/keyboard/typing_ab.py --null --base trigram:caches/chat --data DATA/chat-en.test.parquet
     ... --base trigram:caches/public --data DATA/chat-en.test.parquet --runs runs/typing \\
         --name chat --arms start=runs/start blt=runs/chat-blt-{seed} --seeds 3
+    ... --null --base runs/start --arms same=runs/same-{seed} --seeds 6 --data DATA/chat-en.test.parquet
     ... --foreseen --base trigram:caches/public --data DATA/chat-en --arms start=runs/start
 
 `--null` has the same users type on the same keyboard twice with other slips (and other habits) each time, for with the
@@ -10,10 +11,18 @@ same ones every change is exactly zero; so it may be zero by chance only. It pri
 the tests the 95% interval of the change covers zero, what the launch rule says of a model against itself, and how many
 words a CPU-second are typed.
 
+`--null` with one arm, whose trainings differ in nothing but their seed, is the null of the pairing that `tacit type`
+has: the same users with the same slips on both sides. It types each training once. Every two of them are an A and a B,
+and no recipe is better than itself: it prints how often an interval over users, and the launch rule, say otherwise.
+The same is printed of two halves of the trainings, with intervals over users and trainings.
+
 With arms every pair is a run of `tacit type`, made or gone on with where it was stopped, or read where it is finished.
 The users are the same in all; a seed is that of the training, where a path has {seed}, and of the typists' slips. It
-prints one JSON line a pair, one an arm and column (the mean over seeds of the relative change with its 95% interval by
-Student's t, and in how many seeds the interval over users was wholly above or below 0), and the papers' rows.
+prints one JSON line a pair, one an arm and column, and the papers' rows: the relative change over all seeds together
+with its 95% interval, and what the launch rule says of all of them once. Of three trainings and more an interval covers
+other users and other trainings (`evaluation/crossed.py`). Of fewer, and where seeds are of slips alone, it covers other
+users; it says which. Pairs of the same users are no tests of their own, so nothing counts in how many of them a measure
+was told.
 
 `--foreseen` types nothing: it has the base and each arm read the same text without slips, and prints of each
 its cross-entropy, in nats a word that the model knows, and how often such a word is its first or among its first three;
@@ -23,25 +32,28 @@ a better cross-entropy may come with worse ranks.
 import argparse
 import json
 import math
-import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student
 
 import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share, TypingUser
+from tacit.evaluation.type_ab.crossed_changes import crossed_changes
 from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, decide, gains_of
+from tacit.evaluation.type_ab.measures import total
 from tacit.evaluation.type_ab.paired_bootstrap import Change, changes_of
-from tacit.evaluation.type_ab.replay import UNSPELLED, Keyboard, type_sentences
+from tacit.evaluation.type_ab.replay import UNSPELLED, Both, Keyboard, type_sentences
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.evaluation.type_ab.typist import Typist
+from tacit.jobs.count_steps import Lines
 from tacit.jobs.phone_models import phone_model
+from tacit.jobs.type_ab.run import TALLIES, read, typed_once
 from tacit.jobs.type_ab.setup import open_test, sentences_of
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.progress import silent
@@ -49,7 +61,6 @@ from tacit.text.vocabulary import OOV, SPECIALS
 
 RESAMPLES = 2_000
 PROMISED = (0.93, 0.97)  # shares of 200 tests between which 95% lies by chance, but for about one measure in five
-Measures = dict[str, Any]  # by name, as a run's record has them
 
 COLUMNS = {  # of the papers' tables: the measure, and the sign that makes more better
     "PRate(+%)": ("picked rate", 1),
@@ -105,21 +116,59 @@ def say_null(given: argparse.Namespace, settings: TypingSettings) -> None:
     print(f"{2 * given.tests * words / taken:,.0f} words a CPU-second, the bootstrap included")
 
 
+def say_trainings(given: argparse.Namespace, settings: TypingSettings) -> None:
+    """Prints how often two trainings of one recipe, and two halves of them all, are told apart."""
+    name, _, model = given.arms[0].partition("=")
+    typed_by = []
+    for seed in range(1, given.seeds + 1):
+        test = open_test(model.format(seed=seed), given.base, given.data, settings, silent)
+        users = test.typed.users
+        typed_by.append([type_sentences(test.a, settings.typist, u.sentences, seed=0, user=u.name) for u in users])
+    pairs = [changes_of(a, b, cautious=CAUTIOUS, resamples=RESAMPLES) for a, b in combinations(typed_by, 2)]
+    print(f"{len(typed_by)} trainings of {name}, {len(users)} users, {total(typed_by[0]).words:,.0f} words a training")
+    say_told(f"{len(pairs)} pairs of trainings, over users", pairs)
+    first, *others = range(len(typed_by))
+    halves = [(first, *more) for more in combinations(others, len(typed_by) // 2 - 1)]
+    crossed = [
+        crossed_changes(
+            [typed_by[at] for at in half],
+            [each for at, each in enumerate(typed_by) if at not in half],
+            trained=True,
+            cautious=CAUTIOUS,
+        )
+        for half in halves
+    ]
+    covers = sorted({each.covers for each in crossed})
+    say_told(f"{len(halves)} ways to halve them, over {' or '.join(covers)}", [each.changes for each in crossed])
+
+
+def say_told(which: str, found: Sequence[Mapping[str, Change]]) -> None:
+    """Prints in how many an interval is wholly on one side of 0, by measure, and what the launch rule says."""
+    for name, share in coverage(found).items():
+        ends = [changes[name].relative for changes in found]
+        widths = sorted(each.high - each.low for each in ends if each is not None)
+        half = 100 * widths[len(widths) // 2] / 2 if widths else math.nan
+        print(f"{which}: {name}: {round((1 - share) * len(found))} told, the median interval is ± {half:.2f}%")
+    judgements = Counter(decide(gains_of(changes)).judgement for changes in found)
+    print(f"{which}: launch rule: {', '.join(f'{count} {each}' for each, count in judgements.most_common())}")
+
+
 def say_arms(given: argparse.Namespace, settings: TypingSettings) -> None:
     """Prints a line a pair, a line an arm and measure, and the papers' rows."""
     seeds = range(1, given.seeds + 1)
     rows = []
     for arm in given.arms:
         name, _, model = arm.partition("=")
-        rows.append((name, summary(name, [typed(given, settings, name, model, seed) for seed in seeds])))
-    print(f"| against {given.base} | " + " | ".join(COLUMNS) + " |")
-    print("|---" * (len(COLUMNS) + 1) + "|")
+        pairs = [typed(given, settings, name, model, seed) for seed in seeds]
+        rows.append((name, summary(name, pairs, trained="{seed}" in given.base + model)))
+    print(f"| against {given.base} | " + " | ".join([*COLUMNS, "the rule", "covers"]) + " |")
+    print("|---" * (len(COLUMNS) + 3) + "|")
     for name, cells in rows:
         print(f"| {name} | " + " | ".join(cells) + " |")
 
 
-def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model: str, seed: int) -> Measures:
-    """The measures of one pair; its run is made, or gone on with, or read."""
+def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model: str, seed: int) -> list[Both]:
+    """What each user did in one pair; its run is made, or gone on with, or read."""
     out = given.runs / f"{given.name}-{name}-{seed}"
     result = tacit.type_ab(
         given.base.format(seed=seed),
@@ -137,7 +186,8 @@ def typed(given: argparse.Namespace, settings: TypingSettings, name: str, model:
         if of["a"] is not None
     }
     figure("pair", arm=name, seed=seed, words=exact["typed"]["words"], judgement=result.judgement, **said)
-    return dict(exact["measures"])
+    by_user = dict(read(Lines(out / TALLIES), typed_once))
+    return [by_user[user] for user in sorted(by_user)]
 
 
 def say_foreseen(given: argparse.Namespace, settings: TypingSettings) -> None:
@@ -178,33 +228,23 @@ def figure(kind: str, **values: Any) -> None:
     print(json.dumps({"figure": kind, **values}, ensure_ascii=False), flush=True)
 
 
-def summary(arm: str, pairs: Sequence[Measures]) -> list[str]:
-    """A cell for each column: the mean over seeds, its interval, and how many seeds tell it from 0."""
+def summary(arm: str, pairs: Sequence[Sequence[Both]], *, trained: bool) -> list[str]:
+    """A cell for each column, the launch rule's judgement of all seeds together, and what the intervals cover."""
+    a, b = [[each.a for each in pair] for pair in pairs], [[each.b for each in pair] for pair in pairs]
+    found = crossed_changes(a, b, trained=trained, cautious=CAUTIOUS)
     cells = []
     for column, (measure, sign) in COLUMNS.items():
-        changes = [pair[measure]["relative"] for pair in pairs]
-        if None in changes:  # where A has none of it, as of composed phrases without --compose
-            figure("arm", arm=arm, column=column, mean=None)
+        relative = found.changes[measure].relative
+        if relative is None:  # where A has none of it, as of composed phrases without --compose
+            figure("arm", arm=arm, column=column, value=None)
             cells.append("")
             continue
-        found = [sign * 100 * np.array(change) for change in changes]  # middle, then both ends
-        middle = [float(each[0]) for each in found]
-        mean, half = statistics.mean(middle), math.nan
-        if len(middle) > 1:
-            half = float(student.ppf(0.975, len(middle) - 1)) * statistics.stdev(middle) / len(middle) ** 0.5
-        better, worse = sum(each.min() > 0 for each in found), sum(each.max() < 0 for each in found)
-        told = [f"{count} of {len(found)} {word}" for count, word in ((better, "better"), (worse, "worse")) if count]
-        figure(
-            "arm",
-            arm=arm,
-            column=column,
-            mean=round(mean, 3),
-            half=round(half, 3),
-            better=int(better),
-            worse=int(worse),
-        )
-        cells.append(f"{mean:+.1f} ± {half:.1f} ({', '.join(told) or 'not told'})")
-    return cells
+        ends = sorted(100 * sign * end for end in relative[1:])
+        said = [round(each, 3) for each in (100 * sign * relative.value, *ends)]
+        figure("arm", arm=arm, column=column, value=said[0], low=said[1], high=said[2], covers=found.covers)
+        cells.append(f"{said[0]:+.1f} ({said[1]:+.1f} to {said[2]:+.1f})")
+    covers = {"clients": "users", "seeds and clients": f"users and {len(pairs)} trainings"}[found.covers]
+    return [*cells, decide(gains_of(found.changes)).judgement, covers]
 
 
 def main() -> None:
@@ -236,7 +276,7 @@ def main() -> None:
         more_words=given.more_words,
         compose=given.compose,
     )
-    say = say_null if given.null else say_foreseen if given.foreseen else say_arms
+    say = (say_trainings if given.arms else say_null) if given.null else say_foreseen if given.foreseen else say_arms
     say(given, settings)
 
 

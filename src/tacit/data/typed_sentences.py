@@ -19,6 +19,7 @@ import numpy as np
 
 from tacit.data.cache import Cache
 from tacit.data.clients import Source, checked_clients, split_of
+from tacit.data.splits import TemporalSplit, Unsplit
 from tacit.data.unknown_words import READING
 from tacit.errors import InputError, SourceError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -110,23 +111,32 @@ def read_typed_sentences(source: Source, cut: Cut, share: Share, *, progress: Pr
     return chosen.finish(source.description, seen, of_split, by)
 
 
-def cached_typed_sentences(cache: Cache, word_of_id: Sequence[str | None], share: Share) -> TypedSentences:
+def cached_typed_sentences(
+    cache: Cache, word_of_id: Sequence[str | None], share: Share, *, split: TemporalSplit | None = None
+) -> TypedSentences:
     """The same from a cache, as far as its own vocabulary spells: `word_of_id[id]`, None for special ids.
 
-    Raises: SourceError where the split has no client, InputError for an unknown split.
+    split: only its test part is typed, and nobody types whose text cannot be cut so. Raises: SourceError where the
+    split has no client, or none with such a part; InputError for an unknown split.
     """
     chosen = _Chosen(share)
     of_split = cache.clients(share.split)
     for client in map(int, of_split):
         if chosen.wants(name := cache.name(client)):
-            chosen.add(TypingUser(client, name, share.of(list(_spelled(cache, client, word_of_id)))))
+            chosen.add(TypingUser(client, name, share.of(list(_spelled(cache, client, word_of_id, split)))))
     return chosen.finish(cache.manifest.source, cache.manifest.clients, len(of_split), BY_CACHE)
 
 
-def _spelled(cache: Cache, client: int, word_of_id: Sequence[str | None]) -> Iterator[Sentence]:
-    """The sentences of a client that have a word."""
+def _spelled(
+    cache: Cache, client: int, word_of_id: Sequence[str | None], split: TemporalSplit | None
+) -> Iterator[Sentence]:
+    """The sentences of a client that have a word; of a split those of its test part."""
     ids, lengths = cache.sentences(client)
-    for sentence in np.split(ids, np.cumsum(lengths)[:-1]):
+    sentences = np.split(ids, np.cumsum(lengths)[:-1])
+    if split is not None:
+        parts = split.parts(cache.timestamps(client))
+        sentences = [] if isinstance(parts, Unsplit) else [sentences[row] for row in parts.test]
+    for sentence in sentences:
         if len(sentence) > 2:  # its beginning and its end
             yield tuple(word_of_id[id] for id in sentence[1:-1])
 

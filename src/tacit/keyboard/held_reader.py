@@ -34,6 +34,10 @@ class HeldReader:
         """See HeldModel; nothing of it is ever changed."""
         return self
 
+    def by_name(self) -> dict[str, NDArray[np.float32]]:
+        """See HeldModel; it has none."""
+        return {}
+
     def batches(self, sentences: Ids, size: int) -> list[Sentences]:
         """See HeldModel."""
         parts = [sentences[start : start + size] for start in range(0, len(sentences), size)]

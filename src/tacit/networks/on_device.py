@@ -53,6 +53,10 @@ class HeldModel(Protocol):
         """A model of one's own, to be fine-tuned."""
         ...
 
+    def by_name(self) -> dict[str, NDArray[np.float32]]:
+        """Its parameters as they are now, by the names of `language_model.leaves`; none of a counted model."""
+        ...
+
     def batches(self, sentences: Ids, size: int) -> Sequence[Any]:
         """Padded sentences (S, L+1) in batches of `size`, in their order; each has `tokens`, how many it predicts."""
         ...
@@ -116,6 +120,10 @@ class Padded:
     def copy(self) -> "Padded":
         """See HeldModel; steps make new arrays."""
         return Padded(self.network, self.parameters)
+
+    def by_name(self) -> dict[str, NDArray[np.float32]]:
+        """See HeldModel."""
+        return {name: np.asarray(leaf) for name, leaf in leaves(self.parameters).items()}
 
     def batches(self, sentences: Ids, size: int) -> list[PaddedBatch]:
         """See HeldModel."""

@@ -115,7 +115,7 @@ def _models(record: Mapping[str, Any]) -> str:
             f"{said[:-1]} with {more['words']:,} more words of {more['name']}, {more['share']:.1%} of the unknown ones "
             f"by its reports: {more['origin']}."
         )
-    if record["same_model"] and record.get("learns") != "b":
+    if record["same_model"] and record.get("learns") != "b" and not record.get("personal"):
         return f"{said} They are the same model, so " + (
             "nothing can change." if more is None else "only that changes."
         )
@@ -144,7 +144,17 @@ def _condition(record: Mapping[str, Any]) -> str:
         "b": " B learns the words and pairs that its user types, and mixes them in where that helped before.",
         "both": " Both learn the words and pairs that their user types, and mix them in where that helped before.",
     }
-    return f"{said}; {phrases}.{learns.get(record.get('learns') or '', '')}"
+    personal = "" if record.get("personal") is None else f" {_personal(record['personal'])}"
+    return f"{said}; {phrases}.{learns.get(record.get('learns') or '', '')}{personal}"
+
+
+def _personal(how: Mapping[str, Any]) -> str:
+    """How B becomes each user's own."""
+    return (
+        f"B is fitted to each user's earlier text ({how['way']}) and used where, on the latest {how['gate_share']:.1%} "
+        f"of that text, the chance of so many gains is at most {how['level']:g}; elsewhere it is B as it was. Typed is "
+        f"what came later (split {how['split']}), by users with at least {how['least']} sentences in each part."
+    )
 
 
 # -- what was released -------------------------------------------------------------------------------------------------
@@ -178,9 +188,19 @@ def _exact(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
         Table((papers_row(measures),), tuple(ROW)),
         Table(tuple(rows), ("all users together", "A", "B", "B against A (95%)")),
         Paragraph(_judgement(exact["decision"])),
+        *_own_models(exact.get("own_models")),
         Paragraph(f"The rule: {exact['decision']['rule']}.", soft=True),
         Paragraph(_counted(record, exact["typed"]), soft=True),
     ]
+
+
+def _own_models(found: Mapping[str, Any] | None) -> list[Block]:
+    """How many gates opened, and what that changed for those users."""
+    if found is None:
+        return []
+    said = Paragraph(f"The gate opened for {found['opened']:,} of {found['users']:,} users.")
+    rows = tuple((name, _change(row)) for name, row in found["measures"].items() if not name.startswith("compose"))
+    return [said, *([Table(rows, ("of these users", "B against A (95%)"))] if rows else [])]
 
 
 def papers_row(measures: Mapping[str, Any]) -> tuple[str, ...]:

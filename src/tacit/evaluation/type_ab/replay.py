@@ -11,7 +11,7 @@ keeps the letters as typed.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,12 @@ def type_sentences(
     return Tally(**sums)._replace(saved=sums["needed"] - sums["keystrokes"])
 
 
-Both: TypeAlias = tuple[Tally, Tally]  # what a user did on A and on B
+class Both(NamedTuple):
+    """What a user did on A and on B."""
+
+    a: Tally
+    b: Tally
+    opened: bool | None = None  # whether B was the user's own model; None where nobody has one
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,7 +133,7 @@ class OnBoth:
         on_a, on_b = (
             type_sentences(keyboard, typist, sentences, seed=self.seed, user=user) for keyboard in (self.a, self.b)
         )
-        return on_a, on_b
+        return Both(on_a, on_b)
 
 
 # -- one user at one keyboard --------------------------------------------------------------------------------------

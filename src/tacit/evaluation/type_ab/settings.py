@@ -5,8 +5,11 @@ from dataclasses import dataclass, field, fields, replace
 from types import NoneType
 from typing import Annotated, Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
+from tacit.data.splits import TemporalSplit
 from tacit.data.typed_sentences import Share
 from tacit.errors import InputError, conceivable, of_type
+from tacit.evaluation.personalize.fine_tuning import FITTED, FineTuning
+from tacit.evaluation.personalize.gate import GateRule
 from tacit.evaluation.type_ab.misspelling import Language
 from tacit.evaluation.type_ab.typist import POPULATION, TIMES, Typist
 from tacit.keyboard.touch import LAYOUTS
@@ -14,6 +17,13 @@ from tacit.records import from_plain, to_plain
 
 Condition: TypeAlias = Literal["search", "rescore", "network"]
 Learns: TypeAlias = Literal["b", "both"]
+Personal: TypeAlias = Literal["sgd", "cache", "both"]
+WAYS: Mapping[Personal, FineTuning] = {  # as docs/results/personalization.md found them
+    "sgd": FineTuning(),
+    "cache": FITTED,
+    "both": FineTuning(bigram=0.1),
+}
+EARLIER = TemporalSplit(gate=0.125, least=4)  # 70% to fit, 10% for the gate, 20% to type; too short a text is left out
 LANGUAGES: Mapping[str, Language] = {"qwerty": "en", "qwerty-es": "es"}  # of misspellings, by layout
 
 
@@ -42,6 +52,11 @@ class TypingSettings:
     )
     compose: Annotated[float | None, "Offer phrases in the line from this probability on; left out, none."] = None
     learns: Annotated[Learns | None, "b: keyboard B learns what its user types; both: A, too; left out, none."] = None
+    personal: Annotated[
+        Personal | None,
+        "B is a model of each user's own, fitted on earlier text: by sgd, by a cache, or by both; left out, it is not.",
+    ] = None
+    gate: Annotated[float, "Of that model: the level of its gate. 0.5 uses it where it was better, 1 always."] = 0.5
     language_weight: Annotated[float | None, "Of the model against the taps; left out, the decoder's own."] = None
     sensitivity: Annotated[int, "So many users type again with every parameter of the typist halved and doubled."] = 0
 
@@ -54,6 +69,14 @@ class TypingSettings:
             raise InputError(f"the condition {self.condition!r} is unknown; choose one of {conditions}.")
         if self.learns is not None and self.learns not in get_args(Learns):
             raise InputError(f"learns={self.learns!r} is unknown; choose b or both, or leave it out.")
+        if self.personal is not None and self.personal not in get_args(Personal):
+            raise InputError(f"personal={self.personal!r} is unknown; choose sgd, cache or both, or leave it out.")
+        if self.personal is not None and (self.learns or self.sensitivity):
+            raise InputError(
+                f"personal={self.personal!r} fits models once, before anything is typed; leave out learns and "
+                "sensitivity."
+            )
+        GateRule(strategy=0, level=self.gate)  # refuses here
         if self.search is not None and self.condition == "network":
             raise InputError(
                 f"search={self.search!r} is for the conditions search and rescore; in the condition network each model "
@@ -74,8 +97,9 @@ class TypingSettings:
         return cls(typist=typist_on(layout), **others)
 
     def to_plain(self) -> dict[str, Any]:
-        """For TOML, which has no null."""
-        return {name: value for name, value in to_plain(self).items() if value is not None}
+        """For TOML, which has no null; without a model of one's own nothing is said of its gate."""
+        plain = {name: value for name, value in to_plain(self).items() if value is not None}
+        return plain if self.personal else {name: value for name, value in plain.items() if name != "gate"}
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Self:

@@ -95,11 +95,12 @@ def type_engine(
     conceivable("timeout", TIMEOUT if timeout is None else timeout)
     if seed < 0 or (timeout is not None and timeout <= 0):
         raise InputError(f"seed={seed} must be 0 or more, and timeout={timeout} seconds above 0.")
-    unasked = (settings.more_words, settings.compose, settings.learns)
-    if settings.condition != "network" or settings.sensitivity or unasked != (None, None, None):
+    unasked = (settings.more_words, settings.compose, settings.learns, settings.personal)
+    if settings.condition != "network" or settings.sensitivity or any(each is not None for each in unasked):
         raise InputError(
             "an engine has neither a search, nor phrases, nor more words, nor a typist that is changed, and what it "
-            "learns is its own; leave out --condition, --search, --more-words, --compose, --learns and --sensitivity."
+            "learns is its own; leave out --condition, --search, --more-words, --compose, --learns, --personal and "
+            "--sensitivity."
         )
     if not isinstance(data, Cache | Source):
         as_path("data", data)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, DECIDING, RULE, decide, gains_of
@@ -16,6 +16,9 @@ from tacit.jobs.type_ab.more_words import MoreWords
 from tacit.jobs.type_ab.setup import TypingTest
 from tacit.keyboard.phone_model import PhoneModel
 
+if TYPE_CHECKING:  # JAX comes with it
+    from tacit.evaluation.personalize.own_model import OwnModels
+
 EXACT = "SIMULATION ONLY: exact numbers of users' own text, typed again; no server would have them"
 BY_VARIANT = 2_000  # resamples of each variant's intervals: enough for a figure
 
@@ -26,6 +29,7 @@ class Typed:
 
     a: tuple[Tally, ...]
     b: tuple[Tally, ...]
+    opened: tuple[bool, ...] = ()  # whose gates opened, where B is a model of each user's own
 
 
 def about(test: TypingTest, seed: int) -> dict[str, Any]:
@@ -52,6 +56,7 @@ def about(test: TypingTest, seed: int) -> dict[str, Any]:
         "more_words": None if test.more is None else _more(test.more, names[-1]),
         "compose": settings.compose,
         "learns": settings.learns,
+        "personal": None if test.own is None else _personal(test.own),
         "language_weight": test.a.decoder.language_weight,
         "seed": seed,
     }
@@ -71,6 +76,7 @@ def exact_record(test: TypingTest, typed: Typed, varied: Mapping[Variant, Typed]
         },
         "measures": {name: _measured(change) for name, change in changes.items()},
         "decision": {**asdict(decide(gains_of(changes))), "rule": RULE},
+        "own_models": _opened(typed) if typed.opened else None,
         "sensitivity": _sensitivity(test, typed, varied) if varied else None,
     }
 
@@ -108,6 +114,30 @@ def _model(model: PhoneModel, name: str) -> dict[str, Any]:
 def _more(found: MoreWords, name: str) -> dict[str, Any]:
     words, share = len(found.words.words), 1.0 - found.words.others  # of all unknown words, by reports
     return {"name": name, "sha256": found.sha256, "words": words, "share": share, "origin": found.origin}
+
+
+def _personal(own: "OwnModels") -> dict[str, Any]:
+    """What is public of the models of users' own: how they are made, and how their text is cut."""
+    split = own.split
+    return {
+        "way": str(own.how),
+        "level": own.level,
+        "split": str(split),
+        "gate_share": split.gate,
+        "least": split.least,
+    }
+
+
+def _opened(typed: Typed) -> dict[str, Any]:
+    """How many gates opened, and what changed for those users alone."""
+    rows = [pair for pair, opened in zip(zip(typed.a, typed.b, strict=True), typed.opened, strict=True) if opened]
+    a, b = ([pair[side] for pair in rows] for side in (0, 1))
+    changes = changes_of(a, b) if len(rows) > 1 else {}
+    return {
+        "users": len(typed.opened),
+        "opened": len(rows),
+        "measures": {name: _measured(change) for name, change in changes.items()},
+    }
 
 
 def _measured(change: Change) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tacit.evaluation.counts.histograms import Histogram
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.type_ab.measures import Tally
 from tacit.evaluation.type_ab.release import histograms_about, queries_about
+from tacit.evaluation.type_ab.replay import Both
 from tacit.evaluation.type_ab.settings import Variant, variants
 from tacit.federation.collector import Collector
 from tacit.files import PathLike
@@ -168,12 +169,14 @@ def _every_user(test: TypingTest, run: Run, typing: Typing, progress: Progress) 
     progress(StageBegan(TYPING, len(users), len(done)))
     left = [user for user in users if user.number not in done]
     for user, both in zip(left, typing((test.settings.typist, user) for user in left), strict=True):
-        lines.append([{"user": user.number, "a": both[0]._asdict(), "b": both[1]._asdict()}])
+        own = {} if both.opened is None else {"own_model": both.opened}
+        lines.append([{"user": user.number, "a": both.a._asdict(), "b": both.b._asdict(), **own}])
         done[user.number] = both
         progress(Advanced(TYPING, len(done)))
     progress(StageEnded(TYPING))
     pairs = [done[user.number] for user in users]
-    return Typed(a=tuple(a for a, _ in pairs), b=tuple(b for _, b in pairs))
+    opened = tuple(each.opened for each in pairs if each.opened is not None)
+    return Typed(a=tuple(each.a for each in pairs), b=tuple(each.b for each in pairs), opened=opened)
 
 
 def _every_variant(
@@ -190,7 +193,7 @@ def _every_variant(
         if name in done:
             continue
         pairs = list(typing((each.typist, user) for user in few))
-        done[name] = Typed(a=tuple(a for a, _ in pairs), b=tuple(b for _, b in pairs))
+        done[name] = Typed(a=tuple(each.a for each in pairs), b=tuple(each.b for each in pairs))
         tallies = {of: [tally._asdict() for tally in getattr(done[name], of)] for of in ("a", "b")}
         lines.append([{"parameter": each.parameter, "factor": each.factor, **tallies}])
         progress(Advanced(VARYING, len(done)))
@@ -210,9 +213,13 @@ def read(lines: Lines, entry: Callable[[dict[str, Any]], T]) -> Iterator[T]:
             ) from error
 
 
-def typed_once(row: dict[str, Any]) -> tuple[int, tuple[Tally, Tally]]:
+def typed_once(row: dict[str, Any]) -> tuple[int, Both]:
     """A user's number, and what it did on A and on B."""
-    return int(row["user"]), (_tally(row["a"]), _tally(row["b"]))
+    number, a, b = int(row["user"]), _tally(row["a"]), _tally(row["b"])
+    opened = row.get("own_model")
+    if opened is not None and not isinstance(opened, bool):
+        raise ValueError("whether its model was its user's own is neither true nor false")
+    return number, Both(a, b, opened)
 
 
 def typed_again(row: dict[str, Any]) -> tuple[tuple[str, float], Typed]:

@@ -12,20 +12,23 @@ from tacit.data.typed_sentences import TypedSentences, cached_typed_sentences, r
 from tacit.errors import InputError
 from tacit.evaluation.fairness import shared_vocabulary
 from tacit.evaluation.type_ab.replay import Keyboard
-from tacit.evaluation.type_ab.settings import TypingSettings
+from tacit.evaluation.type_ab.settings import EARLIER, WAYS, TypingSettings
 from tacit.files import PathLike
 from tacit.jobs.phone_models import TRIGRAM, phone_model
 from tacit.jobs.run_start import checked_cache
 from tacit.jobs.type_ab.more_words import MoreWords, read_more_words
 from tacit.keyboard.decoder import LANGUAGE_WEIGHT, Decoder
+from tacit.keyboard.exported import is_exported
 from tacit.keyboard.lexicon import Lexicon
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.keyboard.user_words import NO_WORDS, UserWords
+from tacit.networks.model_files import is_counted
 from tacit.progress import Progress
 from tacit.text.vocabulary import SPECIALS, Vocabulary
 from tacit.text.words import sentences
 
-if TYPE_CHECKING:  # JAX comes with it
+if TYPE_CHECKING:  # JAX comes with them
+    from tacit.evaluation.personalize.own_model import OwnModels
     from tacit.keyboard.model_folder import TrainedModel
 
 Model: TypeAlias = "PhoneModel | TrainedModel | PathLike"
@@ -42,6 +45,7 @@ class TypingTest:
     more: MoreWords | None  # that B has beside its model's
     settings: TypingSettings
     typed: TypedSentences
+    own: "OwnModels | None"  # that B has of its users' own
     place: str | None  # where the text is found from any folder; None where it stands in memory
 
     @property
@@ -56,6 +60,7 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
     """
     models = phone_model("a", a, progress=progress), phone_model("b", b, progress=progress)
     more = None if settings.more_words is None else read_more_words(settings.more_words, models[1])
+    own = None if settings.personal is None else open_own_models(b, models[1], data, settings, progress)
     typed = sentences_of(data, settings, progress)
     check_typable(typed, settings)
     search = _search(data, settings, models, progress)
@@ -75,6 +80,7 @@ def open_test(a: Model, b: Model, data: Data, settings: TypingSettings, progress
         more=more,
         settings=settings,
         typed=typed,
+        own=own,
         place=_place_of(data),
     )
 
@@ -87,9 +93,54 @@ def sentences_of(data: Data, settings: TypingSettings, progress: Progress) -> Ty
     if _is_cache(data):
         cache = checked_cache(data, progress=progress)  # type: ignore[arg-type]
         spelled = [None] * SPECIALS + list(Vocabulary.from_json(cache.vocabulary_json).words)
-        return cached_typed_sentences(cache, spelled, settings.share)
+        split = None if settings.personal is None else EARLIER
+        return cached_typed_sentences(cache, spelled, settings.share, split=split)
     source = open_source(os.fspath(data)) if isinstance(data, str | os.PathLike) else data
     return read_typed_sentences(source, sentences, settings.share, progress=progress)  # type: ignore[arg-type]
+
+
+def open_own_models(
+    model: Model, phone: PhoneModel, data: Data, settings: TypingSettings, progress: Progress
+) -> "OwnModels":
+    """What fits a model of each user's own. Raises: InputError for text that is no cache, a cache of other words, or
+    SGD asked of what was counted or exported.
+    """
+    from tacit.evaluation.personalize.own_model import OwnModels
+    from tacit.keyboard.held_reader import HeldReader
+    from tacit.networks.on_device import held
+
+    assert settings.personal is not None  # or nobody would have one
+    if not _is_cache(data):
+        raise InputError(
+            "a source does not say when each sentence was typed, and a model of one's own is fitted on earlier text; "
+            "import it (tacit data import) and give the cache."
+        )
+    cache = checked_cache(data, progress=progress)  # type: ignore[arg-type]
+    shared_vocabulary({phone.name: phone.vocabulary.sha256, str(cache.path): cache.manifest.vocabulary.sha256})
+    how, network = WAYS[settings.personal], _network_of(model)
+    if network is None and how.epochs:
+        raise InputError(
+            f"personal={settings.personal!r} moves parameters by SGD, and {phone.name} is counted, mixed or exported; "
+            "give a run, a pre-training or a model folder of a network, or personal='cache' (--personal cache)."
+        )
+    start = HeldReader(phone.reader, phone.vocabulary.size) if network is None else held(*network)
+    return OwnModels(
+        start=start, reader=phone.reader, network=network, cache=cache, how=how, split=EARLIER, level=settings.gate
+    )
+
+
+def _network_of(model: Model) -> "tuple[Any, Any] | None":
+    """The network and parameters of a model that SGD can move."""
+    if isinstance(model, PhoneModel):
+        return None
+    if not isinstance(model, str | os.PathLike):
+        return model.network, model.parameters
+    if os.fspath(model).startswith(TRIGRAM) or is_exported(Path(model)) or is_counted(Path(model)):
+        return None
+    from tacit.keyboard.model_folder import load_model
+
+    loaded = load_model(model)
+    return loaded.network, loaded.parameters
 
 
 def model_record(model: PhoneModel) -> dict[str, str]:

@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from threadpoolctl import threadpool_limits
 
@@ -14,6 +15,9 @@ from tacit.evaluation.type_ab.replay import Both, OnBoth
 from tacit.evaluation.type_ab.typist import Typist
 from tacit.jobs.type_ab.setup import TypingTest
 from tacit.keyboard.suggest import Rereader
+
+if TYPE_CHECKING:  # JAX comes with it
+    from tacit.evaluation.personalize.own_model import OwnModels
 
 Who: TypeAlias = tuple[Typist, TypingUser]
 Typing: TypeAlias = Callable[[Iterable[Who]], Iterator[Both]]  # in the same order
@@ -30,7 +34,9 @@ def typing_workers(test: TypingTest, seed: int, hardware: Hardware) -> Iterator[
         keyboard.decoder.prepare()  # compiled here, once, and found by the others
     with threadpool_limits(1, user_api="blas"):
         workers = min(hardware.workers or cores_here(), len(test.typed.users), 1 + words_of(test) // WORTH)
-        if any(isinstance(reader, Rereader) for reader in readers_of(test)):
+        if test.own is not None:
+            yield _with_own_models(test, test.own, seed, hardware)
+        elif any(isinstance(reader, Rereader) for reader in readers_of(test)):
             yield _by_threads(work, hardware)
         elif workers == 1 or not all(type(reader).__module__.startswith("tacit.") for reader in readers_of(test)):
             yield lambda users: map(
@@ -48,6 +54,22 @@ def _by_threads(work: OnBoth, hardware: Hardware) -> Typing:
     hardware.apply(processor_only=True)
     cores = Cores(hardware)
     return lambda users: cores.stream(lambda device, who: work(_told(who)), list(users))
+
+
+def _with_own_models(test: TypingTest, own: "OwnModels", seed: int, hardware: Hardware) -> Typing:
+    """Each user's model is fitted, typed with where its gate opens, and let go."""
+    from tacit.compute.cores import Cores
+
+    def work(device: Any, who: Who) -> Both:
+        user = who[1]
+        fitted = own.of(user.number)
+        model = replace(test.b.model, reader=fitted.reader) if fitted.opened else test.b.model
+        typed = OnBoth(a=test.a, b=replace(test.b, model=model), seed=seed)(_told(who))
+        return typed._replace(opened=fitted.opened)
+
+    hardware.apply(processor_only=True)
+    cores = Cores(hardware)
+    return lambda users: cores.stream(work, list(users))
 
 
 def _told(who: Who) -> tuple[Typist, Any, str]:

@@ -64,6 +64,10 @@ class CifgOnDevice:
         """See HeldModel."""
         return CifgOnDevice(self.weights.copy())
 
+    def by_name(self) -> dict[str, FloatArray]:
+        """See HeldModel."""
+        return self.weights.by_name()
+
     def batches(self, sentences: Ids, size: int) -> list[Batch]:
         """See HeldModel."""
         return batches_of(sentences, size)

@@ -48,6 +48,13 @@ class Weights(NamedTuple):
         table = np.ascontiguousarray(output.T) if output.size else embedding
         return cls(embedding, kernel, bias, projection, table, output_bias)
 
+    def by_name(self) -> dict[str, FloatArray]:
+        """As `CifgParameters` names and shapes them."""
+        embedding, kernel, bias, projection, table, output_bias = self
+        output = np.empty((embedding.shape[1], 0), np.float32) if self.tied else table.T
+        named = (embedding, kernel, bias, projection, output, output_bias)
+        return dict(zip(CifgParameters._fields, named, strict=True))
+
     def copy(self) -> "Weights":
         """Parameters of one's own, tied if these are."""
         embedding = self.embedding.copy()
