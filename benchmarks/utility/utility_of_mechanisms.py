@@ -168,6 +168,7 @@ MECHANISMS = {
 }
 SMOKED = (NONE, TREE, FULL, BLT, BANDED)
 FEWER = 5  # seeds of the second level
+COMPARED = 3  # seeds from which on a difference is worth a line
 
 
 @dataclass(frozen=True)
@@ -464,11 +465,11 @@ def mechanisms_at(plan: Plan, everything: Everything, level: Level) -> str:
 
 
 def pairs_at(plan: Plan, everything: Everything, level: Level) -> str:
-    """Markdown: a line a comparison; p values are Holm's for all that the table compares."""
+    """Markdown: a line a comparison of COMPARED seeds and more; p values are Holm's for all that the table compares."""
     compared = [
         (one, other)
         for one, other in pairs(plan, everything)
-        if one.level == level and len(one.played.keys() & other.played.keys()) > 1
+        if one.level == level and len(one.played.keys() & other.played.keys()) >= COMPARED
     ]
     p_values = holm([differs_by_chance(one.differences(other, each)) for one, other in compared for each in MEASURES])
     among = f"p among {len(p_values)}"
