@@ -143,6 +143,7 @@ def ladder(
     from tacit.text.vocabulary import BOS
 
     of_type("settings", settings, LadderSettings, NoneType)
+    of_type("models", models, list, tuple)
     asked = _asked(data, public, network, models, settings, progress)
     cache, how = asked.cache, asked.settings
 
