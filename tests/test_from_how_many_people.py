@@ -11,7 +11,7 @@ from tests.conftest import REPOSITORY
 
 sys.path.append(str(REPOSITORY / "benchmarks/utility"))
 
-from from_how_many_people import (  # noqa: E402
+from from_how_many_people import (
     FREE,
     PUBLIC_NETWORK,
     SUMS,
@@ -24,7 +24,7 @@ from from_how_many_people import (  # noqa: E402
     values,
 )
 
-from tacit.evaluation.ladder import Ladder  # noqa: E402
+from tacit.evaluation.ladder import Ladder
 
 TEXT = pa.table({"client_id": [f"c{n}" for n in range(20) for _ in range(3)], "text": [str(n) for n in range(60)]})
 
@@ -43,7 +43,8 @@ def test_people_are_drawn_whole_and_each_once() -> None:
 
 
 def test_what_is_served_where_tacit_refuses_is_free() -> None:
-    found = Ladder(rungs=dict.fromkeys(("network 8", "network 8 + public n-gram", "counts 1")), weights={}, validation={})  # type: ignore[arg-type]
+    rungs = dict.fromkeys(("network 8", "network 8 + public n-gram", "counts 1"))
+    found = Ladder(rungs=rungs, weights={}, validation={}, parts={})  # type: ignore[arg-type]
     assert rung_of("counts 1", found) == "counts 1" and rung_of("counts 2", found) == FREE
     assert rung_of("rounds 8", found) == "network 8 + public n-gram" and rung_of("rounds 1", found) == FREE
     assert rung_of("network 8", found) == "network 8" and rung_of("network 1", found) == PUBLIC_NETWORK

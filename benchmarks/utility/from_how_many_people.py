@@ -40,21 +40,17 @@ import tacit
 from tacit.compute import Hardware
 from tacit.data import Cache, VocabularyChoice
 from tacit.errors import InputError
-from tacit.evaluation.crossed import crossed_change, crossed_interval
-from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.ladder import (
+from tacit.evaluation.comparison_models import (
     BOTH_AND_NETWORK,
     CLIENTS,
     FREE,
     PUBLIC_NETWORK,
     PUBLIC_NGRAM,
     WITH_NGRAM,
-    CountedText,
-    Ladder,
-    counted,
-    ladder,
-    training_text,
 )
+from tacit.evaluation.crossed import crossed_change, crossed_interval
+from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.ladder import CountedText, Ladder, counted, ladder, training_text
 from tacit.evaluation.predictors import Predictor, measured, predictor_at
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
@@ -171,8 +167,8 @@ def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
     if not missing:
         return there
     cache = population(asked, cell)
-    models = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK))}
-    models = {arm: predictor_at(folder) for arm, folder in models.items() if folder is not None}
+    folders = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK))}
+    models = {arm: predictor_at(folder) for arm, folder in folders.items() if folder is not None}
     held_out, validation = (
         HeldOut.read(cache, cache.clients(split), sentences=SENTENCES, words=LENGTH) for split in ("test", "validation")
     )
@@ -357,7 +353,7 @@ def table(path: Path, name: str, measure: str = "top3", *chosen: str) -> str:
     of = rows_of(path, name)
     arms = chosen or tuple(dict.fromkeys(row.arm for rows in of.values() for row in rows if row.arm != FREE))
     lines = [["", *(f"{people:,} people" for people in of)]]
-    free = [[row.facts[measure] for row in rows if row.arm == FREE and row.seed is not None] for rows in of.values()]
+    free = [[float(row.facts[measure]) for row in rows if row.arm == FREE and row.seed] for rows in of.values()]  # type: ignore[arg-type]
     lines.append([FREE, *(level(measure, each) for each in free)])
     for arm in arms:
         gains = [gain(rows, arm, measure) for rows in of.values()]
