@@ -406,7 +406,7 @@ def draw(names: Sequence[str], path: Path) -> None:
             )
         panel.axhline(0, color="#000000", lw=1)
         panel.set_xscale("log")
-        panel.set_xticks(list(of), [f"{people:,}" for people in of])
+        panel.set_xticks(list(of), [f"{people:,}" for people in of], fontsize=8)
         panel.minorticks_off()
         panel.set_xlabel("people who took part")
         panel.set_title(TITLES.get(name, name), fontsize=11)

@@ -18,7 +18,7 @@ Two intervals (95%, Student's t), for two questions: over seeds, each with a fir
 own, for these clients; and over the clients, seeds averaged, for other clients of that kind.
 
     python benchmarks/utility/network_against_ngrams.py --cache caches/blogs2k --public caches/public2k --runs runs/n
-    ... --without-networks                  n-grams alone: a minute of CPU a seed
+    ... --without-networks                  n-grams alone: 43 CPU-seconds for three seeds
     ... --only 'trained-*' 'private-*'      without the rounds from a random model
     ... --recipe mine.toml --pretrained 400000 --sentences 64
     ... --table                             Markdown, from the finished cells
