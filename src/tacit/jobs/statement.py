@@ -16,7 +16,6 @@ from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
-from tacit.reports.record_files import RECORD
 from tacit.runs import Run
 from tacit.runs.journal import DATABASE
 from tacit.statements import DiscoveryFacts
@@ -201,7 +200,11 @@ def _of_folder(path: Path) -> Verification:
 
 def _is_published(folder: Path) -> bool:
     """Whether it is the `report` folder of a run, alone or in the run's."""
-    return (folder / RECORD).is_file() and (folder / NAME).is_file()
+    if not (folder / NAME).is_file():
+        return False
+    from tacit.reports.record_files import RECORD
+
+    return (folder / RECORD).is_file()
 
 
 def _of_published(folder: Path, run: Run | PathLike | None, plan: str | None) -> Verification:
@@ -216,6 +219,7 @@ def _of_list(folder: Path, stated: object, plan: str | None = None) -> tuple[Che
     if not isinstance(stated, Mapping) or stated.get("format") != DiscoveryFacts.format:
         return ()
     from tacit.jobs.discover.published import list_lines  # what asks and cuts words comes with it
+    from tacit.reports.record_files import RECORD
 
     record = _read(folder / RECORD)
     shown = _read(folder / SHOWN) if (folder / SHOWN).is_file() else {}
