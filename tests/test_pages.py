@@ -35,6 +35,7 @@ NOT_RUN = {
     "for client": "those devices",
     "tacit device --server https": "one of them, of a server with TLS",
     "tacit verify served": "what they leave",
+    "tacit verify published --log": "of a run that was served",
     "tacit account run served": "the same",
     "tacit keyboard": "somebody types into it; tests/cli/test_keyboard.py does",
 }
