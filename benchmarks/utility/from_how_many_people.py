@@ -247,15 +247,15 @@ def values(rows: Rows) -> dict[str, float]:
     return {name: float(sums[measure.of] / sums[measure.over]) for name, measure in MEASURES.items()}
 
 
-def less(arm: Rows, other: Rows) -> dict[str, list[float]]:
+def less(arm: Rows, other: Rows, named: str = "free") -> dict[str, list[float]]:
     """What an arm has more than another, both (seeds, authors, SUMS): the value, and its interval over seeds and
-    authors crossed.
+    authors crossed. named: the other, in the names of the facts.
     """
     columns = {name: at for at, name in enumerate(SUMS)}
     found = {}
     for name, (of, over) in MEASURES.items():
         parts = (arm - other)[:, :, columns[of]]
-        found[f"{name}_less_free"] = [*crossed_interval(parts, arm[:, :, columns[over]]).interval]
+        found[f"{name}_less_{named}"] = [*crossed_interval(parts, arm[:, :, columns[over]]).interval]
     return found
 
 
@@ -274,6 +274,9 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
             )
             if arm != FREE:
                 remember_row(FILE, experiment, arm, None, less(ours, free))
+            if arm.startswith(ROUNDS):
+                counts = np.stack([rows[arm.replace(ROUNDS, COUNTS)] for rows in of_seed.values()])
+                remember_row(FILE, f"{experiment} ways", arm, None, less(ours, counts, "counts"))
             if arm.startswith(NETWORK):
                 cell = next(each for each in found if each.people == people)
                 remember_row(FILE, f"{experiment} foreseen", arm, None, foreseen(asked, cell, arm, ours, start))
@@ -373,6 +376,18 @@ def forecasts(path: Path, name: str) -> str:
     return markdown(lines, numbers=0)
 
 
+def ways(path: Path, *names: str) -> str:
+    """Markdown: what rounds have more than counts of the same epsilon and people, an experiment after the other."""
+    lines = [["rounds less counts", "people", "epsilon", *(f"{measure}" for measure in MEASURES)]]
+    for row in remembered_rows(path):
+        experiment, _, last = row.experiment.rpartition(" ")
+        name, _, people = experiment.rpartition(" ")
+        if last == "ways" and name in names:
+            facts = [interval(measure, row.facts[f"{measure}_less_counts"]) for measure in MEASURES]  # type: ignore[arg-type]
+            lines.append([TITLES.get(name, name), f"{int(people):,}", row.arm.removeprefix(ROUNDS), *facts])
+    return markdown(lines, numbers=len(MEASURES))
+
+
 # Colours that are told apart without red and green [Okabe & Ito 2008]; the lines of a figure by their arm.
 LINES = {
     BOTH_AND_NETWORK: ("their text counted without privacy", "#999999", ":"),
@@ -401,9 +416,9 @@ def draw(names: Sequence[str], path: Path) -> None:
                 continue
             x = np.array(list(there)) * 1.03 ** (shift - len(LINES) / 2)  # bars beside one another
             value, low, high = 100 * np.array(list(there.values())).T
-            panel.errorbar(
-                x, value, (value - low, high - value), label=label, color=colour, ls=style, marker="o", ms=4, capsize=2
-            )
+            marker = "s" if arm.startswith(ROUNDS) else "o"
+            bars = (value - low, high - value)
+            panel.errorbar(x, value, bars, label=label, color=colour, ls=style, marker=marker, ms=4, capsize=2)
         panel.axhline(0, color="#000000", lw=1)
         panel.set_xscale("log")
         panel.set_xticks(list(of), [f"{people:,}" for people in of], fontsize=8)
