@@ -70,6 +70,12 @@ ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best,
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
 COUNTS, NETWORK, ROUNDS = "counts ", "network ", "rounds "  # before the epsilon of an arm
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH_AND_NETWORK)  # no epsilon; the last two are not private
+PAIRS = (  # that are held against each other
+    ("rounds 8", "counts 8"),
+    ("rounds 1", "counts 1"),
+    ("counts 8", "counts inf"),
+    ("counts 8", "counts 1"),
+)
 SUMS = ("words", "predicted", "top1", "top3", "nats")
 FILE = "people.jsonl"  # of what is remembered
 Rows = NDArray[np.float64]  # (authors, SUMS)
@@ -266,6 +272,10 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
         if len(of_seed) < asked.seeds:
             continue
         experiment = f"{asked.name} {people}"
+        for one, other in PAIRS:
+            if all(one in rows and other in rows for rows in of_seed.values()):
+                ours, theirs = (np.stack([rows[each] for rows in of_seed.values()]) for each in (one, other))
+                remember_row(FILE, f"{experiment} pairs", f"{one} less {other}", None, less(ours, theirs, "other"))
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
                 remember_row(FILE, experiment, arm, seed, values(rows[arm]))
@@ -274,9 +284,6 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
             )
             if arm != FREE:
                 remember_row(FILE, experiment, arm, None, less(ours, free))
-            if arm.startswith(ROUNDS):
-                counts = np.stack([rows[arm.replace(ROUNDS, COUNTS)] for rows in of_seed.values()])
-                remember_row(FILE, f"{experiment} ways", arm, None, less(ours, counts, "counts"))
             if arm.startswith(NETWORK):
                 cell = next(each for each in found if each.people == people)
                 remember_row(FILE, f"{experiment} foreseen", arm, None, foreseen(asked, cell, arm, ours, start))
@@ -376,16 +383,16 @@ def forecasts(path: Path, name: str) -> str:
     return markdown(lines, numbers=0)
 
 
-def ways(path: Path, *names: str) -> str:
-    """Markdown: what rounds have more than counts of the same epsilon and people, an experiment after the other."""
-    lines = [["rounds less counts", "people", "epsilon", *(f"{measure}" for measure in MEASURES)]]
+def pairs(path: Path, name: str) -> str:
+    """Markdown: one arm less another of the same people, a line a population and a pair of PAIRS."""
+    lines = [["", "people", *MEASURES]]
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
-        name, _, people = experiment.rpartition(" ")
-        if last == "ways" and name in names:
-            facts = [interval(measure, row.facts[f"{measure}_less_counts"]) for measure in MEASURES]  # type: ignore[arg-type]
-            lines.append([TITLES.get(name, name), f"{int(people):,}", row.arm.removeprefix(ROUNDS), *facts])
-    return markdown(lines, numbers=len(MEASURES))
+        before, _, people = experiment.rpartition(" ")
+        if last == "pairs" and before == name:
+            facts = [interval(measure, row.facts[f"{measure}_less_other"]) for measure in MEASURES]  # type: ignore[arg-type]
+            lines.append([row.arm, f"{int(people):,}", *facts])
+    return markdown(lines, numbers=1 + len(MEASURES))
 
 
 # Colours that are told apart without red and green [Okabe & Ito 2008]; the lines of a figure by their arm.
