@@ -90,8 +90,9 @@ def test_nothing_is_chosen_by_those_who_judge(seed: int) -> None:
 
 def test_test_clients_are_not_validation_clients() -> None:
     everybody = people(1)
-    with pytest.raises(InputError, match="those who judge"):
-        ladder(everybody, HeldOut(sentences=everybody.sentences[:3]), public=[of(1, everybody)])
+    for same in (everybody.sentences[:3], everybody.sentences.copy()):
+        with pytest.raises(InputError, match="those who judge"):
+            ladder(everybody, HeldOut(sentences=same), public=[of(1, everybody)])
 
 
 def test_the_order_is_the_validation_clients_choice() -> None:

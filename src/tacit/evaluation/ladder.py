@@ -144,9 +144,8 @@ def text_in(held_out: HeldOut) -> Ids:
 class Blend:
     """Several texts as one model, in the way that validation clients find likeliest."""
 
-    predictor: Predictor | None = field(
-        repr=False
-    )  # of counts that were added up; None: the texts' models are mixed by `weights`
+    # Of counts that were added up; None: the texts' models are mixed by `weights`.
+    predictor: Predictor | None = field(repr=False)
     weights: tuple[float, ...]
     nats: float
 
@@ -348,8 +347,9 @@ def _climbed(
 
 
 def check_apart(held_out: HeldOut, validation: HeldOut) -> None:
-    """Raises: InputError where those who judge are those by whom something is chosen."""
-    if np.shares_memory(held_out.sentences, validation.sentences):
+    """Raises: InputError where those who judge are those by whom something is chosen: equal, or of one array."""
+    one, other = held_out.sentences, validation.sentences
+    if np.array_equal(one, other) or np.shares_memory(one, other):
         raise InputError(
             "the validation clients are among the test clients, and what is chosen by those who judge is not judged; "
             "read the cache's validation part."
