@@ -90,9 +90,15 @@ def test_nothing_is_chosen_by_those_who_judge(seed: int) -> None:
 
 def test_test_clients_are_not_validation_clients() -> None:
     everybody = people(1)
-    for same in (everybody.sentences[:3], everybody.sentences.copy()):
-        with pytest.raises(InputError, match="those who judge"):
-            ladder(everybody, HeldOut(sentences=same), public=[of(1, everybody)])
+    with pytest.raises(InputError, match="those who judge"):
+        ladder(everybody, HeldOut(sentences=everybody.sentences[:3]), public=[of(1, everybody)])
+
+
+def test_what_is_typed_refuses_nobody() -> None:
+    """A refusal is a release: clients who typed what the validation clients typed are judged like any others."""
+    everybody = people(1)
+    alike = HeldOut(sentences=everybody.sentences.copy())
+    assert ladder(everybody, alike, public=[of(1, everybody)]).free == PUBLIC_NGRAM
 
 
 def test_the_order_is_the_validation_clients_choice() -> None:
