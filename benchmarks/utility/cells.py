@@ -274,8 +274,9 @@ def remembered(cells: Sequence[Cell], path: Path) -> dict[str, Ended]:
 
 
 def digest(each: Cell) -> str:
-    """Of the recipe but for the folder that its cache lies in."""
+    """Of the recipe but for the folder that its cache lies in, and for whether baselines are measured at the end."""
     values = tomllib.loads(each.recipe.to_toml())
+    values["evaluation"].pop("baselines", None)
     values["data"]["cache"] = Path(values["data"]["cache"]).name
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
 

@@ -10,7 +10,7 @@ from tests.evaluation.trigrams import Sentence, V, sentences
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.predictors import NetworkRows, Predictor, Weighted, measured, probabilities
+from tacit.evaluation.predictors import NetworkRows, Predictor, Weighted, measured, probabilities, taken
 from tacit.evaluation.reader_accuracy import evaluate_reader, nats_of
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.suggest import Reader, reader_of
@@ -75,6 +75,10 @@ def test_n_grams_bent_or_not_and_mixtures_are_measured_as_one_reader_a_token_doe
     for name, reader in readers.items():
         same(found[name], evaluate_reader(reader, held_out))
     same(found["both"], evaluate_reader(MixtureReader(one, None, NGramReader(other), weight=0.25), held_out))
+    for place in range(len(held_out.sentences)):
+        for each in predictors.values():
+            whole = taken(each, held_out.sentences[place])
+            np.testing.assert_allclose(each.likelihoods(held_out.sentences[place]), whole, rtol=1e-6)
     nats = nats_of(readers["bent"], held_out)
     np.testing.assert_allclose(-np.log(probabilities(predictors, held_out)["bent"]), nats, rtol=1e-4, atol=1e-4)
 
@@ -92,7 +96,10 @@ def test_a_network_beside_counts_is_read_as_a_mixture_reads_it(network_bent: boo
     network = NetworkRows(network=NETWORK, parameters=parameters, bend=bend if network_bent else None)
     parts: tuple[tuple[Predictor, float], ...] = ((NGramRows.of_tables(model, bend), 0.3), (network, 0.7))
     reader = MixtureReader(model, bend, reader_of(NETWORK, parameters), weight=0.7, network_bent=network_bent)
-    same(measured({"it": Weighted(parts=parts)}, held_out)["it"], evaluate_reader(reader, held_out))
+    mixed = Weighted(parts=parts)
+    same(measured({"it": mixed}, held_out)["it"], evaluate_reader(reader, held_out))
+    sentences = held_out.sentences.reshape(-1, LENGTH + 1)
+    np.testing.assert_allclose(mixed.likelihoods(sentences), taken(mixed, sentences), rtol=1e-5)
 
 
 def test_counts_that_no_byte_rounds_are_as_the_model_says() -> None:

@@ -75,6 +75,19 @@ def test_each_comparison_model_is_counted_as_an_evaluation_counts(cache: Cache, 
     }
 
 
+def test_a_recipe_without_baselines_is_held_against_its_start_alone(
+    cache: Cache, trained: TrainingResult, tmp_path: Path
+) -> None:
+    recipe = tiny_recipe(cache.path)
+    spared = recipe.evaluation.model_copy(update={"baselines": False})
+    first = trained.run.path.parent / "first"
+    ended = tacit.train(recipe.model_copy(update={"evaluation": spared}), tmp_path / "run", init=first)
+    found, whole = ended.summary().tested, trained.summary().tested
+    assert found is not None and whole is not None and set(found.sums) == {"model", "start"}
+    assert found.sums == {name: whole.sums[name] for name in found.sums}  # the same training
+    assert "evaluation.baselines" in (tmp_path / "run" / "simulation" / "report.md").read_text(encoding="utf-8")
+
+
 def test_the_first_words_are_counted_one_by_one(cache: Cache) -> None:
     found = comparison_models_of(held_out(cache, "test"), {}, first_words=True)
     hits = words = 0

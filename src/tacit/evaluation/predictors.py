@@ -46,6 +46,25 @@ class Predictor(Protocol):
         """
         ...
 
+    def likelihoods(self, sentences: Sentences) -> Rows:
+        """(T,) of each target itself, as its row has it."""
+        ...
+
+
+def targets_of(sentences: Sentences) -> NDArray[np.int64]:
+    """(T,) of padded sentences, in their order."""
+    found: NDArray[np.int64] = sentences[:, 1:][sentences[:, 1:] != PAD].astype(np.int64)
+    return found
+
+
+def taken(predictor: Predictor, sentences: Sentences) -> Rows:
+    """`Predictor.likelihoods`, from whole rows."""
+    targets = targets_of(sentences)
+    rows = np.empty((len(targets), predictor.vocabulary), np.float32)
+    predictor.fill(sentences, rows)
+    found: Rows = rows[np.arange(len(targets)), targets]
+    return found
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkRows:
@@ -62,24 +81,32 @@ class NetworkRows:
 
     def fill(self, sentences: Sentences, rows: Rows) -> None:
         """See Predictor."""
-        there = sentences[:, 1:] != PAD
+        # XLA scores whole batches; NumPy takes the softmax of what is asked alone, and wants half of XLA's time for it.
         padded = np.zeros((AT_ONCE if len(sentences) <= AT_ONCE else len(sentences), sentences.shape[1]), np.int32)
         padded[: len(sentences)] = sentences
-        found = np.asarray(_softmax(self.network)(self.parameters, padded))
-        rows[:] = found[: len(sentences)][there]
+        found = np.asarray(_scores(self.network)(self.parameters, padded))
+        there = np.flatnonzero(padded[:, 1:] != PAD)
+        np.take(found.reshape(-1, self.vocabulary), there, axis=0, out=rows, mode="clip")
+        rows[:, [PAD, BOS]] = -np.inf
+        rows -= rows.max(axis=1, keepdims=True)
+        np.exp(rows, out=rows)
+        rows /= rows.sum(axis=1, keepdims=True)
         if self.bend is not None:
             bend_rows(self.bend, contexts_of(sentences, 2), rows)
 
+    def likelihoods(self, sentences: Sentences) -> Rows:
+        """See Predictor."""
+        return taken(self, sentences)
+
 
 @lru_cache(maxsize=8)
-def _softmax(network: LanguageModel) -> Any:
-    """Compiled: (parameters, sentences (B, L+1)) -> probabilities (B, L, V)."""
+def _scores(network: LanguageModel) -> Any:
+    """Compiled: (parameters, sentences (B, L+1)) -> scores (B, L, V)."""
     import jax
     import jax.numpy as jnp
 
     def of(parameters: Parameters, sentences: Any) -> Any:
-        scores = network.logits(parameters, sentences[:, :-1]).astype(jnp.float32)
-        return jax.nn.softmax(scores.at[..., jnp.array([PAD, BOS])].set(-jnp.inf), axis=-1)
+        return network.logits(parameters, sentences[:, :-1]).astype(jnp.float32)
 
     return jax.jit(of)
 
@@ -104,6 +131,12 @@ class Weighted:
             predictor.fill(sentences, scratch)
             mix(rows, own, scratch, np.float32(share))
             own = np.float32(1)
+
+    def likelihoods(self, sentences: Sentences) -> Rows:
+        """See Predictor."""
+        each = np.stack([np.float32(weight) * part.likelihoods(sentences) for part, weight in self.parts])
+        found: Rows = each.sum(axis=0)
+        return found
 
 
 def predictor_at(path: PathLike) -> Predictor:
@@ -163,9 +196,13 @@ def measured(
     check_predictors(predictors, mixed)
     tokens = tokens_of(held_out)
     found = {name: _unmeasured(len(tokens.targets)) for name in (*predictors, *mixed)}
-    for places, sentences, rows in _chunks(predictors, held_out):
-        targets = sentences[:, 1:][sentences[:, 1:] != PAD].astype(np.int64)
+    longest = max(AT_ONCE * (held_out.sentences.shape[2] - 1), 1)
+    size = next(iter(predictors.values())).vocabulary
+    memory = {name: np.empty((longest, size), np.float32) for name in predictors}
+    for places, sentences in _chunks(held_out):
+        targets, rows = targets_of(sentences), {name: each[: len(places)] for name, each in memory.items()}
         for name, own in rows.items():
+            predictors[name].fill(sentences, own)
             _rank(own, targets, places, *found[name])
         for name, weights in mixed.items():
             _rank(_mixed(rows, weights), targets, places, *found[name])
@@ -182,10 +219,9 @@ def probabilities(predictors: Mapping[str, Predictor], held_out: HeldOut) -> dic
     check_predictors(predictors, {})
     tokens = tokens_of(held_out)
     found = {name: np.empty(len(tokens.targets)) for name in predictors}
-    for places, sentences, rows in _chunks(predictors, held_out):
-        targets = sentences[:, 1:][sentences[:, 1:] != PAD]
-        for name, own in rows.items():
-            found[name][places] = own[np.arange(len(targets)), targets]
+    for places, sentences in _chunks(held_out):
+        for name, predictor in predictors.items():
+            found[name][places] = predictor.likelihoods(sentences)
     return found
 
 
@@ -223,30 +259,18 @@ def evaluation_of(words: Words, client: NDArray[np.int64], clients: int) -> Eval
     return Evaluation(total=sum(each, Counts()), clients=each)
 
 
-def _chunks(
-    predictors: Mapping[str, Predictor], held_out: HeldOut
-) -> Iterator[tuple[NDArray[np.int64], Sentences, dict[str, Rows]]]:
-    """(the places of their targets, sentences of about one length, each predictor's rows), until all were there.
-
-    The rows are used again for the next ones.
-    """
+def _chunks(held_out: HeldOut) -> Iterator[tuple[NDArray[np.int64], Sentences]]:
+    """(the places of their targets, sentences of about one length), until all were there."""
     flat = held_out.sentences.reshape(-1, held_out.sentences.shape[2])
     lengths = (flat[:, 1:] != PAD).sum(axis=1)
     begins = np.cumsum(lengths) - lengths
     order = np.argsort(lengths, kind="stable")
     order = order[lengths[order] > 0]
-    size = next(iter(predictors.values())).vocabulary
-    longest = max(AT_ONCE * (flat.shape[1] - 1), 1)
-    memory = {name: np.empty((longest, size), np.float32) for name in predictors}
     for start in range(0, len(order), AT_ONCE):
         here = order[start : start + AT_ONCE]
         length = min(-(-int(lengths[here].max()) // STEP) * STEP, flat.shape[1] - 1)
-        sentences = np.ascontiguousarray(flat[here, : length + 1])
         places = np.concatenate([np.arange(begins[at], begins[at] + lengths[at]) for at in here])
-        rows = {name: each[: len(places)] for name, each in memory.items()}
-        for name, predictor in predictors.items():
-            predictor.fill(sentences, rows[name])
-        yield places, sentences, rows
+        yield places, np.ascontiguousarray(flat[here, : length + 1])
 
 
 def _mixed(rows: Mapping[str, Rows], weights: Weights) -> Rows:
@@ -268,14 +292,19 @@ def _rank(rows: Any, targets: Any, places: Any, rank: Any, nats: Any, first: Any
     """Of each target, as `reader_accuracy` says of one: suggestions before it, -log of its probability, whether no
     token is before it.
     """
+    beats = np.empty(
+        rows.shape[1], np.int8
+    )  # a loop that compares and one that adds are vectorised; one of both is not
     for t in range(len(targets)):
         target = targets[t]
         own = rows[t, target]
-        before = 0
+        for w in range(rows.shape[1]):
+            beats[w] = rows[t, w] > own
+        for w in range(target):
+            beats[w] = rows[t, w] >= own
+        before = np.int32(0)
         for w in range(SPECIALS, rows.shape[1]):
-            before += rows[t, w] > own
-        for w in range(SPECIALS, target):
-            before += rows[t, w] == own
+            before += beats[w]
         rank[places[t]] = before
         nats[places[t]] = -np.log(np.float64(own))
         likelier = False

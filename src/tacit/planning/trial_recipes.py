@@ -85,6 +85,7 @@ def trial_base(recipe: Recipe, settings: TuningSettings) -> Recipe:
             }
         ),
         "clipping": clipping,
+        "evaluation": recipe.evaluation.model_copy(update={"baselines": False}),  # trials are held against each other
         "aggregation": recipe.aggregation
         and recipe.aggregation.model_copy(update={"decryptors": None, "honest_decryptors": 1}),
     }

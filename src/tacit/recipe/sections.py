@@ -397,6 +397,7 @@ class EvaluationSection(Section):
     clients: int = Field(default=100, ge=1)  # validation clients during the run (the first of the cache)
     test_clients: int = Field(default=200, ge=1)  # test clients at the end
     sentences: int = Field(default=64, ge=1, le=MOST)  # of each
+    baselines: bool = True  # whether the model is held against what is free, at the end
 
 
 class RunSection(Section):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # JAX comes with them
 MOST_WORDS = 5_000_000  # of public text, and of clients', that n-grams count: some seconds
 FEW_WORDS = 10_000  # in a rehearsal
 ORDERS = (3, 4)
+NOT_WANTED = "the recipe wants no baselines (evaluation.baselines)"
 
 
 class OfRun(NamedTuple):
@@ -52,13 +53,25 @@ def note_baselines(
     """Climb the ladder on the clients that the model was evaluated on; hold the run's lock.
 
     model: the released one, on the test clients. held_out: by split; validation clients choose. most_words: of a text
-    that is counted.
+    that is counted. Where the recipe wants no baselines, the model is held against its start alone.
     """
     from tacit.evaluation.accuracy import evaluate
     from tacit.evaluation.baselines import comparison_models_of
     from tacit.evaluation.ladder import ladder as climbed
     from tacit.evaluation.predictors import NetworkRows
 
+    first_words = of.words.ranked
+
+    def noted(split: str, of_each: "Mapping[str, Evaluation]") -> Any:
+        return to_plain(comparison_models_of(held_out[split], of_each, first_words=first_words))
+
+    exact = {MODEL: model, START: evaluate(of.network, of.start, held_out["test"], cores=cores)}
+    if not of.recipe.evaluation.baselines:
+        start_alone = {"trigram": NOT_WANTED, "counted": False, "rungs": {CLIENTS: NOT_WANTED}}
+        run.note(
+            COMPARISON_MODELS, {**start_alone, "test": noted("test", exact), "validation": noted("validation", {})}
+        )
+        return
     validation = held_out["validation"]
     public, said = _public_ngrams(run, of, validation, most_words)
     clients, why = _clients_ngrams(run, of, validation, most_words)
@@ -70,17 +83,12 @@ def note_baselines(
         clients=clients,
         models={MODEL: NetworkRows(network=of.network, parameters=of.released)},
     )
-    exact = {MODEL: model, START: evaluate(of.network, of.start, held_out["test"], cores=cores)}
     of_test = {name: each for name, each in found.rungs.items() if name != PUBLIC_NETWORK} | exact
     of_validation = {} if found.free is None else {FREE: found.on(validation, found.free)}
-    noted: dict[str, Any] = {
-        "trigram": said,
-        "counted": public is not None,
-        "rungs": _chosen(found, public, clients, why),
-    }
-    for split, others in (("test", of_test), ("validation", of_validation)):
-        noted[split] = to_plain(comparison_models_of(held_out[split], others, first_words=of.words.ranked))
-    run.note(COMPARISON_MODELS, noted)
+    ladder = {"trigram": said, "counted": public is not None, "rungs": _chosen(found, public, clients, why)}
+    run.note(
+        COMPARISON_MODELS, {**ladder, "test": noted("test", of_test), "validation": noted("validation", of_validation)}
+    )
 
 
 def _chosen(found: "Ladder", public: "CountedText | None", clients: "CountedText | None", why: str) -> dict[str, str]:

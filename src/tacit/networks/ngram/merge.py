@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import InputError
 from tacit.networks.ngram.bend import ObservedCells, often
-from tacit.networks.ngram.kneser_ney import Ids, KneserNey, NGrams, sum_at
+from tacit.networks.ngram.kneser_ney import NOWHERE, Ids, KneserNey, NGrams, sum_at
 from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, TOTALS, Level, NGramTables
 
 Floats = NDArray[np.float64]
@@ -67,8 +67,12 @@ class Counts(NamedTuple):
 
 
 def _added(keys: list[Ids], values: list[Floats]) -> tuple[Ids, Floats]:
-    found, at = np.unique(np.concatenate(keys), return_inverse=True)
-    return found, np.bincount(at, np.concatenate(values), minlength=len(found)).astype(np.float64)
+    """The different keys of several sorted lists, sorted, and the sum of each one's values."""
+    every = np.concatenate(keys)
+    order = np.argsort(every, kind="stable")  # what is sorted in pieces is merged in one go
+    every, counts = every[order], np.concatenate(values)[order]
+    starts = np.flatnonzero(np.diff(every, prepend=NOWHERE))
+    return every[starts], sum_at(counts, starts).astype(np.float64)
 
 
 def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes: int | None = None) -> NGramTables:

@@ -66,6 +66,16 @@ class DenseLevel(NamedTuple):
         found: Ids = _place(self.words, self.starts, self.at(places), words)
         return found
 
+    def added(self, shorter: FloatArray, places: Ids, words: Ids) -> FloatArray:
+        """(T,) the probability of each word after the context at its place, from that after the shorter one."""
+        at, among = self.at(places), self.after(places, words)
+        found: FloatArray = (
+            np.where(at < 0, np.float32(1), self.left[at] if len(self.left) else np.float32(1)) * shorter
+        )
+        there = among >= 0
+        found[there] += self.shares[among[there]]
+        return found
+
 
 @dataclass(frozen=True, kw_only=True)
 class NGramRows:
@@ -114,6 +124,23 @@ class NGramRows:
             mix(rows, np.float32(1 - self.pair_weight), plain, np.float32(self.pair_weight))
         if self.bend is not None:
             bend_rows(self.bend, contexts, rows)
+
+    def likelihoods(self, sentences: NDArray[np.int32]) -> FloatArray:
+        """(T,) of each target itself, as `fill` writes it; of a bent model there are rows alone."""
+        contexts, after = contexts_of(sentences, max(len(self.levels), 2)), sentences[:, 1:]
+        targets = after[after != PAD].astype(np.int64)
+        found: FloatArray = self.unigrams[targets]
+        if self.bend is not None:  # whose sum is over all words
+            rows = np.empty((len(targets), self.vocabulary), np.float32)
+            self.fill(sentences, rows)
+            found = rows[np.arange(len(targets)), targets]
+            return found
+        plain = self.pairs.added(found, contexts[:, 0], targets)
+        for length, level in enumerate(self.levels, start=1):
+            found = level.added(found, self._places(contexts, length), targets)
+        if self.pair_weight:
+            found = found * np.float32(1 - self.pair_weight) + plain * np.float32(self.pair_weight)
+        return found
 
     def _places(self, contexts: Ids, length: int) -> Ids:
         """(T,) of the last `length` words, among the n-grams of so many."""
