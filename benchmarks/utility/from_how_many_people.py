@@ -13,6 +13,7 @@ what is free. An arm with an epsilon has that epsilon for the people that there 
     counts E     the public n-gram and network bent by counts of epsilon E (`tacit count`, `tacit mix`)
     network E    the public network trained in the rounds that `tacit recipe new` chooses for so many at epsilon E
     rounds E     the same mixed with the public n-gram, by validation authors as what is free
+    both R+C     the network of rounds of epsilon R beside counts of epsilon C, which `tacit mix` composes
     clients' n-gram, alone and mixed with what is free: all text of the same people counted without privacy
 
 Where tacit refuses an epsilon for so few people, what it serves is the free model: such an arm gains 0.
@@ -26,7 +27,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -58,6 +59,9 @@ from tacit.evaluation.trigram import text_of
 from tacit.planning.counts import sums_for
 from tacit.recipe import Recipe
 
+if TYPE_CHECKING:  # drawing alone needs it
+    from matplotlib.axes import Axes
+
 PEOPLE = (500, 1_500, 5_000, 15_000, 24_433)
 EPSILONS = (1.0, 2.0, 8.0, math.inf)
 SEEDS = 3
@@ -68,11 +72,14 @@ SPLITS = ("train", "validation", "test")
 SENTENCES, LENGTH = 8, 20  # of each author who judges
 ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best, and the difference is small
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
-COUNTS, NETWORK, ROUNDS = "counts ", "network ", "rounds "  # before the epsilon of an arm
+COUNTS, NETWORK, ROUNDS, BOTH_WAYS = "counts ", "network ", "rounds ", "both "  # before the epsilon of an arm
+TOGETHER = (8.0, 1.0)  # of rounds and of counts in one model: epsilon 8.13
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH_AND_NETWORK)  # no epsilon; the last two are not private
 PAIRS = (  # that are held against each other
     ("rounds 8", "counts 8"),
     ("rounds 1", "counts 1"),
+    ("both 8+1", "rounds 8"),
+    ("both 8+1", "counts 8"),
     ("counts 8", "counts inf"),
     ("counts 8", "counts 1"),
 )
@@ -134,6 +141,19 @@ def bent_by_counts(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon:
     return out
 
 
+def together(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path | None:
+    """The public n-grams bent by counts, beside the network that was trained in rounds; epsilons of TOGETHER."""
+    rounds, counts = TOGETHER
+    out = cell.folder / f"both-{rounds:g}+{counts:g}"
+    network, bent = trained(asked, cell, cache, rounds), bent_by_counts(asked, cell, cache, counts)
+    if network is None or bent is None:
+        return network or bent
+    if not out.is_dir():
+        of = cell.folder / f"counts-{counts:g}"
+        tacit.mix(asked.ngrams, out, counts=of, network=network, public=asked.public)
+    return out
+
+
 def trained(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon: float) -> Path | None:
     """The run of the recipe that tacit writes for so many people; None where it refuses to.
 
@@ -173,21 +193,24 @@ def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
     if not missing:
         return there
     cache = population(asked, cell)
-    folders = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK))}
+    folders = {arm: made(asked, cell, cache, arm) for arm in missing if arm.startswith((COUNTS, NETWORK, BOTH_WAYS))}
     models = {arm: predictor_at(folder) for arm, folder in folders.items() if folder is not None}
     held_out, validation = (
         HeldOut.read(cache, cache.clients(split), sentences=SENTENCES, words=LENGTH) for split in ("test", "validation")
     )
-    text = training_text(cache, cache.clients("train"), sentences=MOST, words=LENGTH)
+    clients = None
+    if CLIENTS in missing:
+        text = training_text(cache, cache.clients("train"), sentences=MOST, words=LENGTH)
+        clients = counted(text, validation, vocabulary=cache.manifest.vocabulary.size, orders=ORDERS)
     found = ladder(
         held_out,
         validation,
         public=[public_text(each, cell.runs) for each in asked.texts],
         public_network=network(asked.network),
-        clients=counted(text, validation, vocabulary=cache.manifest.vocabulary.size, orders=ORDERS),
+        clients=clients,
         models={arm: each for arm, each in models.items() if arm.startswith(NETWORK)},
     )
-    bent = {arm: each for arm, each in models.items() if arm.startswith(COUNTS)}
+    bent = {arm: each for arm, each in models.items() if arm.startswith((COUNTS, BOTH_WAYS))}
     found = replace(found, rungs={**found.rungs, **(measured(bent, held_out) if bent else {})})
     for arm in missing:
         there[arm] = np.stack([found.sums(rung_of(arm, found))[name] for name in SUMS], axis=1)
@@ -221,11 +244,15 @@ def arms(asked: argparse.Namespace, cell: Cell) -> list[str]:
     """What is judged at so many people."""
     epsilons = asked.rounds_at if cell.people in asked.rounds else ()
     rounds = [f"{way}{each:g}" for each in epsilons for way in (NETWORK, ROUNDS)]
-    return [*OPEN, *(f"{COUNTS}{each:g}" for each in EPSILONS), *rounds]
+    of = "+".join(f"{each:g}" for each in TOGETHER)
+    both = [f"{BOTH_WAYS}{of}"] if TOGETHER[0] in epsilons else []
+    return [*OPEN, *(f"{COUNTS}{each:g}" for each in EPSILONS), *rounds, *both]
 
 
 def made(asked: argparse.Namespace, cell: Cell, cache: Cache, arm: str) -> Path | None:
     """The folder of a private arm's model."""
+    if arm.startswith(BOTH_WAYS):
+        return together(asked, cell, cache)
     way, _, epsilon = arm.partition(" ")
     return {COUNTS: bent_by_counts, NETWORK: trained}[f"{way} "](asked, cell, cache, float(epsilon))
 
@@ -289,19 +316,19 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
                 remember_row(FILE, f"{experiment} foreseen", arm, None, foreseen(asked, cell, arm, ours, start))
 
 
-def foreseen(asked: argparse.Namespace, cell: Cell, arm: str, ours: Rows, start: Rows) -> dict[str, str]:
+def foreseen(
+    asked: argparse.Namespace, cell: Cell, arm: str, ours: Rows, start: Rows
+) -> dict[str, str | Sequence[float]]:
     """What `tacit recipe new` says that rounds gain, as a share of the public network's top-1 of the words in the
-    vocabulary, and what came. ours, start: (seeds, authors, SUMS).
+    vocabulary (where public text is near, otherwise, far), and what came. ours, start: (seeds, authors, SUMS).
     """
-    said = "no noise, so no forecast"
-    if not math.isinf(epsilon := float(arm.removeprefix(NETWORK))):
-        cache = population(asked, cell)
-        found = tacit.new_recipe(cache, epsilon=epsilon, delta=DELTA, init=asked.network, anyway=True)
-        low, high = found.proposal.gains
-        said = f"{found.proposal.prospect}: {100 * low:+.1f}% to {100 * high:+.1f}% or more"
     of, over = SUMS.index("top1"), SUMS.index("predicted")
     came = crossed_change(*((each[:, :, of], each[:, :, over]) for each in (start, ours))).interval
-    return {"foreseen": said, "came": f"{100 * came.value:+.1f}% ({100 * came.low:+.1f} to {100 * came.high:+.1f})"}
+    if math.isinf(epsilon := float(arm.removeprefix(NETWORK))):
+        return {"prospect": "no noise, so no forecast", "came": [*came]}
+    cache = population(asked, cell)
+    found = tacit.new_recipe(cache, epsilon=epsilon, delta=DELTA, init=asked.network, anyway=True)
+    return {"foreseen": [*found.proposal.gains], "prospect": found.proposal.prospect, "came": [*came]}
 
 
 def main() -> None:
@@ -371,15 +398,38 @@ def table(path: Path, name: str, measure: str = "top3", *chosen: str) -> str:
     return markdown(lines, numbers=len(of))
 
 
-def forecasts(path: Path, name: str) -> str:
-    """Markdown: what was foreseen of rounds and what came, a line a population and an epsilon."""
-    lines = [["people", "epsilon", "foreseen before training", "came, over the public network"]]
+class Foreseen(NamedTuple):
+    """Of a population and an epsilon; gains as shares of the public network's top-1."""
+
+    people: int
+    epsilon: str
+    prospect: str
+    gains: Sequence[float] | None  # near, otherwise, far
+    came: Sequence[float]  # with its interval
+
+
+def foreseen_rows(path: Path, name: str) -> list[Foreseen]:
+    """What was foreseen and what came, the fewest people first."""
+    found = []
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
         before, _, people = experiment.rpartition(" ")
         if last == "foreseen" and before == name:
+            facts = row.facts
             epsilon = row.arm.removeprefix(NETWORK)
-            lines.append([f"{int(people):,}", epsilon, str(row.facts["foreseen"]), str(row.facts["came"])])
+            found.append(Foreseen(int(people), epsilon, facts["prospect"], facts.get("foreseen"), facts["came"]))  # type: ignore[arg-type]
+    return sorted(found, key=lambda each: (each.people, float(each.epsilon)))
+
+
+def forecasts(path: Path, name: str) -> str:
+    """Markdown: what was foreseen of rounds and what came, a line a population and an epsilon."""
+    ends = ["foreseen: near", "otherwise", "far, at most"]
+    lines = [["people", "epsilon", "prospect", *ends, "came, over the public network"]]
+    for each in foreseen_rows(path, name):
+        gains = ["-"] * 3 if each.gains is None else [f"{100 * gain:+.1f}%" for gain in each.gains]
+        value, low, high = (100 * part for part in each.came)
+        came = f"{value:+.1f}% ({low:+.1f} to {high:+.1f})"
+        lines.append([f"{each.people:,}", each.epsilon, each.prospect, *gains, came])
     return markdown(lines, numbers=0)
 
 
@@ -404,6 +454,7 @@ LINES = {
     "counts 1": ("epsilon 1", "#D55E00", "-"),
     "rounds 8": ("network in rounds, epsilon 8", "#0072B2", "--"),
     "rounds 1": ("network in rounds, epsilon 1", "#D55E00", "--"),
+    "both 8+1": ("rounds of 8 and counts of 1: epsilon 8.13", "#CC79A7", "-."),
 }
 
 
@@ -414,8 +465,10 @@ def draw(names: Sequence[str], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    drawing, panels = pyplot.subplots(1, len(names), figsize=(5.2 * len(names), 4.2), sharey=True, squeeze=False)
-    for name, panel in zip(names, panels[0], strict=True):
+    size = 5.2 * len(names), 7.6
+    drawing, panels = pyplot.subplots(2, len(names), figsize=size, sharey="row", squeeze=False, height_ratios=(4, 3))
+    for name, panel, below in zip(names, *panels, strict=True):
+        _draw_foreseen(below, foreseen_rows(REMEMBERED / FILE, name))
         of = rows_of(REMEMBERED / FILE, name)
         for shift, (arm, (label, colour, style)) in enumerate(LINES.items()):
             there = {people: found for people, rows in of.items() if (found := gain(rows, arm, "top3")) is not None}
@@ -427,17 +480,43 @@ def draw(names: Sequence[str], path: Path) -> None:
             bars = (value - low, high - value)
             panel.errorbar(x, value, bars, label=label, color=colour, ls=style, marker=marker, ms=4, capsize=2)
         panel.axhline(0, color="#000000", lw=1)
-        panel.set_xscale("log")
-        panel.set_xticks(list(of), [f"{people:,}" for people in of], fontsize=8)
-        panel.minorticks_off()
-        panel.set_xlabel("people who took part")
+        for each in (panel, below):
+            each.set_xscale("log")
+            each.set_xticks(list(of), [f"{people:,}" for people in of], fontsize=8)
+            each.minorticks_off()
+            each.grid(axis="y", alpha=0.3)
+            each.spines[["top", "right"]].set_visible(False)
+        below.set_xlabel("people who took part")
         panel.set_title(TITLES.get(name, name), fontsize=11)
-        panel.grid(axis="y", alpha=0.3)
-        panel.spines[["top", "right"]].set_visible(False)
     panels[0][0].set_ylabel("words among the three shown:\npoints above the best free model")
-    panels[0][0].legend(fontsize=8, frameon=False)
+    panels[1][0].set_ylabel("rounds: top-1 of the public network\ngains, %")
+    for row in panels:
+        row[0].legend(fontsize=8, frameon=False, loc="upper left")
     drawing.tight_layout()
     save(drawing, path)
+
+
+def _draw_foreseen(panel: "Axes", found: Sequence[Foreseen]) -> None:
+    """From the gain that is foreseen where public text is near to that where it is far, and what came."""
+    for epsilon, colour, shift in (("1", "#D55E00", 0.95), ("8", "#0072B2", 1.05)):
+        there = [each for each in found if each.epsilon == epsilon and each.gains is not None]
+        if not there:
+            continue
+        x = np.array([each.people for each in there]) * shift
+        near, otherwise, far = 100 * np.array([each.gains for each in there]).T
+        value, low, high = 100 * np.array([each.came for each in there]).T
+        panel.vlines(x, near, far, color=colour, alpha=0.25, lw=7, label=f"foreseen, epsilon {epsilon}: near to far")
+        panel.plot(x, otherwise, "_", color=colour, ms=9)
+        panel.errorbar(
+            x,
+            value,
+            (value - low, high - value),
+            fmt="s",
+            color=colour,
+            ms=4,
+            capsize=2,
+            label=f"came, epsilon {epsilon}",
+        )
 
 
 TITLES = {

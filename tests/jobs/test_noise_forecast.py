@@ -120,7 +120,7 @@ def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache
     random, public = (forecast_for_record(made, plan, network, clients=40, public=first) for first in (False, True))
     assert random.noise_forecast and public.noise_forecast and public.noise_forecast.ratio == pytest.approx(0.15)
     assert random.judgement == "works" and public.judgement == "costly"
-    assert "2% to 15% more without noise, once 30%" in public.sentence and "public model" not in random.sentence
+    assert "2% to 15% more without noise, once 33%" in public.sentence and "public model" not in random.sentence
     for ratio, kept, better in ((0.4, 0.78, False), (0.5, 0.63, True)):  # with 30% more to learn, 0.78 is still better
         loud = recipe(cache, noise_at(cache, ratio))
         drowned = forecast_for_record(loud, loud.plan(loud.matrix()), network, clients=40, public=True)

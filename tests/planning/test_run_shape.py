@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tacit.design.best import best_mechanism
 from tacit.errors import InputError
-from tacit.planning.new_recipe import FROM_ALIKE, FROM_PUBLIC, FROM_RANDOM, FROM_UNLIKE
+from tacit.planning.new_recipe import FROM_ALIKE, FROM_PUBLIC, FROM_RANDOM, FROM_UNLIKE, _gains
 from tacit.planning.run_shape import LEAST, VISITS, Learning, RunShape, shape_of_run
 from tacit.population.cohorts import check_population
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -101,6 +101,20 @@ def test_what_a_public_model_gains_is_what_was_measured() -> None:
     for way, start, near, measured in ((FROM_UNLIKE, 12.93, 0.03, chat), (FROM_ALIKE, 14.18, 0.01, blogs)):
         for progress, accuracy in measured.items():
             assert way.learnt(progress) / way.start == pytest.approx(accuracy / start, abs=near)
+
+
+def test_no_measured_run_gained_more_than_the_farthest_end() -> None:
+    """Gains in per cent of a public model's top-1 by (people, epsilon), of docs/results/people.md; delta 1e-5."""
+    way = replace(FROM_PUBLIC, parameters=732_108)
+    far = {(500, 8): 16.2, (1_500, 8): 28.3, (5_000, 8): 30.3, (15_000, 8): 33.0, (24_433, 1): 28.4, (24_433, 8): 32.6}
+    near = {(24_433, 1): 5.7, (24_433, 8): 8.4}
+    for (people, epsilon), gain in [*far.items(), *near.items()]:
+        shape = shape_of_run(people, zcdp_for_epsilon(epsilon, 1e-5), way)
+        low, _, high = _gains(shape)
+        assert 100 * low < gain < 100 * high, (people, epsilon)
+    assert all(
+        100 * _gains(shape_of_run(n, zcdp_for_epsilon(e, 1e-5), way)).unlike < gain for (n, e), gain in far.items()
+    )
 
 
 def test_what_noise_leaves_of_a_public_model_is_what_was_measured() -> None:

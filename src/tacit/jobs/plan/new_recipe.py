@@ -58,7 +58,7 @@ class NewRecipe(JobResult):
             "learnt": shape.learnt,
             "kept": shape.share_kept,
             "noise_in_a_weight": shape.noise,
-            **({"gain_low": made.gains[0], "gain_high": made.gains[1]} if made.learning.start else {}),
+            **({f"gain_{name}": value for name, value in made.gains._asdict().items()} if made.learning.start else {}),
         }
 
     def blocks(self) -> "list[Block]":
@@ -166,10 +166,11 @@ def write_recipe(path: Path, text: str) -> None:
 
 def _expected(made: "RecipeProposal") -> str:
     if made.learning.start:
-        low, high = made.gains
+        gains = made.gains
         return (
-            f"{made.prospect}, from {low:+.1%} of the public model's accuracy, where the clients write as that text "
-            f"does, to {high:+.0%} or more, where they write otherwise (compare, and keep the better one)"
+            f"{made.prospect}, {gains.alike:+.1%} of the public model's accuracy, where the clients write as that text "
+            f"does, {gains.unlike:+.0%}, where they write otherwise, and up to {gains.farthest:+.0%}, where it is far "
+            "from theirs (compare, and keep the better one)"
         )
     return f"{made.prospect}, about {made.loss:.0%} is lost of what these clients would teach without privacy"
 
