@@ -13,6 +13,8 @@ INSTALLED := $(VENV)/installed
 
 # Neighbours in a file share what is slow to set up, so each process begins with a half of all and takes from the other.
 TESTS := $(BIN)/python -m pytest -q --dist worksteal -n
+# Where a test has that mark: to collect all the others as well takes each process longer than most of these tests.
+LONG = $$(grep -rl --include='test_*.py' 'mark\.long' tests | sort)
 
 .PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock sbom clean
 
@@ -35,7 +37,7 @@ test: $(INSTALLED)
 # Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). A third
 # process, for servers and devices that play at length wait for each other and for the clock.
 long: $(INSTALLED)
-	$(TESTS) $$(($(PROCESSES) + 1)) -m long --hypothesis-profile full
+	$(TESTS) $$(($(PROCESSES) + 1)) -m long --hypothesis-profile full $(LONG)
 
 # The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
 pages: $(INSTALLED)

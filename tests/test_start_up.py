@@ -1,5 +1,6 @@
 """What starting costs: nothing is loaded that the answer does not need."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,10 +70,31 @@ def test_commands_of_every_depth_are_found() -> None:
     assert {("personalize",), ("account", "blt"), ("account", "shuffle"), ("plan", "run")} <= set(COMMANDS)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
-def test_help_computes_nothing(command: tuple[str, ...]) -> None:
+# One process says what each help is the first to load.
+EVERY_HELP = """
+import contextlib, io, json, sys
+from tacit.cli import main
+heavy, loaded = set(json.loads(sys.argv[1])), {}
+for command in json.loads(sys.argv[2]):
+    sys.argv, said = ["tacit", *command, "--help"], io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said):
+            main()
+    except SystemExit as end:
+        assert not end.code and "Usage: " in said.getvalue(), (command, end.code)
+    loaded[" ".join(command)] = sorted(heavy & sys.modules.keys())
+    heavy -= sys.modules.keys()
+print(json.dumps(loaded))
+"""
+
+
+def test_help_computes_nothing() -> None:
     """Options come from settings, and settings load what checks or computes only when they are made."""
-    assert not loaded_by_command(*command, "--help") & (HEAVY | {"scipy"})
+    asked = [json.dumps(sorted(HEAVY | {"scipy"})), json.dumps(COMMANDS)]
+    done = subprocess.run([sys.executable, "-c", EVERY_HELP, *asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    loaded = json.loads(done.stdout)
+    assert len(loaded) == len(COMMANDS) and {name: each for name, each in loaded.items() if each} == {}
 
 
 ASCII_WORDS = """

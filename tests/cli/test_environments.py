@@ -234,9 +234,7 @@ def skip_where_impossible(environment: Environment) -> None:
             pytest.skip("this user may not take /proc away from a process of its own")
 
 
-@pytest.mark.parametrize(
-    "name", ["LC_ALL=C without UTF-8", "Latin-1", "TERM=dumb", "a terminal of 40 columns", "all three closed"]
-)
+@pytest.mark.parametrize("name", ["LC_ALL=C without UTF-8", "TERM=dumb", "a terminal of 40 columns"])
 def test_it_prints_there(name: str, clients: Path, tmp_path: Path) -> None:
     """Of the long test below what needs no training, where most differs from home."""
     check(ENVIRONMENTS[name], ended_in(ENVIRONMENTS[name], clients, tmp_path, SHORT), SHORT)

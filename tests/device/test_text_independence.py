@@ -308,6 +308,13 @@ def discovering() -> Asked:
     return once_of("discover", tomli_w.dumps({"reports": SENT}), privacy, asks, content, KNOWN.sha256)
 
 
+def asking(how: str, world: World, model: Model) -> Asked:
+    """Whatever can be asked by its name."""
+    if how == "discover":
+        return discovering()
+    return training(how, world, model) if how in TRAINING else counting(how, model)
+
+
 def once_of(kind: str, recipe: str, privacy: Any, asks: Any, content: bytes, vocabulary: str) -> Asked:
     """A plan of one round, and its task."""
     plain = AggregationSettings(kind="plain", threshold=8, keepers=(), boxes=(), corrupt=0, contributors=(), honest=1)
@@ -475,7 +482,7 @@ READERS = ("sentences", "padded", "timestamps", "sentence_count")
 def test_whatever_reading_raises_is_not_seen(how: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
     trains = how in TRAINING or how == "discover"
-    asked = discovering() if how == "discover" else (training(how, world, model) if trains else counting(how, model))
+    asked = asking(how, world, model)
     text = world.text("the word", trains=trains)
     assert text.sentence_count(0) == len(CHATTY)
     honest = world.trace(asked, text, onnx=how == "onnx")
@@ -499,7 +506,7 @@ def test_whatever_reading_raises_is_not_seen(how: str, world: World, monkeypatch
 def test_text_is_read_when_its_price_is_on_disk(how: str, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
     trains = how in TRAINING or how == "discover"
-    asked = discovering() if how == "discover" else (training(how, world, model) if trains else counting(how, model))
+    asked = asking(how, world, model)
     text, before = world.text("the word", trains=trains), []
     with in_memory() as state:
         for reader in READERS:
@@ -549,11 +556,18 @@ def by_a_child(
     return world.trace(asked, text, children=children, policy=policy, clock=clock)
 
 
+@pytest.fixture(scope="module")
+def free(world: World) -> Trace:
+    """Who typed another word goes into none of the traps."""
+    asked = training("plain", world, np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
+    return by_a_child(world, asked, "another word", trapped.killed)
+
+
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.__name__)
-def test_what_becomes_of_the_reader_is_not_seen(trap: Trap, world: World) -> None:
+def test_what_becomes_of_the_reader_is_not_seen(trap: Trap, world: World, free: Trace) -> None:
     """In the device's own process most of these ended the device: text decided whether it reported."""
     asked = training("plain", world, np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32))
-    caught, free = (by_a_child(world, asked, name, trap) for name in ("the word", "another word"))
+    caught = by_a_child(world, asked, "the word", trap)
     assert caught.what == free.what == "reported" and caught.seen == free.seen
     assert "says nothing" in caught.says and "says nothing" not in free.says
     assert caught.says.isprintable() and len(caught.says) < 1000
@@ -562,10 +576,7 @@ def test_what_becomes_of_the_reader_is_not_seen(trap: Trap, world: World) -> Non
 @pytest.mark.parametrize("how", ["encoded", "sealed", "evaluate locally", "count", "sums", "discover"])
 def test_a_reader_that_dies_is_not_seen_in_any_kind(how: str, world: World) -> None:
     model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
-    if how == "discover":
-        asked = discovering()
-    else:
-        asked = training(how, world, model) if how in TRAINING else counting(how, model)
+    asked = asking(how, world, model)
     caught, free = (by_a_child(world, asked, name, trapped.killed, WILLING) for name in ("the word", "another word"))
     assert caught.what == free.what == "reported" and caught.seen == free.seen
     assert "SIGKILL" in caught.says and "says nothing" not in free.says
@@ -625,33 +636,33 @@ def test_a_child_reports_what_the_device_would(how: str, world: World) -> None:
 
 
 HEAVY = "{'jax', 'onnxruntime', 'onnx'}"
+DECIDES = ("plain", "encoded", "evaluate locally", "personalize", "count", "sums", "discover")
 
 
-@pytest.mark.parametrize("how", ["plain", "encoded", "evaluate locally", "personalize", "count", "sums", "discover"])
-def test_a_device_needs_no_model_to_decide_or_to_say_nothing(how: str, world: World, tmp_path: Path) -> None:
+def test_a_device_needs_no_model_to_decide_or_to_say_nothing(world: World, tmp_path: Path) -> None:
     """What computes with models is loaded by the child alone, and so it can end the child alone."""
-    model, trains = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32), how in (*TRAINING, "discover")
-    asked = discovering() if how == "discover" else (training(how, world, model) if trains else counting(how, model))
-    world.text("the word", trains=trains)
-    task = asked.task(Operator())
-    said = {"plan": asked.plan.model_dump_json(), "task": task.model_dump_json(), "kind": asked.plan.kind}
+    model, said = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32), []
+    for how in DECIDES:
+        asked, trains = asking(how, world, model), how in (*TRAINING, "discover")
+        world.text("the word", trains=trains)
+        plan, task = asked.plan.model_dump_json(), asked.task(Operator()).model_dump_json()
+        said.append([how, asked.plan.kind, str(world.folder / f"the word-{trains}"), plan, task])
     (tmp_path / "said").write_text(json.dumps(said))
-    cache = world.folder / f"the word-{trains}"
     code = f"""
 import json, os, sys
 from pathlib import Path
 import tacit.device.device
 from tacit.device.own_handlers import own_handlers
 from tacit.protocol.messages import Plan, RoundTask
-said = json.loads(Path({str(tmp_path / "said")!r}).read_text())
-plan, task = Plan.model_validate_json(said["plan"]), RoundTask.model_validate_json(said["task"])
-handler = own_handlers(Path({str(cache)!r}), None, None, None)[said["kind"]]
-cost = handler.cost(plan, handler.matrix(plan))
-handler.check(plan)
-handler.check_task(plan, cost, task, None)
-assert handler.reading_s(task) >= 0
-assert handler.nothing(task, os.urandom).values.size == task.asks.shape().length
-assert not {HEAVY} & sys.modules.keys(), {HEAVY} & sys.modules.keys()
+for how, kind, cache, plan, task in json.loads(Path({str(tmp_path / "said")!r}).read_text()):
+    plan, task = Plan.model_validate_json(plan), RoundTask.model_validate_json(task)
+    handler = own_handlers(Path(cache), None, None, None)[kind]
+    cost = handler.cost(plan, handler.matrix(plan))
+    handler.check(plan)
+    handler.check_task(plan, cost, task, None)
+    assert handler.reading_s(task) >= 0
+    assert handler.nothing(task, os.urandom).values.size == task.asks.shape().length
+    assert not {HEAVY} & sys.modules.keys(), (how, {HEAVY} & sys.modules.keys())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

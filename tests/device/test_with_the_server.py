@@ -5,8 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.support.device.operator import NOON, Zeros, a_plan, once
+from tests.support.device.operator import NOON, a_plan, once
 from tests.support.device.worker import Worker
+from tests.support.device.zeros import Zeros
 from tests.support.server.stores import Clock, sqlite_store
 
 from tacit.data import Cache

@@ -1,9 +1,8 @@
 """The budget of a population is a filter: a run whose clients come too often stops before it is exceeded."""
 
-import os
-import signal
-import subprocess
-import sys
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from jax.flatten_util import ravel_pytree
-from tests.conftest import REPOSITORY
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.training.failed_sampler import Phones, TheSameAgain
 from tests.support.training.tiny import tiny_cache, tiny_recipe, what_happened
@@ -140,26 +138,44 @@ def test_a_run_without_a_round_has_nothing_to_end_with(cache: Cache, tmp_path: P
         assert not run.finished
 
 
-@pytest.mark.parametrize(("when", "times"), [("raised", 2), ("released", 2)])
-def test_a_kill_leaves_no_release_that_is_not_reserved(cache: Cache, tmp_path: Path, when: str, times: int) -> None:
-    budget, asked = tmp_path / "phones", tmp_path / "recipe.toml"
+class Killed(BaseException):
+    """Nobody catches it."""
+
+
+@contextmanager
+def killed_after(what: type, method: str, times: int, place: Path) -> Iterator[None]:
+    """A process that is killed as soon as the method has returned so often: what stays is the folder as it was then,
+    whatever this process does to it when it unwinds.
+    """
+    left, original, copy = iter(range(times - 1)), getattr(what, method), place.with_name("as it was")
+
+    def dying(*given: Any, **named: Any) -> Any:
+        found = original(*given, **named)
+        if next(left, None) is None:
+            shutil.copytree(place, copy)
+            raise Killed
+        return found
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(what, method, dying)
+        yield
+    shutil.rmtree(place)
+    copy.rename(place)
+
+
+@pytest.mark.parametrize(
+    ("what", "method"), [(PopulationBudget, "reserve_more"), (Run, "commit")], ids=["raised", "released"]
+)
+def test_a_kill_leaves_no_release_that_is_not_reserved(cache: Cache, tmp_path: Path, what: type, method: str) -> None:
+    budget, out = tmp_path / "here" / "phones", tmp_path / "here" / "run"
     begin_population(budget, clients="phones of a test", zcdp=4.0, delta=1e-6)
-    asked.write_text(recipe(cache, budget).to_toml(), encoding="utf-8")
-    code = "import sys; from tests.support.training.failed_sampler import main; main(*sys.argv[1:4], int(sys.argv[4]))"
-    made = subprocess.run(
-        [sys.executable, "-c", code, str(asked), str(tmp_path / "run"), when, str(times)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])},
-    )
-    assert made.returncode == -signal.SIGKILL, made.stderr
-    with Run.open(tmp_path / "run") as run:
+    with killed_after(what, method, 2, tmp_path / "here"):
+        trained(cache, budget, out)
+    with Run.open(out) as run:
         assert spent_by(run).zcdp <= account_population(budget).zcdp * (1 + 1e-9) <= 4.0 * (1 + 1e-9)
     with pytest.raises(BudgetError, match="stops before round"):
-        trained(cache, budget, tmp_path / "run")
-    with Run.open(tmp_path / "run") as run:
+        trained(cache, budget, out)
+    with Run.open(out) as run:
         assert 0 < spent_by(run).zcdp <= account_population(budget).zcdp <= 4.0
 
 

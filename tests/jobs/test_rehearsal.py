@@ -30,6 +30,7 @@ from tacit.progress import Evaluated, Event, StageBegan, StageEnded, Warned
 from tacit.reports import summary
 from tacit.runs import Run
 
+pytestmark = pytest.mark.rehearsed
 ERRORS = (RuntimeError, ZeroDivisionError, MemoryError, OSError, InputError, RunError, KeyError)
 
 

@@ -176,10 +176,15 @@ def listening(state: Path) -> Iterator[tuple[HttpDecryptor, int]]:
         assert process.wait(60) == -signal.SIGTERM
 
 
-def test_as_a_process(tmp_path: Path) -> None:
-    with listening(tmp_path / "new") as (decryptor, _):
-        (answer,) = decryptor.ask([b"what is no message"])
-        assert b"no message of secure aggregation" in answer
+@pytest.fixture(scope="module")
+def listened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[HttpDecryptor, int]]:
+    with listening(tmp_path_factory.mktemp("listening") / "new") as found:
+        yield found
+
+
+def test_as_a_process(listened: tuple[HttpDecryptor, int]) -> None:
+    (answer,) = listened[0].ask([b"what is no message"])
+    assert b"no message of secure aggregation" in answer
 
 
 def resident(process: int) -> int:
@@ -197,9 +202,10 @@ SLOW = {
 
 
 @pytest.mark.parametrize("sent", SLOW)
-def test_strangers_who_hold_sockets_open_shut_nobody_out(tmp_path: Path, sent: str) -> None:
+def test_strangers_who_hold_sockets_open_shut_nobody_out(listened: tuple[HttpDecryptor, int], sent: str) -> None:
     """32 of them shut a decryptor once. Now the oldest make way, and what all of them take is bounded."""
-    with listening(tmp_path / "new") as (decryptor, process), ExitStack() as open_ones:
+    decryptor, process = listened
+    with ExitStack() as open_ones:
         decryptor.ask([b"what is no message"])
         place, before = urlsplit(decryptor.url), resident(process)
         strangers = []

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.support.device.operator import Zeros, once
+from tests.support.device.operator import once
 from tests.support.device.worker import Worker
+from tests.support.device.zeros import Zeros
 from tests.support.server.fleet import TIMES
 from tests.support.server.stores import KEY, Clock, quick_folder, sqlite_store
 from tests.support.training.tiny import tiny_cache, tiny_recipe

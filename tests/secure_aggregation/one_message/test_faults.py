@@ -139,8 +139,8 @@ def must_be_exact_or_say_why(given: list[Words], parties: OneMessageParties, don
 
 
 def test_random_rounds_are_exact_or_say_why_not(tmp_path: Path) -> None:
-    ends = Counter(must_be_exact_or_say_why(*one_round(seed, 16, tmp_path / str(seed))) for seed in range(40))
-    assert ends["sum"] >= 10 and len(ends) >= 4, ends
+    ends = Counter(must_be_exact_or_say_why(*one_round(seed, 16, tmp_path / str(seed))) for seed in range(20))
+    assert ends["sum"] >= 5 and len(ends) >= 4, ends
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import httpx
 import numpy as np
 import tomli_w
 from numpy.typing import NDArray
+from tests.support.device.zeros import Zeros
 from tests.support.training.tiny import tiny_cache, tiny_values
 
 from tacit.data import Cache
@@ -31,7 +32,6 @@ from tacit.privacy.encoding import Encoding
 from tacit.privacy.encoding_choice import encoding_within
 from tacit.privacy.gaussian import epsilon
 from tacit.protocol.attestation import NOTHING, Attestation
-from tacit.protocol.bodies import ReportBody
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.log_proofs import leaf_of, plan_entry, root_of
 from tacit.protocol.messages import (
@@ -267,16 +267,6 @@ class Wire(httpx.BaseTransport):
         if not found.is_stream_consumed:  # made of a stream
             return found
         return httpx.Response(found.status_code, headers=found.headers, stream=httpx.ByteStream(found.content))
-
-
-class Zeros:
-    """A trainer that learns nothing and needs no JAX."""
-
-    def check(self, plan: Plan) -> None:
-        """All can be done."""
-
-    def prepare(self, plan: Plan, task: RoundTask, model: Any) -> Callable[[Any], ReportBody]:
-        return lambda draw: ReportBody(np.zeros(task.question(TrainDocument).parameters, np.float32), True, None, None)
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.support.device.operator import Zeros
+from tests.support.device.zeros import Zeros
 
 from tacit.device.own_handlers import task_handlers
 from tacit.device.own_text import OwnText

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.device.operator import Clock, Wire, Zeros
+from tests.support.device.operator import Clock, Wire
+from tests.support.device.zeros import Zeros
 from tests.support.server.sealing import Here
 from tests.support.server.stores import sqlite_store
 
