@@ -67,10 +67,15 @@ class Counts(NamedTuple):
 
 
 def _added(keys: list[Ids], values: list[Floats]) -> tuple[Ids, Floats, list[Ids]]:
-    """(the different keys, sorted; the sum of the values of each; the places of each part's keys among them)."""
-    found, at = np.unique(np.concatenate(keys), return_inverse=True)
-    sums = np.bincount(at, np.concatenate(values), minlength=len(found)).astype(np.float64)
-    return found, sums, np.split(at, np.cumsum([len(each) for each in keys])[:-1])
+    """Of each part's sorted keys: (the different ones, sorted; the sums of their values; the places of each part's)."""
+    every = np.concatenate(keys)
+    order = np.argsort(every, kind="stable")  # what is sorted in pieces is merged in one go
+    ranked = every[order]
+    first = np.diff(ranked, prepend=NOWHERE) > 0
+    places = np.empty(len(every), np.int64)
+    places[order] = np.cumsum(first) - 1
+    sums = np.bincount(places, np.concatenate(values)).astype(np.float64)
+    return ranked[first], sums, np.split(places, np.cumsum([len(each) for each in keys])[:-1])
 
 
 def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes: int | None = None) -> NGramTables:
