@@ -315,7 +315,10 @@ def _asked(
         )
         return _Asked(cache, openly, free, judged, how, *chosen)
     if settings is not None:
-        raise InputError("settings= are of a cache; a run says itself who read how much. Leave one of them out.")
+        raise InputError(
+            "settings= (--sentences to --orders) are of a cache, and a run says itself who reads how much; leave them "
+            "out, or give the run's cache."
+        )
     with opened(data) as run:
         return _of_run(run, openly, free, judged, progress)
 
