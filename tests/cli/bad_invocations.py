@@ -96,6 +96,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "export": ("model", "--out", "new"),
     "count": ("words:10", "--data", "cache", "--out", "out", "--epsilon", "4"),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
+    "ladder": ("cache", "--public", "cache", "--declared-public", "--model", "model"),
     "suggest": ("model", "I will see"),
     "keyboard": ("model",),  # refused all the same, where there is no terminal
     "personalize": ("model", *MODEL_OUT, "--undated", "order"),
@@ -390,9 +391,12 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
                 yield "pretrain", (name, "--out", "new"), REFUSED
                 yield "ngram", (name, "--out", "new", "--declared-public"), REFUSED
                 yield "evaluate", ("model", "--data", name), REFUSED
+                yield "ladder", (name,), REFUSED
+                yield "ladder", ("cache", "--public", name, "--declared-public"), REFUSED
                 yield "type", ("model", "model", "--data", name, "--out", "new"), REFUSED
             case "model":
                 yield "evaluate", (name, "--data", "cache"), REFUSED
+                yield "ladder", ("cache", "--model", name), REFUSED
                 yield "suggest", (name, "I will see"), REFUSED
                 yield "export", (name, "--out", "new"), REFUSED
                 yield "personalize", (name, *MODEL_OUT), REFUSED

@@ -4,10 +4,10 @@
 computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved,
 `pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
 finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
-model does, `count.py` what their text is like, `type.py` types with two of them, `demo.py` is the main job, `report.py`
-shows and compares, `suggest.py` asks a model for next words, `export.py` writes it for phones, `keyboard.py` lets
-somebody type with one, `decryptor.py` is what a third party runs for secure sums, `serve.py` a server of real devices,
-and `device.py` is one of them.
+model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
+`demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py` writes
+it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third party runs for secure sums,
+`serve.py` a server of real devices, and `device.py` is one of them.
 """
 
 import sys
@@ -89,6 +89,10 @@ COMMANDS = {
     "evaluate": at(
         "evaluate:evaluate",
         "Accuracy of models over clients: quantiles, the worst decile, and who gains from one model over another.",
+    ),
+    "ladder": at(
+        "ladder:ladder",
+        "Models beside every baseline on the same simulated clients: what is free, and n-grams of clients' text.",
     ),
     "count": at(
         "count:count",

@@ -31,6 +31,7 @@ from tacit.evaluation.comparison_models import (
     PUBLIC_NETWORK,
     PUBLIC_NGRAM,
     WITH_NGRAM,
+    WITHOUT_PRIVACY,
 )
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.predictors import Predictor, Weights, measured, probabilities, weighted_nats
@@ -284,9 +285,12 @@ def ladder(
     """Every rung that these parts make. held_out: of test clients. validation: of others, by whom all is chosen.
 
     public: texts that are nobody's. clients: of `training_text`. models: what is judged, by names of its own. Raises:
-    InputError where nothing is given, and where the test clients are the validation clients.
+    InputError where nothing is given, for a model with the name of a rung, and where the test clients are the
+    validation clients.
     """
     check_apart(held_out, validation)
+    if taken := {PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, *WITHOUT_PRIVACY} & set(models or {}):
+        raise InputError(f"a model is called {min(taken)!r}, as a rung of the ladder is; give it another name.")
     parts: dict[str, Predictor] = {}
     rungs: dict[str, tuple[str, ...]] = {}  # by name, the parts that are mixed
     open_texts = _add_blend(parts, PUBLIC_NGRAM, public, validation)

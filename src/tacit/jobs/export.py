@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.errors import InputError, RunError, of_type
 from tacit.extras import of_extra
-from tacit.files import PathLike, as_path, check_file, check_folder, read_bounded, write_whole
+from tacit.files import PathLike, as_path, check_file, check_folder, write_whole
 from tacit.jobs.open_run import opened
 from tacit.jobs.phone_models import TRIGRAM
 from tacit.jobs.result import JobResult
@@ -331,7 +331,7 @@ def _of_counted(source: Path) -> _Origin:
     not follow from those.
     """
     from tacit.networks.model_files import read_files
-    from tacit.statements.composed import check
+    from tacit.statements.composed import read
 
     files = read_files(source)
     date = int((files.folder / WEIGHTS).stat().st_mtime)
@@ -340,11 +340,7 @@ def _of_counted(source: Path) -> _Origin:
         return _Origin(Promise(kind="public text", says=says, public_text=files.public_text), date)
     if not (files.folder / PROMISE).is_file():
         return _Origin(Promise(kind="unknown", says=UNKNOWN), date)
-    record: Mapping[str, Any] = parsed_json(read_bounded(files.folder / PROMISE))
-    if wrong := [line for line in check(record) if not line.holds]:
-        raise InputError(
-            f"'{files.folder / PROMISE}' does not hold ({wrong[0].name}: {wrong[0].complaint}); mix the model again."
-        )
+    record = read(files.folder / PROMISE)
     says = "the statements of all runs behind the mixture, and what they cost together, go with it"
     return _Origin(Promise(kind="statement", says=says, statement=record), date, composed=True)
 

@@ -1,22 +1,24 @@
 """What a trained model has to be better than, for any cache and run: every rung of the ladder on the same clients."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.result import JobResult
-from tacit.progress import Progress, silent
+from tacit.privacy.rounding import rounded_up
+from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.progress import counted as one_by_one
 from tacit.records import json_ready
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.data import Cache
     from tacit.evaluation.intervals import Estimate
-    from tacit.evaluation.ladder import CountedText, Ladder
+    from tacit.evaluation.ladder import Ladder
     from tacit.evaluation.predictors import Predictor
     from tacit.networks.ngram.kneser_ney import Ids
     from tacit.recipe import Recipe
@@ -24,17 +26,20 @@ if TYPE_CHECKING:  # JAX comes with them
     from tacit.runs import Run
 
 
+EXACT = "SIMULATION ONLY: exact numbers of clients' text; no server would have them, and nothing is promised for them"
+
+
 @dataclass(frozen=True, kw_only=True)
 class LadderSettings:
     """Who is read, and how much of each."""
 
-    sentences: int = 64  # of each training client a visit
-    words: int = 20  # predicted words of a sentence, of training and test clients
-    visits: int = 1  # how often a training client takes part, each time with sentences drawn anew
-    judged: int = 16  # sentences of each validation and test client
-    validation: int = 300  # clients by whom all is chosen; 0: all of the split
-    test: int = 0  # clients who judge; 0: all of the split
-    orders: tuple[int, ...] = (3, 4)  # of n-grams, among which is chosen
+    sentences: Annotated[int, "Sentences of each training client a visit."] = 64
+    words: Annotated[int, "Words of a sentence; the rest of a longer one is not used."] = 20
+    visits: Annotated[int, "How often a training client comes, each time with sentences drawn anew."] = 1
+    judged: Annotated[int, "Sentences of each validation and test client, evenly spread over its text."] = 16
+    validation: Annotated[int, "Clients by whom all is chosen, in a public random order; 0 is all of the split."] = 300
+    test: Annotated[int, "Clients who judge, in a public random order; 0 is all of the split."] = 0
+    orders: Annotated[tuple[int, ...], "Words of the longest n-grams, among which is chosen.", "3,4,5"] = (3, 4)
 
     def __post_init__(self) -> None:
         least = {"sentences": 1, "words": 1, "visits": 1, "judged": 1, "validation": 0, "test": 0}
@@ -48,6 +53,17 @@ class LadderSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Price:
+    """What a client is promised of a model: epsilon at delta. 0: none of its text is in it; infinite: no promise."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    def __str__(self) -> str:
+        return rounded_up(self.epsilon) + (f" at delta {self.delta:.3g}" if self.delta else "")
+
+
+@dataclass(frozen=True, kw_only=True)
 class LadderResult(JobResult):
     """How each rung does on the same test clients: exact numbers of their text, for a simulation alone."""
 
@@ -55,11 +71,13 @@ class LadderResult(JobResult):
     orders: dict[str, int]  # of the n-grams of each text, chosen on validation clients
     clients: int  # training clients, whose text `clients' n-gram` counts
     counted: int  # tokens of it
+    prices: Mapping[str, Price | None]  # of the models, as their runs and promises say; None: nothing is known
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: per rung, accuracies with their intervals over clients."""
         from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
 
+        prices = {name: self.price(name) for name in self.ladder.rungs}
         rungs = {
             name: {
                 "top3_of_all_words": self._estimate(name, "top3", "words"),
@@ -67,6 +85,8 @@ class LadderResult(JobResult):
                 "top3": self._estimate(name, "top3", "predicted"),
                 "nats": self._estimate(name, "nats", "predicted"),
                 "private": name not in WITHOUT_PRIVACY,
+                "epsilon": None if (price := prices[name]) is None else price.epsilon,
+                "delta": None if price is None else price.delta,
                 "weights": dict(self.ladder.weights.get(name, {})),
             }
             for name in self.ladder.rungs
@@ -75,6 +95,7 @@ class LadderResult(JobResult):
             {
                 "schema": "tacit.ladder",
                 "version": 1,
+                "what": EXACT,
                 "rungs": rungs,
                 "best_free_model": self.ladder.free,
                 "orders": self.orders,
@@ -83,6 +104,14 @@ class LadderResult(JobResult):
             }
         )
         return record
+
+    def price(self, rung: str) -> Price | None:
+        """What the clients whose text is in a rung were promised; None where nothing is known of it."""
+        from tacit.evaluation.comparison_models import WITH_NGRAM, WITHOUT_PRIVACY
+
+        if rung in WITHOUT_PRIVACY:
+            return Price(epsilon=math.inf)
+        return self.prices.get(rung.removesuffix(WITH_NGRAM), Price(epsilon=0.0))
 
     def _estimate(self, rung: str, what: str, over: str) -> Any:
         from tacit.evaluation.intervals import ratio_of_means
@@ -101,13 +130,22 @@ class LadderResult(JobResult):
             called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
             shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
             nats = self._estimate(name, "nats", "predicted").value
-            rows.append((called, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
+            price = self.price(name)
+            rows.append(
+                (
+                    called,
+                    "unknown" if price is None else str(price),
+                    *(f"{100 * each:.2f}" for each in shares),
+                    f"{nats:.3f}",
+                    gain,
+                )
+            )
         said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
-        head = ("on test clients", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
+        head = ("on test clients", "epsilon", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
         return [
             Table(tuple(rows), head),
             Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
-            Paragraph("Exact numbers of clients' text, which nothing protects: for simulations."),
+            Paragraph(f"{EXACT}."),
         ]
 
 
@@ -129,11 +167,11 @@ def ladder(
     """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
 
     public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
-    models: finished runs and model folders. Of a run all of these follow, and who read how much: its cache, its first
-    model and the text of that, the run itself; `settings` is of a cache. A client that came to several rounds read
-    sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in
-    `pretrain`. Raises: InputError for
-    caches and models of different words, and where no text is public and no model given; as `checked_cache`.
+    models: finished runs and model folders, mixtures too. Of a run all of these follow, and who read how much: its
+    cache, its first model and the text of that, the run itself; `settings` is of a cache. A client that came to several
+    rounds read sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public:
+    as in `pretrain`. Raises: InputError for caches and models of different words, a model named twice, and a run with
+    real devices; as `checked_cache`.
     """
     from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.ladder import counted, training_text
@@ -151,29 +189,60 @@ def ladder(
         HeldOut.read(cache, clients, sentences=how.judged, words=how.words)
         for clients in (asked.test, asked.validation)
     )
-    size = cache.manifest.vocabulary.size
-    texts: list[CountedText] = []
-    for each in asked.public:
-        openly = public_cache(each, declared_public=declared_public or asked.of_run, progress=progress)
-        _check_words(cache, openly.manifest.vocabulary.sha256, openly.path)
-        text = text_of(openly, openly.clients("train"))
-        texts.append(counted(text, validation, vocabulary=size, orders=how.orders))
+    judged = {str(each): _predictor(cache, each) for each in asked.models}
+    prices = {str(each): price_of(each) for each in asked.models}
+    free = None if asked.network is None else _public_network(cache, asked.network)
+    openly = [
+        public_cache(each, declared_public=declared_public or asked.vouched, progress=progress) for each in asked.public
+    ]
+    for each in openly:
+        _check_words(cache, each.manifest.vocabulary.sha256, each.path)
     own = training_text(cache, cache.clients("train"), sentences=how.sentences, words=how.words, visits=how.visits)
-    clients = counted(own, validation, vocabulary=size, orders=how.orders)
-    found = climbed(
-        held_out,
-        validation,
-        public=texts,
-        public_network=None if asked.network is None else _predictor(cache, asked.network),
-        clients=clients,
-        models={str(each): _predictor(cache, each) for each in asked.models},
+    texts = [*(text_of(each, each.clients("train")) for each in openly), own]
+    size = cache.manifest.vocabulary.size
+    *public_texts, clients = (
+        counted(text, validation, vocabulary=size, orders=how.orders)
+        for text in one_by_one(texts, "counting n-grams", progress, total=len(texts))
     )
-    orders = {f"public text {at}": each.order for at, each in enumerate(texts, start=1)}
+    progress(StageBegan("measuring every rung"))
+    found = climbed(held_out, validation, public=public_texts, public_network=free, clients=clients, models=judged)
+    progress(StageEnded("measuring every rung"))
+    orders = {f"public text {at}": each.order for at, each in enumerate(public_texts, start=1)}
     return LadderResult(
         ladder=found,
         orders={**orders, "clients' text": clients.order},
         clients=len(cache.clients("train")),
         counted=int((own != BOS).sum()),
+        prices=prices,
+    )
+
+
+def price_of(path: PathLike) -> Price | None:
+    """What the clients of a run, or of the parts of a mixture, were promised; None where nothing is known.
+
+    Raises: InputError for no model, and a promise that does not hold; RunError for a damaged run.
+    """
+    from tacit.jobs.account.run import account_run
+    from tacit.networks.model_files import read_files
+    from tacit.networks.models import PROMISE
+    from tacit.privacy.composition import Composition
+    from tacit.runs.journal import DATABASE
+    from tacit.statements.composed import read
+
+    files = read_files(as_path("path", path))
+    if files.public_text is not None:
+        return Price(epsilon=0.0)
+    if (files.folder / PROMISE).is_file():
+        promise = read(files.folder / PROMISE)
+        return Price(epsilon=promise["epsilon"], delta=promise["delta"])
+    if not (Path(path) / DATABASE).is_file():
+        return None
+    account = account_run(path)
+    released = account.realised
+    return (
+        Price(epsilon=released.epsilon(account.delta), delta=account.delta)
+        if isinstance(released, Composition)
+        else None
     )
 
 
@@ -183,6 +252,17 @@ def _predictor(cache: "Cache", path: Path) -> "Predictor":
 
     _check_words(cache, read_files(path).vocabulary.sha256, path)
     return predictor_at(path)
+
+
+def _public_network(cache: "Cache", path: Path) -> "Predictor":
+    from tacit.networks.model_files import read_files
+
+    if read_files(path).public_text is None:
+        raise InputError(
+            f"nothing says that the model in '{path}' was made from public text alone, so it is not free; name what "
+            "`tacit pretrain` made, and this one among the models."
+        )
+    return _predictor(cache, path)
 
 
 def _check_words(cache: "Cache", sha256: str, other: Path) -> None:
@@ -204,7 +284,7 @@ class _Asked(NamedTuple):
     settings: LadderSettings
     validation: "Ids"  # clients
     test: "Ids"
-    of_run: bool = False  # whose first model's text was public or declared so, as its statement says
+    vouched: bool = False  # the public text is that of a run's first model: its statement says that it was public
 
 
 def _asked(
@@ -225,6 +305,8 @@ def _asked(
     openly: list[Cache | PathLike] = [*public] if isinstance(public, list | tuple) else [public]  # type: ignore[list-item]
     free = None if network is None else as_path("network", network)
     judged = [as_path("models", each) for each in models]
+    if twice := {str(each) for each in judged if judged.count(each) > 1}:
+        raise InputError(f"the model '{min(twice)}' was named twice; name each once.")
     if not isinstance(data, Run) and (not isinstance(data, str | Path) or not (Path(data) / DATABASE).is_file()):
         cache, how = checked_cache(data, progress=progress), settings or LadderSettings()
         chosen = (
@@ -233,7 +315,10 @@ def _asked(
         )
         return _Asked(cache, openly, free, judged, how, *chosen)
     if settings is not None:
-        raise InputError("settings= are of a cache; a run says itself who read how much. Leave one of them out.")
+        raise InputError(
+            "settings= (--sentences to --orders) are of a cache, and a run says itself who reads how much; leave them "
+            "out, or give the run's cache."
+        )
     with opened(data) as run:
         return _of_run(run, openly, free, judged, progress)
 
@@ -246,10 +331,19 @@ def _of_run(
     from tacit.runs import TrainingMetadata
 
     metadata = run.of_kind(TrainingMetadata, "only that has a model to hold against others")
+    if metadata.deployment is not None:
+        raise InputError(
+            f"the clients of '{run.path}' are real devices, whose text nobody has; a ladder stands in a simulation. "
+            "`tacit account run` says what the run promises."
+        )
+    if run.path in judged:
+        raise InputError(f"the model '{run.path}' was named twice: a run's own is always there; leave it out.")
     cache, recipe = same_cache(run, metadata.data, progress=progress), Recipe.from_toml(metadata.recipe)
-    if metadata.first_model is not None:
-        free = free or Path(metadata.first_model.path)
-        openly = openly or [public_text_of(Path(metadata.first_model.path), progress=progress)]
+    first, vouched = metadata.first_model, False
+    if first is not None:
+        free = free or (None if first.public_text is None else Path(first.path))
+        vouched = not openly
+        openly = openly or [public_text_of(Path(first.path), progress=progress)]
     evaluation = recipe.evaluation
     settings = LadderSettings(
         sentences=recipe.client.sentences,
@@ -261,7 +355,7 @@ def _of_run(
         cache.clients("validation")[: evaluation.clients],
         cache.clients("test")[: evaluation.test_clients],
     )
-    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test, of_run=True)
+    return _Asked(cache, openly, free, [run.path, *judged], settings, validation, test, vouched)
 
 
 def visits_of(recipe: "Recipe", clients: int) -> int:

@@ -6,9 +6,12 @@ all of them it is what holds, for everybody else an upper bound. Nothing is rele
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, TacitError
+from tacit.files import read_bounded
+from tacit.parsing import parsed_json
 from tacit.privacy.composition import Composition
 from tacit.privacy.strategy import Record
 from tacit.statements.count_facts import EvaluationFacts
@@ -96,6 +99,16 @@ def check(record: Any) -> tuple[CheckedLine, ...]:
         return (*lines, CheckedLine(name="epsilon", complaint=f"nothing follows from the statements: {error}"))
     figures = ("zcdp", "epsilon", "delta")
     return (*lines, *compared({name: record.get(name) for name in figures}, {name: again[name] for name in figures}))
+
+
+def read(file: Path) -> Record:
+    """The promise of a mixture, as its folder has it. Raises: InputError where its figures do not follow from its
+    statements.
+    """
+    record: Record = parsed_json(read_bounded(file))
+    if wrong := [line for line in check(record) if not line.holds]:
+        raise InputError(f"'{file}' does not hold ({wrong[0].name}: {wrong[0].complaint}); mix the model again.")
+    return record
 
 
 def _facts(part: str, record: Record) -> TrainingFacts | EvaluationFacts:

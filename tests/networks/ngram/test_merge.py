@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.networks.ngram.slow_kneser_ney import Gram, SlowKneserNey
 
 from tacit.networks.ngram.bend import ObservedCells
-from tacit.networks.ngram.kneser_ney import KneserNey, NGrams, discounts, kneser_ney
-from tacit.networks.ngram.merge import digits, likeliest_shares, merged, placed, shares_by_words, within
+from tacit.networks.ngram.kneser_ney import KneserNey, discounts, kneser_ney
+from tacit.networks.ngram.merge import likeliest_shares, merged, shares_by_words, within
 from tacit.networks.ngram.tables import NGramTables
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
@@ -18,6 +18,10 @@ V = 9
 sentences = st.lists(st.integers(OOV, V - 1), max_size=6).map(lambda words: [BOS, *words, EOS])
 texts = st.lists(sentences, min_size=1, max_size=10)
 cutoffs = st.sampled_from([(1, 1, 1), (1, 2, 3), (1, 2), (1,)])
+
+
+MANY_WORDS = 10_004
+MANY = np.array([*range(SPECIALS), *range(9_000, 9_000 + V - SPECIALS)])  # other ids of the same words
 
 
 def flat(text: list[list[int]]) -> np.ndarray:
@@ -97,18 +101,23 @@ def test_a_text_has_a_say_after_the_contexts_that_it_knows() -> None:
 def size_of(model: KneserNey) -> int:
     """Of all that grows with the n-grams; each array besides has one start more."""
     arrays = NGramTables.packed(model).arrays()
-    return sum(each.nbytes for name, each in arrays.items() if name[-1] in "234" or name.startswith("pairs"))
+    return sum(each.nbytes for name, each in arrays.items() if name[-1] in "2345" or name.startswith("pairs"))
 
 
-def grams_of(level: NGrams, length: int) -> list[Gram]:
-    return [tuple(int(key) // V**at % V for at in range(length - 1, -1, -1)) for key in level.keys]
+def grams_of(model: KneserNey) -> list[list[Gram]]:
+    """The n-grams of 2, 3, ... words, in the order of their keys."""
+    shorter: list[Gram] = [(word,) for word in range(model.vocabulary)]
+    found = list[list[Gram]]()
+    for level in model.levels:
+        shorter = [(*shorter[key // model.vocabulary], key % model.vocabulary) for key in level.keys.tolist()]
+        found.append(shorter)
+    return found
 
 
 def worth_of(model: KneserNey) -> dict[Gram, float]:
     """Of each n-gram its count times the nats that it adds, or what a longer one that begins so is worth, if more."""
     shares, left, totals = dict[Gram, float](), dict[Gram, float](), dict[Gram, float]()
-    for level, length in zip(digits(model).levels, (2, 3, 4), strict=True):
-        grams = grams_of(level, length)
+    for level, grams in zip(model.levels, grams_of(model), strict=True):
         shares |= dict(zip(grams, level.shares.tolist(), strict=True))
         contexts = [grams[start][:-1] for start in level.starts[:-1]]
         left |= dict(zip(contexts, level.backoffs.tolist(), strict=True))
@@ -126,27 +135,26 @@ def worth_of(model: KneserNey) -> dict[Gram, float]:
     return found
 
 
-def test_those_worth_least_are_left_out() -> None:
+@pytest.mark.parametrize(("size", "ids"), [(V, np.arange(V)), (MANY_WORDS, MANY)], ids=["few words", "many words"])
+def test_those_worth_least_are_left_out(size: int, ids: np.ndarray) -> None:
     random = np.random.default_rng(0)
     lines = random.integers(0, 3, (600, 8))
     for at in range(2, 8):  # two words say the next one, mostly
         lines[:, at] = (lines[:, at - 1] + lines[:, at - 2] + (lines[:, at] * random.random(600) > 1)) % 5
-    text = flat([[BOS, *row, EOS] for row in (lines + SPECIALS).tolist()])
-    model = kneser_ney(text, vocabulary=V, order=4, cutoffs=(1, 1, 1))
-    rare = kneser_ney(text, vocabulary=V, order=4, cutoffs=(1, 8, 8))
+    text = ids[flat([[BOS, *row, EOS] for row in (lines + SPECIALS).tolist()])]
+    model = kneser_ney(text, vocabulary=size, order=5, cutoffs=(1, 1, 1, 1))
+    rare = kneser_ney(text, vocabulary=size, order=5, cutoffs=(1, 8, 8, 8))
     of_bytes = [size_of(model), size_of(rare)]
     assert within(model, of_bytes[0]) is model
     small = within(model, of_bytes[1])
     assert 0.9 * of_bytes[1] < size_of(small) <= of_bytes[1] + 100 < of_bytes[0]
     worth = worth_of(model)
-    kept = {
-        gram for level, length in zip(digits(small).levels, (2, 3, 4), strict=True) for gram in grams_of(level, length)
-    }
+    kept = {gram for grams in grams_of(small) for gram in grams}
     left_out = [value for gram, value in worth.items() if gram not in kept]
     assert 0 < len(kept) < len(worth) and min(worth[gram] for gram in kept) >= max(left_out) - 1e-9
     tables = NGramTables.packed(small)
     for context in ((BOS,), (BOS, 4), (4, 4, 5), (8, 8, 8)):
-        assert tables.after(context).sum(dtype=np.float64) == pytest.approx(1, abs=1e-6)
+        assert tables.after(tuple(ids[list(context)])).sum(dtype=np.float64) == pytest.approx(1, abs=1e-6)
 
 
 @given(share=st.floats(0.05, 0.95), seed=st.integers(0, 99))
@@ -184,13 +192,33 @@ def test_models_that_do_not_fit_are_refused() -> None:
             merged(models, shares)
 
 
-@given(text=texts, cut=cutoffs)
-def test_keys_of_digits_and_back_are_the_same_model(text: list[list[int]], cut: tuple[int, ...]) -> None:
-    model = kneser_ney(flat(text), vocabulary=V, order=len(cut) + 1, cutoffs=cut)
-    by_digits = digits(model)
-    for level, length in zip(by_digits.levels, range(2, 5), strict=False):
-        seen = {tuple(s[at : at + length]) for s in text for at in range(len(s) - length + 1)}
-        assert set(grams_of(level, length)) <= seen
-    for one, other in zip(placed(by_digits).levels, model.levels, strict=True):
-        for name, each in one._asdict().items():
-            np.testing.assert_array_equal(each, getattr(other, name))
+@given(one=texts, other=texts, cut=cutoffs)
+def test_what_is_merged_are_the_n_grams_of_all_texts(
+    one: list[list[int]], other: list[list[int]], cut: tuple[int, ...]
+) -> None:
+    """Each once, in the order of the words, whatever its place is in one text."""
+    models = [kneser_ney(flat(text), vocabulary=V, order=len(cut) + 1, cutoffs=cut) for text in (one, other)]
+    found = merged([NGramTables.packed(each) for each in models], [0.5, 0.5])
+    shorter: list[Gram] = [(word,) for word in range(V)]
+    for level, *of_each in zip(found.levels, *map(grams_of, models), strict=True):
+        contexts = np.repeat(level.contexts.astype(np.int64), np.diff(level.starts.astype(np.int64)))
+        shorter = [(*shorter[at], word) for at, word in zip(contexts.tolist(), level.words.tolist(), strict=True)]
+        assert shorter == sorted({gram for grams in of_each for gram in grams})
+
+
+def test_long_n_grams_of_many_words_are_merged() -> None:
+    """Where the ids of five words have more than 64 bits, as at 10,000 words: all is as with few words."""
+    few, many = np.arange(V), MANY
+    lines = np.random.default_rng(3).integers(OOV, V, (60, 6)).tolist()
+    text = [[BOS, *line, EOS] for line in lines]
+    merges = []
+    for size, ids in ((V, few), (MANY_WORDS, many)):
+        parts = [
+            kneser_ney(ids[flat(part)], vocabulary=size, order=5, cutoffs=(1, 1, 1, 1))
+            for part in (text[:30], text[20:])
+        ]
+        merges.append(merged([NGramTables.packed(each) for each in parts], [0.4, 0.6]))
+    for one, other in zip(*(each.levels for each in merges), strict=True):
+        for name in ("starts", "shares", "totals", "backoffs"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+        np.testing.assert_array_equal(many[one.words], other.words)

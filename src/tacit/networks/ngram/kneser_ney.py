@@ -14,7 +14,7 @@ counts as often as it was seen, as in KenLM.
 
 A key is an n-gram as one number: the place of its context among the n-grams that are one word shorter, times V, plus
 its last word. So a key has 64 bits whatever the order, and keys are in the order of the words. The place of a word is
-its id. `trigram` and `merge` have other keys in the same arrays: the ids as digits in base V, which fit for few words.
+its id. `trigram` has other keys in the same arrays: the ids as digits in base V.
 """
 
 from dataclasses import dataclass

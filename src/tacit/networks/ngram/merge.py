@@ -7,7 +7,8 @@ discounted count d_i in the text i, whose context has the count c_i,
 
 So a text has a say after the contexts that it knows. What is left goes to the shorter context, as in each model.
 
-Keys are the ids as digits in base V here, which the texts' n-grams have in common.
+The keys are those of `kneser_ney`, by the places of contexts. Those of several texts are brought together length by
+length: what a place is in one text, and what it is in all.
 
 An n-gram is worth its weighted count times the nats that it adds to the shorter context [Seymore & Rosenfeld,
 "Scalable backoff language models", ICSLP 1996]. Where there is no room for all, those worth least are left out.
@@ -20,13 +21,11 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.errors import InputError
 from tacit.networks.ngram.bend import ObservedCells, often
-from tacit.networks.ngram.kneser_ney import NOWHERE, Ids, KneserNey, NGrams, sum_at
+from tacit.networks.ngram.kneser_ney import NOWHERE, Ids, KneserNey, NGrams, places_of, sum_at
 from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, TOTALS, Level, NGramTables
 
 Floats = NDArray[np.float64]
-MOST_KEY = 2**63 - 1
 STEPS = 1000  # of EM
 BEYOND_NOISE = 2.0
 THRESHOLDS = 1 << 12  # of what an n-gram has to be worth
@@ -42,7 +41,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def of_level(cls, level: Level, contexts: Ids, vocabulary: int, weight: float) -> Self:
-        """Those of a file; contexts: the keys of the n-grams that are one word shorter."""
+        """Those of a file. contexts: the places, among those of all texts, of its n-grams that are one word shorter."""
         starts = level.starts.astype(np.int64)
         sizes, own = starts[1:] - starts[:-1], contexts[level.contexts]
         shares = LOGARITHMIC[level.shares].astype(np.float64)
@@ -52,10 +51,11 @@ class Counts(NamedTuple):
         return cls(np.repeat(own, sizes) * vocabulary + level.words, counts, own, totals)
 
     @classmethod
-    def added(cls, parts: "Sequence[Counts]") -> Self:
-        """The sum of several."""
-        keys, counts = _added([each.keys for each in parts], [each.counts for each in parts])
-        return cls(keys, counts, *_added([each.contexts for each in parts], [each.totals for each in parts]))
+    def added(cls, parts: "Sequence[Counts]") -> tuple[Self, list[Ids]]:
+        """The sum of several, and the places of the n-grams of each in it."""
+        keys, counts, places = _added([each.keys for each in parts], [each.counts for each in parts])
+        contexts, totals, _ = _added([each.contexts for each in parts], [each.totals for each in parts])
+        return cls(keys, counts, contexts, totals), places
 
     def ngrams(self, vocabulary: int) -> NGrams:
         """The same as shares."""
@@ -66,26 +66,28 @@ class Counts(NamedTuple):
         return NGrams(self.keys, shares, contexts, np.append(starts, len(self.keys)), left, totals)
 
 
-def _added(keys: list[Ids], values: list[Floats]) -> tuple[Ids, Floats]:
-    """The different keys of several sorted lists, sorted, and the sum of each one's values."""
+def _added(keys: list[Ids], values: list[Floats]) -> tuple[Ids, Floats, list[Ids]]:
+    """Of each part's sorted keys: (the different ones, sorted; the sums of their values; the places of each part's)."""
     every = np.concatenate(keys)
     order = np.argsort(every, kind="stable")  # what is sorted in pieces is merged in one go
-    every, counts = every[order], np.concatenate(values)[order]
-    starts = np.flatnonzero(np.diff(every, prepend=NOWHERE))
-    return every[starts], sum_at(counts, starts).astype(np.float64)
+    ranked = every[order]
+    first = np.diff(ranked, prepend=NOWHERE) > 0
+    places = np.empty(len(every), np.int64)
+    places[order] = np.cumsum(first) - 1
+    sums = np.bincount(places, np.concatenate(values)).astype(np.float64)
+    return ranked[first], sums, np.split(places, np.cumsum([len(each) for each in keys])[:-1])
 
 
 def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes: int | None = None) -> NGramTables:
     """One model of several texts with the same words, each with its share of all tokens, above 0; they sum to 1.
 
     most_bytes: what its n-grams may take. The weight of plain pairs is the mean of the models'. Raises: ValueError for
-    models of different words or lengths, and for shares that are none; InputError where their keys have no 64 bits.
+    models of different words or lengths, and for shares that are none.
     """
     shapes = {(each.vocabulary, each.order) for each in models}
     if len(shapes) != 1 or len(shares) != len(models) or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise ValueError(f"models of {sorted(shapes)} words and lengths with the shares {list(shares)} are not merged")
     ((vocabulary, order),) = shapes
-    check_digits(vocabulary, order)
     weights = np.array([share / float(each.counted[0]) for each, share in zip(models, shares, strict=True)])
     weights /= weights.max()
     contexts = [np.arange(vocabulary)] * len(models)
@@ -93,12 +95,12 @@ def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes
     for length in range(order - 1):
         of = zip(models, contexts, weights.tolist(), strict=True)
         parts = [Counts.of_level(each.levels[length], own, vocabulary, weight) for each, own, weight in of]
-        levels.append(Counts.added(parts).ngrams(vocabulary))
         if pairs is None:
             of = zip(models, contexts, weights.tolist(), strict=True)
             plain = [Counts.of_level(each.pairs, own, vocabulary, weight) for each, own, weight in of]
-            pairs = Counts.added(plain).ngrams(vocabulary)
-        contexts = [each.keys for each in parts]
+            pairs = Counts.added(plain)[0].ngrams(vocabulary)
+        whole, contexts = Counts.added(parts)
+        levels.append(whole.ngrams(vocabulary))
     assert pairs is not None  # the order is 2 or more
     counted = np.stack([each.counted for each in models]).astype(np.float64)
     tokens, kinds = (weights * counted[:, at] for at in (0, 1))
@@ -112,7 +114,7 @@ def merged(models: Sequence[NGramTables], shares: Sequence[float], *, most_bytes
         kinds=float(kinds.sum()),
     )
     pair_weight = float(np.dot(shares, [each.pair_weight for each in models]))
-    return NGramTables.packed(placed(model if most_bytes is None else _within(model, most_bytes)), pair_weight)
+    return NGramTables.packed(model if most_bytes is None else within(model, most_bytes), pair_weight)
 
 
 def _mean(values: Sequence[NDArray[np.float32]], weights: Floats) -> Floats:
@@ -122,54 +124,15 @@ def _mean(values: Sequence[NDArray[np.float32]], weights: Floats) -> Floats:
     return found
 
 
-def check_digits(vocabulary: int, order: int) -> None:
-    """Raises: InputError where the ids of an n-gram, as digits in base V, are more than 64 bits."""
-    if vocabulary**order > MOST_KEY:
-        raise InputError(
-            f"n-grams of {order} words out of {vocabulary:,} are counted, but neither added up nor thinned out: their "
-            "keys have no 64 bits; give a smaller --order, or more --megabytes."
-        )
-
-
-def digits(model: KneserNey) -> KneserNey:
-    """The same with keys of digits, which n-grams of several texts have in common."""
-    check_digits(model.vocabulary, len(model.levels) + 1)
-    contexts, levels = np.arange(model.vocabulary), list[NGrams]()
-    for level in model.levels:
-        keys = contexts[level.keys // model.vocabulary] * model.vocabulary + level.keys % model.vocabulary
-        levels.append(level._replace(keys=keys, contexts=contexts[level.contexts]))
-        contexts = keys
-    return replace(model, levels=tuple(levels))
-
-
-def placed(model: KneserNey) -> KneserNey:
-    """What `digits` gave, as it was."""
-    shorter, levels = np.arange(model.vocabulary), list[NGrams]()
-    for level in model.levels:
-        keys = (
-            np.searchsorted(shorter, level.keys // model.vocabulary) * model.vocabulary + level.keys % model.vocabulary
-        )
-        levels.append(level._replace(keys=keys, contexts=np.searchsorted(shorter, level.contexts)))
-        shorter = level.keys
-    return replace(model, levels=tuple(levels))
-
-
 def within(model: KneserNey, most_bytes: int) -> KneserNey:
-    """The model with those n-grams alone that are worth most, so that they take at most so many bytes. Raises:
-    InputError where keys of digits have no 64 bits.
-    """
-    return model if _bytes(model) <= most_bytes else placed(_within(digits(model), most_bytes))
-
-
-def _within(model: KneserNey, most_bytes: int) -> KneserNey:
+    """The model with those n-grams alone that are worth most, so that they take at most so many bytes."""
     if _bytes(model) <= most_bytes:
         return model
-    worth = [_worth(model, at) for at in range(len(model.levels))]
+    worth = _worth(model)
     for at in range(len(worth) - 1, 0, -1):  # a context stays with what is worth most after it
         longer = model.levels[at]
-        places = np.searchsorted(model.levels[at - 1].keys, longer.contexts)
-        after = np.maximum.reduceat(worth[at], longer.starts[:-1]) if len(places) else worth[at]
-        worth[at - 1][places] = np.maximum(worth[at - 1][places], after)
+        after = np.maximum.reduceat(worth[at], longer.starts[:-1]) if len(longer.contexts) else worth[at]
+        worth[at - 1][longer.contexts] = np.maximum(worth[at - 1][longer.contexts], after)
     least = np.quantile(np.concatenate(worth), np.linspace(0, 1, THRESHOLDS))  # increasing, so the sizes fall
     low, high = 0, THRESHOLDS - 1
     while low < high:
@@ -178,28 +141,34 @@ def _within(model: KneserNey, most_bytes: int) -> KneserNey:
     return _kept(model, worth, least[high])
 
 
-def _worth(model: KneserNey, at: int) -> Floats:
-    """(n,) of the n-grams of `at` + 2 words, in nats of the whole text."""
-    level, length = model.levels[at], at + 2
-    counts = level.shares * np.repeat(level.totals, np.diff(level.starts))
-    shorter = _probability(model, level.keys % model.vocabulary ** (length - 1), at - 1)
-    own = level.shares + np.repeat(level.backoffs, np.diff(level.starts)) * shorter
-    found: Floats = counts * np.log(own / shorter)
-    return found
-
-
-def _probability(model: KneserNey, keys: Ids, at: int) -> Floats:
-    """(n,) of the last word of each key of `at` + 2 words after the others."""
-    if at < 0:
-        return model.unigram[keys]
-    level, shorter = model.levels[at], _probability(model, keys % model.vocabulary ** (at + 1), at - 1)
-    return level.share(keys) + level.backoff(keys // model.vocabulary) * shorter
+def _worth(model: KneserNey) -> list[Floats]:
+    """(n,) of the n-grams of 2, 3, ... words, in nats of the whole text."""
+    ends = [np.arange(model.vocabulary)]  # of n-grams of one length, the places of their last 1, 2, ... words
+    worth = list[Floats]()
+    for level in model.levels:
+        contexts, words = np.divmod(level.keys, model.vocabulary)
+        shorter, own = model.unigram[words], [words]
+        for ngrams, places in zip(model.levels, ends[:-1], strict=False):
+            before = places[contexts]  # NOWHERE, which no key has, leaves all to the words after it
+            at = places_of(ngrams.keys, before * model.vocabulary + words)
+            shorter = np.where(at == NOWHERE, 0.0, ngrams.shares[at]) + ngrams.backoff(before) * shorter
+            own.append(at)
+        sizes = np.diff(level.starts)
+        probability = level.shares + np.repeat(level.backoffs, sizes) * shorter
+        worth.append(level.shares * np.repeat(level.totals, sizes) * np.log(probability / shorter))
+        ends = [*own, np.arange(len(level.keys))]
+    return worth
 
 
 def _kept(model: KneserNey, worth: Sequence[Floats], least: float) -> KneserNey:
     """With the n-grams that are worth so much."""
-    levels = [level.kept(values >= least, model.vocabulary) for level, values in zip(model.levels, worth, strict=True)]
-    return replace(model, levels=tuple(levels), pairs=model.pairs.kept(worth[0] >= least, model.vocabulary))
+    size = model.vocabulary
+    kept = [np.ones(size, np.bool_), *(values >= least for values in worth)]
+    levels = [
+        level.kept(which, size).moved(before, size)
+        for level, which, before in zip(model.levels, kept[1:], kept[:-1], strict=True)
+    ]
+    return replace(model, levels=tuple(levels), pairs=model.pairs.kept(kept[1], size))
 
 
 def _bytes(model: KneserNey) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.compiled import compiled
 from tacit.networks.ngram.bend import FACTORS, Bend, Factors
 from tacit.networks.ngram.kneser_ney import NOWHERE, Ids, KneserNey, NGrams, sum_at
-from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, FloatArray, Level, NGramTables
+from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, FloatArray, Level, NGramTables, check_words
 from tacit.text.vocabulary import PAD
 
 
@@ -99,7 +99,8 @@ class NGramRows:
 
     @classmethod
     def of_model(cls, model: KneserNey, pair_weight: float) -> Self:
-        """Of smoothed counts of a text."""
+        """Of smoothed counts of a text. Raises: InputError for more ids than two bytes tell apart."""
+        check_words(model.vocabulary)
         return cls(
             unigrams=model.unigram.astype(np.float32),
             levels=tuple(DenseLevel.of_ngrams(each, model.vocabulary) for each in model.levels),

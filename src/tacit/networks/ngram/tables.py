@@ -46,6 +46,15 @@ PARTS = {
 PAIRS = ("shares", "backoffs", "totals")  # of plain pairs; the rest is that of the n-grams of two words
 
 
+def check_words(vocabulary: int) -> None:
+    """Raises: InputError for more ids than two bytes tell apart."""
+    if vocabulary > MOST_WORDS:
+        raise InputError(
+            f"{vocabulary:,} ids are more than the {MOST_WORDS:,} that an n-gram model has; import the text with a "
+            "smaller vocabulary."
+        )
+
+
 def share_bytes(shares: ArrayLike) -> Bytes:
     """The nearest of LOGARITHMIC, in nats, to each share in [0, 1]; what is too small has the last."""
     with np.errstate(divide="ignore"):
@@ -126,8 +135,7 @@ class NGramTables:
     @classmethod
     def packed(cls, model: KneserNey, pair_weight: float = 0.0) -> Self:
         """The tables of a model. Raises: InputError for more ids than two bytes tell apart."""
-        if model.vocabulary > MOST_WORDS:
-            raise InputError(f"{model.vocabulary:,} ids are more than the {MOST_WORDS:,} that an n-gram model has.")
+        check_words(model.vocabulary)
         return cls(
             unigrams=model.unigram.astype(np.float32),
             frequencies=model.frequency.astype(np.float32),
