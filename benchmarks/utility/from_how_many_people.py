@@ -246,7 +246,7 @@ def arms(asked: argparse.Namespace, cell: Cell) -> list[str]:
     rounds = [f"{way}{each:g}" for each in epsilons for way in (NETWORK, ROUNDS)]
     of = "+".join(f"{each:g}" for each in TOGETHER)
     both = [f"{BOTH_WAYS}{of}"] if TOGETHER[0] in epsilons else []
-    return [*OPEN, *(f"{COUNTS}{each:g}" for each in EPSILONS), *rounds, *both]
+    return [*OPEN, *(f"{COUNTS}{each:g}" for each in asked.counts_at), *rounds, *both]
 
 
 def made(asked: argparse.Namespace, cell: Cell, cache: Cache, arm: str) -> Path | None:
@@ -344,6 +344,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--rounds", type=int, nargs="+", default=(), help="populations at which the network is trained")
     parser.add_argument("--rounds-at", type=float, nargs="+", default=EPSILONS, help="their epsilons")
+    parser.add_argument("--counts-at", type=float, nargs="+", default=EPSILONS, help="the epsilons of counts")
     parser.add_argument("--precision", default="bfloat16", help="of the rounds; float32 where there are no units")
     parser.add_argument("--table", action="store_true", help="print what is remembered, and measure nothing")
     parser.add_argument("--figure", type=Path, help="draw PNG and SVG of what is remembered, and measure nothing")

@@ -17,7 +17,7 @@ from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.reader_accuracy import nats_of
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
-from tacit.jobs.mix import _by_shares, _half
+from tacit.jobs.mix import TRAINED, _by_shares, _half
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.networks.model_files import read_files
@@ -254,6 +254,13 @@ def test_it_is_made_of_what_was_released_alone(made: Path, tmp_path: Path) -> No
     assert one == other
 
 
+def test_a_network_that_clients_taught_has_a_weight_that_no_text_sets(made: Path, tmp_path: Path) -> None:
+    for at, more in enumerate(({}, {"counts": made / "counts"})):
+        found = tacit.mix(made / "pb", tmp_path / str(at), network=made / "run", **more)
+        assert found.network_weight == TRAINED == 0.75
+        assert read_files(tmp_path / str(at)).settings["network_weight"] == TRAINED
+
+
 def test_what_cannot_be_mixed_is_refused(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     cache = Cache.open(made / "cache")
@@ -270,7 +277,7 @@ def test_what_cannot_be_mixed_is_refused(made: Path, tmp_path: Path) -> None:
     refused("must lie above 0", counts=made / "counts", megabytes=0)
     refused("of the kind 'cifg'", ngram=[made / "pb", made / "run"], counts=made / "counts")
     refused("a weight is a network's", counts=made / "counts", weight=0.3)
-    refused("one of --weight and --public", network=made / "run")
+    refused("one of --weight and --public", network=made / "public")
     refused("one of --weight and --public", network=made / "run", weight=0.3, public=made / "cache")
     for wrong in (0, -1, 1.5):
         refused("must lie above 0", network=made / "run", weight=wrong)

@@ -20,7 +20,9 @@ def mix(
         typer.Option(help="A run of `tacit count` with the sum word_counts, and word_pairs if it has it."),
     ] = None,
     network: Annotated[Path | None, typer.Option(help="A finished run, or a pre-training.")] = None,
-    weight: Annotated[float | None, typer.Option(help="The network's share of the mixture, above 0.")] = None,
+    weight: Annotated[
+        float | None, typer.Option(help="The network's share of the mixture, above 0; of one trained on clients 0.75.")
+    ] = None,
     public: Annotated[
         Path | None,
         typer.Option(help="A cache of public text: its validation part sets that share, and texts' without --counts."),

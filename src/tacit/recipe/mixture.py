@@ -32,11 +32,11 @@ def _one_or_several(value: object) -> object:
 class MixtureSection(Section):
     """What the predictor is made of."""
 
-    public: Path = Field(strict=False)  # a cache of public text over the same words: it sets the network's weight
+    public: Path = Field(strict=False)  # a cache of public text over the same words: it sets a public network's weight
     # Of `tacit ngram`, one or several, which become one model; left out, `public` is counted.
     ngram: Annotated[tuple[Annotated[Path, Field(strict=False)], ...], BeforeValidator(_one_or_several)] = ()
     network: Path | None = Field(default=None, strict=False)  # of `tacit pretrain`; left out, there is none
-    weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, the likeliest of `public`
+    weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, 0.75 after rounds, else the likeliest of `public`
     sums: tuple[str, ...] = Field(default=(), strict=False)  # as `tacit count` reads them
     cells: Path | None = Field(default=None, strict=False)  # or a list of `tacit plan counts --cells`
     counts_share: float = Field(default=1.0, gt=0, le=1)  # of the zCDP; the rest is the rounds'
