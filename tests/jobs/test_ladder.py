@@ -112,7 +112,7 @@ def test_a_model_is_named_once(parts: Parts, rounds: TrainingResult) -> None:
         tacit.ladder(parts.typed, models=[parts.ngram, parts.ngram], settings=HOW)
     with pytest.raises(InputError, match="a run's own is always there"):
         tacit.ladder(rounds.run, models=[rounds.run.path])
-    with pytest.raises(InputError, match="settings= are of a cache"):
+    with pytest.raises(InputError, match=r"settings= \(--sentences to --orders\) are of a cache"):
         tacit.ladder(rounds.run, settings=HOW)
 
 
