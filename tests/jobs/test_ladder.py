@@ -67,6 +67,7 @@ def test_rounds_and_counts_stand_side_by_side_with_their_prices(
         assert str(price) in str(side_by_side)
     rungs = side_by_side.to_record()["rungs"]
     assert {PUBLIC_NETWORK, FREE, *expected} <= rungs.keys()
+    assert (rungs[run]["private"], rungs[CLIENTS]["private"]) == (True, False)
     assert (rungs[run]["epsilon"], rungs[CLIENTS]["epsilon"], rungs[FREE]["epsilon"]) == (spent.epsilon, "inf", 0.0)
     assert len({len(side_by_side.ladder.sums(name)["words"]) for name in (run, counted, CLIENTS)}) == 1
 
@@ -81,6 +82,16 @@ def test_what_is_free_and_what_nobody_knows(parts: Parts, rounds: TrainingResult
     assert price_of(bare) is None
     found = tacit.ladder(parts.typed, public=parts.public, models=[bare], settings=HOW)
     assert found.to_record()["rungs"][str(bare)]["epsilon"] is None and "unknown" in str(found)
+
+
+def test_rounds_without_noise_are_without_privacy(parts: Parts, tmp_path: Path) -> None:
+    sections = {name: each for name, each in TRAINING.items() if name != "privacy"}
+    recipe = tiny_recipe(parts.typed, **sections, privacy={"mechanism": {"name": "none"}})
+    run = tacit.train(recipe, tmp_path / "run").run
+    assert price_of(run.path) == Price(epsilon=math.inf, delta=tacit.account_run(run).delta)
+    found = tacit.ladder(run)
+    assert found.to_record()["rungs"][str(run.path)]["private"] is False
+    assert f"{run.path}, without privacy" in str(found)
 
 
 def test_a_promise_that_does_not_hold_is_refused(counts: MixtureResult, tmp_path: Path) -> None:

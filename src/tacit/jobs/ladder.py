@@ -54,13 +54,18 @@ class LadderSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What a client is promised of a model: epsilon at delta. 0: none of its text is in it; infinite: no promise."""
+    """What a client is promised of a model: epsilon at delta. 0: no client's text is in it; infinite: no promise."""
 
     epsilon: float
     delta: float = 0.0
 
+    @property
+    def finite(self) -> bool:
+        """Whether anything is promised, or nothing has to be."""
+        return math.isfinite(self.epsilon)
+
     def __str__(self) -> str:
-        return rounded_up(self.epsilon) + (f" at delta {self.delta:.3g}" if self.delta else "")
+        return rounded_up(self.epsilon) + (f" at delta {self.delta:.3g}" if self.delta and self.finite else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +80,6 @@ class LadderResult(JobResult):
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: per rung, accuracies with their intervals over clients."""
-        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
-
         prices = {name: self.price(name) for name in self.ladder.rungs}
         rungs = {
             name: {
@@ -84,12 +87,12 @@ class LadderResult(JobResult):
                 "top1": self._estimate(name, "top1", "predicted"),
                 "top3": self._estimate(name, "top3", "predicted"),
                 "nats": self._estimate(name, "nats", "predicted"),
-                "private": name not in WITHOUT_PRIVACY,
-                "epsilon": None if (price := prices[name]) is None else price.epsilon,
+                "private": None if price is None else price.finite,
+                "epsilon": None if price is None else price.epsilon,
                 "delta": None if price is None else price.delta,
                 "weights": dict(self.ladder.weights.get(name, {})),
             }
-            for name in self.ladder.rungs
+            for name, price in prices.items()
         }
         record: dict[str, Any] = json_ready(
             {
@@ -121,25 +124,17 @@ class LadderResult(JobResult):
 
     def blocks(self) -> "list[Block]":
         """The table that people read."""
-        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
         from tacit.reports.blocks import Paragraph, Table
 
         rows = []
         for name in self.ladder.rungs:
             gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
-            called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
+            price = self.price(name)
+            called = name if price is None or price.finite else f"{name}, without privacy"
             shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
             nats = self._estimate(name, "nats", "predicted").value
-            price = self.price(name)
-            rows.append(
-                (
-                    called,
-                    "unknown" if price is None else str(price),
-                    *(f"{100 * each:.2f}" for each in shares),
-                    f"{nats:.3f}",
-                    gain,
-                )
-            )
+            cost = "unknown" if price is None else str(price)
+            rows.append((called, cost, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
         said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
         head = ("on test clients", "epsilon", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
         return [
