@@ -15,7 +15,15 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli.ladder import ladder as command
 from tacit.errors import InputError
-from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM, WITH_NGRAM
+from tacit.evaluation.comparison_models import (
+    BOTH,
+    BOTH_AND_NETWORK,
+    CLIENTS,
+    FREE,
+    PUBLIC_NETWORK,
+    PUBLIC_NGRAM,
+    WITH_NGRAM,
+)
 from tacit.jobs.ladder import LadderResult, LadderSettings, Price, price_of
 from tacit.jobs.train.job import TrainingResult
 from tacit.jobs.train.mixture import MixtureResult
@@ -69,6 +77,8 @@ def test_rounds_and_counts_stand_side_by_side_with_their_prices(
     assert {PUBLIC_NETWORK, FREE, *expected} <= rungs.keys()
     assert (rungs[run]["private"], rungs[CLIENTS]["private"]) == (True, False)
     assert (rungs[run]["epsilon"], rungs[CLIENTS]["epsilon"], rungs[FREE]["epsilon"]) == (spent.epsilon, "inf", 0.0)
+    rows = [PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH, BOTH_AND_NETWORK]
+    assert list(rungs) == [*rows, run, run + WITH_NGRAM, counted, counted + WITH_NGRAM]
     assert len({len(side_by_side.ladder.sums(name)["words"]) for name in (run, counted, CLIENTS)}) == 1
 
 
@@ -139,7 +149,7 @@ def test_the_command_prints_what_the_job_finds(
 ) -> None:
     asked = [str(rounds.run.path), "--model", str(counts.folder)]
     shown = CliRunner().invoke(app, asked)
-    for words in ("epsilon", "over the free model", "The best free model", "SIMULATION ONLY: exact numbers"):
+    for words in ("epsilon", "top-3 of all words, %", "The best free model", "SIMULATION ONLY: exact numbers"):
         assert words in shown.stdout, shown.output
     assert "counting n-grams: 2 of 2" in shown.stderr
     plain = CliRunner().invoke(app, [*asked, "--json"])

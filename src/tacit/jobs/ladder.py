@@ -80,7 +80,7 @@ class LadderResult(JobResult):
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: per rung, accuracies with their intervals over clients."""
-        prices = {name: self.price(name) for name in self.ladder.rungs}
+        prices = {name: self.price(name) for name in self.names}
         rungs = {
             name: {
                 "top3_of_all_words": self._estimate(name, "top3", "words"),
@@ -108,6 +108,15 @@ class LadderResult(JobResult):
         )
         return record
 
+    @property
+    def names(self) -> list[str]:
+        """The rungs as one climbs: what is free, what is without privacy, then each model before its mixture."""
+        from tacit.evaluation.comparison_models import FREE, PUBLIC_NETWORK, PUBLIC_NGRAM, WITH_NGRAM, WITHOUT_PRIVACY
+
+        models = [each for name in self.prices for each in (name, name + WITH_NGRAM)]
+        order = [PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, *WITHOUT_PRIVACY, *models]
+        return sorted(self.ladder.rungs, key=lambda name: order.index(name) if name in order else -1)
+
     def price(self, rung: str) -> Price | None:
         """What the clients whose text is in a rung were promised; None where nothing is known of it."""
         from tacit.evaluation.comparison_models import WITH_NGRAM, WITHOUT_PRIVACY
@@ -127,7 +136,7 @@ class LadderResult(JobResult):
         from tacit.reports.blocks import Paragraph, Table
 
         rows = []
-        for name in self.ladder.rungs:
+        for name in self.names:
             gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
             price = self.price(name)
             called = name if price is None or price.finite else f"{name}, without privacy"
@@ -136,7 +145,14 @@ class LadderResult(JobResult):
             cost = "unknown" if price is None else str(price)
             rows.append((called, cost, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
         said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
-        head = ("on test clients", "epsilon", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
+        head = (
+            "on test clients",
+            "epsilon",
+            "top-3 of all words, %",
+            "top-1, %",
+            "nats a word",
+            "top-3 over what is free",
+        )
         return [
             Table(tuple(rows), head),
             Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
