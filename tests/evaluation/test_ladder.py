@@ -94,6 +94,13 @@ def test_test_clients_are_not_validation_clients() -> None:
         ladder(everybody, HeldOut(sentences=everybody.sentences[:3]), public=[of(1, everybody)])
 
 
+def test_no_model_stands_in_for_a_rung() -> None:
+    validation = people(1)
+    public = of(1, validation)
+    with pytest.raises(InputError, match="'best free model', as a rung of the ladder is"):
+        ladder(people(2), validation, public=[public], models={FREE: public.rows})
+
+
 def test_what_is_typed_refuses_nobody() -> None:
     """A refusal is a release: clients who typed what the validation clients typed are judged like any others."""
     everybody = people(1)

@@ -15,7 +15,15 @@ from typer.testing import CliRunner
 import tacit
 from tacit.cli.ladder import ladder as command
 from tacit.errors import InputError
-from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM, WITH_NGRAM
+from tacit.evaluation.comparison_models import (
+    BOTH,
+    BOTH_AND_NETWORK,
+    CLIENTS,
+    FREE,
+    PUBLIC_NETWORK,
+    PUBLIC_NGRAM,
+    WITH_NGRAM,
+)
 from tacit.jobs.ladder import LadderResult, LadderSettings, Price, price_of
 from tacit.jobs.train.job import TrainingResult
 from tacit.jobs.train.mixture import MixtureResult
@@ -67,7 +75,10 @@ def test_rounds_and_counts_stand_side_by_side_with_their_prices(
         assert str(price) in str(side_by_side)
     rungs = side_by_side.to_record()["rungs"]
     assert {PUBLIC_NETWORK, FREE, *expected} <= rungs.keys()
+    assert (rungs[run]["private"], rungs[CLIENTS]["private"]) == (True, False)
     assert (rungs[run]["epsilon"], rungs[CLIENTS]["epsilon"], rungs[FREE]["epsilon"]) == (spent.epsilon, "inf", 0.0)
+    rows = [PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH, BOTH_AND_NETWORK]
+    assert list(rungs) == [*rows, run, run + WITH_NGRAM, counted, counted + WITH_NGRAM]
     assert len({len(side_by_side.ladder.sums(name)["words"]) for name in (run, counted, CLIENTS)}) == 1
 
 
@@ -81,6 +92,16 @@ def test_what_is_free_and_what_nobody_knows(parts: Parts, rounds: TrainingResult
     assert price_of(bare) is None
     found = tacit.ladder(parts.typed, public=parts.public, models=[bare], settings=HOW)
     assert found.to_record()["rungs"][str(bare)]["epsilon"] is None and "unknown" in str(found)
+
+
+def test_rounds_without_noise_are_without_privacy(parts: Parts, tmp_path: Path) -> None:
+    sections = {name: each for name, each in TRAINING.items() if name != "privacy"}
+    recipe = tiny_recipe(parts.typed, **sections, privacy={"mechanism": {"name": "none"}})
+    run = tacit.train(recipe, tmp_path / "run").run
+    assert price_of(run.path) == Price(epsilon=math.inf, delta=tacit.account_run(run).delta)
+    found = tacit.ladder(run)
+    assert found.to_record()["rungs"][str(run.path)]["private"] is False
+    assert f"{run.path}, without privacy" in str(found)
 
 
 def test_a_promise_that_does_not_hold_is_refused(counts: MixtureResult, tmp_path: Path) -> None:
@@ -112,7 +133,7 @@ def test_a_model_is_named_once(parts: Parts, rounds: TrainingResult) -> None:
         tacit.ladder(parts.typed, models=[parts.ngram, parts.ngram], settings=HOW)
     with pytest.raises(InputError, match="a run's own is always there"):
         tacit.ladder(rounds.run, models=[rounds.run.path])
-    with pytest.raises(InputError, match="settings= are of a cache"):
+    with pytest.raises(InputError, match=r"settings= \(--sentences to --orders\) are of a cache"):
         tacit.ladder(rounds.run, settings=HOW)
 
 
@@ -128,7 +149,7 @@ def test_the_command_prints_what_the_job_finds(
 ) -> None:
     asked = [str(rounds.run.path), "--model", str(counts.folder)]
     shown = CliRunner().invoke(app, asked)
-    for words in ("epsilon", "over the free model", "The best free model", "SIMULATION ONLY: exact numbers"):
+    for words in ("epsilon", "top-3 of all words, %", "The best free model", "SIMULATION ONLY: exact numbers"):
         assert words in shown.stdout, shown.output
     assert "counting n-grams: 2 of 2" in shown.stderr
     plain = CliRunner().invoke(app, [*asked, "--json"])

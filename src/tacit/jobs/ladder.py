@@ -54,13 +54,18 @@ class LadderSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Price:
-    """What a client is promised of a model: epsilon at delta. 0: none of its text is in it; infinite: no promise."""
+    """What a client is promised of a model: epsilon at delta. 0: no client's text is in it; infinite: no promise."""
 
     epsilon: float
     delta: float = 0.0
 
+    @property
+    def finite(self) -> bool:
+        """Whether anything is promised, or nothing has to be."""
+        return math.isfinite(self.epsilon)
+
     def __str__(self) -> str:
-        return rounded_up(self.epsilon) + (f" at delta {self.delta:.3g}" if self.delta else "")
+        return rounded_up(self.epsilon) + (f" at delta {self.delta:.3g}" if self.delta and self.finite else "")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,21 +80,19 @@ class LadderResult(JobResult):
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: per rung, accuracies with their intervals over clients."""
-        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
-
-        prices = {name: self.price(name) for name in self.ladder.rungs}
+        prices = {name: self.price(name) for name in self.names}
         rungs = {
             name: {
                 "top3_of_all_words": self._estimate(name, "top3", "words"),
                 "top1": self._estimate(name, "top1", "predicted"),
                 "top3": self._estimate(name, "top3", "predicted"),
                 "nats": self._estimate(name, "nats", "predicted"),
-                "private": name not in WITHOUT_PRIVACY,
-                "epsilon": None if (price := prices[name]) is None else price.epsilon,
+                "private": None if price is None else price.finite,
+                "epsilon": None if price is None else price.epsilon,
                 "delta": None if price is None else price.delta,
                 "weights": dict(self.ladder.weights.get(name, {})),
             }
-            for name in self.ladder.rungs
+            for name, price in prices.items()
         }
         record: dict[str, Any] = json_ready(
             {
@@ -104,6 +107,15 @@ class LadderResult(JobResult):
             }
         )
         return record
+
+    @property
+    def names(self) -> list[str]:
+        """The rungs as one climbs: what is free, what is without privacy, then each model before its mixture."""
+        from tacit.evaluation.comparison_models import FREE, PUBLIC_NETWORK, PUBLIC_NGRAM, WITH_NGRAM, WITHOUT_PRIVACY
+
+        models = [each for name in self.prices for each in (name, name + WITH_NGRAM)]
+        order = [PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, *WITHOUT_PRIVACY, *models]
+        return sorted(self.ladder.rungs, key=lambda name: order.index(name) if name in order else -1)
 
     def price(self, rung: str) -> Price | None:
         """What the clients whose text is in a rung were promised; None where nothing is known of it."""
@@ -121,27 +133,26 @@ class LadderResult(JobResult):
 
     def blocks(self) -> "list[Block]":
         """The table that people read."""
-        from tacit.evaluation.comparison_models import WITHOUT_PRIVACY
         from tacit.reports.blocks import Paragraph, Table
 
         rows = []
-        for name in self.ladder.rungs:
+        for name in self.names:
             gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
-            called = f"{name}, without privacy" if name in WITHOUT_PRIVACY else name
+            price = self.price(name)
+            called = name if price is None or price.finite else f"{name}, without privacy"
             shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
             nats = self._estimate(name, "nats", "predicted").value
-            price = self.price(name)
-            rows.append(
-                (
-                    called,
-                    "unknown" if price is None else str(price),
-                    *(f"{100 * each:.2f}" for each in shares),
-                    f"{nats:.3f}",
-                    gain,
-                )
-            )
+            cost = "unknown" if price is None else str(price)
+            rows.append((called, cost, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
         said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
-        head = ("on test clients", "epsilon", "top-3 of all words, %", "top-1, %", "nats a word", "over the free model")
+        head = (
+            "on test clients",
+            "epsilon",
+            "top-3 of all words, %",
+            "top-1, %",
+            "nats a word",
+            "top-3 over what is free",
+        )
         return [
             Table(tuple(rows), head),
             Paragraph(f"The best free model: {said}. Validation clients alone chose it."),

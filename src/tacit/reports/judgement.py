@@ -207,6 +207,10 @@ def _read(summary: RunSummary) -> str:
     none = "" if summary.trigram else f" There are no n-grams of public text beside it: {summary.public_text}."
     missing = summary.rungs.get(CLIENTS, "") if summary.tested is None or CLIENTS not in summary.tested.sums else ""
     none += f" There are none of the clients' text: {missing}." if missing else ""
+    if summary.private and not summary.deployed:
+        none += (
+            " Private counts would be a release of their own: `tacit ladder RUN --model COUNTED` sets them beside it."
+        )
     return (
         "In brackets: 95% intervals over clients; a gain's is of the difference on the same words, which is sharper "
         "than the difference of two intervals. N-grams are interpolated Kneser-Ney models, whose order and weights "
