@@ -10,9 +10,11 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.support.pages import FENCE
 
-RESULTS = REPOSITORY / "docs" / "results"
+DOCS = REPOSITORY / "docs"
+RESULTS = DOCS / "results"
 FINDINGS = RESULTS / "README.md"
 PAGES = sorted(RESULTS.glob("*.md"))
+WITH_ROWS = sorted(page for page in DOCS.rglob("*.md") if "<!-- remembered:" in page.read_text(encoding="utf-8"))
 TABLE = re.compile(r"^\|[-:| ]*-[-:| ]*\|$", re.MULTILINE)  # the line under its head
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+\.md)(?:#[^)\s]*)?\)")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
@@ -92,10 +94,10 @@ def rows() -> Iterator[ModuleType]:
         yield importlib.import_module("remembered_rows")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", WITH_ROWS, ids=lambda page: page.name)
 def test_remembered_tables_are_those_of_the_rows(page: Path, rows: ModuleType) -> None:
     text = page.read_text(encoding="utf-8")
-    again = f"run `python benchmarks/utility/remembered_rows.py docs/results/{page.name}`"
+    again = f"run `python benchmarks/utility/remembered_rows.py {page.relative_to(REPOSITORY)}`"
     assert text == rows.rendered(text), f"a table is not that of its remembered rows; {again}"
 
 

@@ -7,7 +7,8 @@ too. With --decryptors the server adds no noise: each decryptor adds whole numbe
 the server's noise; where one is, it is the root of their number larger, which is the price of trusting one alone.
 
 Prints one JSON line a run, and for each other way and measure both means with their 95% interval over the seeds
-(Student's t), whether they overlap, and the interval of the paired difference from plain.
+(Student's t), whether they overlap, and the interval of the paired difference from plain. With --crossed FILE the
+differences from plain are remembered, over seeds and test clients.
 
     python benchmarks/utility/encoding_harms_no_accuracy.py --recipe chat.toml --cache caches/chat --runs runs/encoding
     ... --recipe benchmarks/utility/recipes/chat-encoded.toml --cache caches/chat2k --runs runs/keepers --decryptors 3
@@ -18,11 +19,14 @@ Run folders that are there already are continued, or read if they are done.
 
 import argparse
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cells import Cell, compare, figure, play, remember
+from cells import Cell, Played, compare, figure, play, remember
+from crossed_pairs import MEASURES as FACTS
+from crossed_pairs import remember_pair
+from remembered_rows import remember_row
 
 from tacit.recipe import Recipe
 
@@ -41,6 +45,9 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", metavar="WAY", help="beside plain these ways alone, by their names")
     parser.add_argument("--at-once", type=int, default=2, help="cells side by side, each on one core")
     parser.add_argument("--remember", type=Path, help="a file for what the cells came to, a line of JSON each")
+    parser.add_argument(
+        "--crossed", metavar="FILE", help="remember cells and pairs, over seeds and clients, in this file"
+    )
     asked = parser.parse_args()
     if asked.seeds < 2:
         raise SystemExit(f"--seeds {asked.seeds}: an interval needs at least 2.")
@@ -54,6 +61,10 @@ def main() -> None:
     runs = play(in_turns, asked.runs, at_once=asked.at_once)
     if asked.remember is not None:
         remember(in_turns, runs, asked.remember, ("top1_accuracy", "top3_accuracy", "cross_entropy"))
+    if asked.crossed is not None:
+        remember_crossed(
+            asked.recipe.stem, {way: [runs[each.name] for each in cells[way]] for way in cells}, asked.crossed
+        )
     found = {
         way: [{name: round(runs[cell.name].last(name), 6) for name in MEASURES} for cell in cells[way]] for way in cells
     }
@@ -64,6 +75,18 @@ def main() -> None:
         for name in MEASURES:
             plain, other = ((each, [run[name] for run in found[each]]) for each in (PLAIN, way))
             compare("encoding_harms_no_accuracy", name, plain, other)
+
+
+def remember_crossed(experiment: str, runs: Mapping[str, Sequence[Played]], file: str) -> None:
+    """Rows of every way and seed, and of each way less plain over seeds and clients."""
+    plain = [run.folder for run in runs[PLAIN]]
+    for way, mine in runs.items():
+        for seed, run in enumerate(mine, 1):
+            facts = {fact: run.last(f"test_{measure}") for fact, measure in FACTS.items()}
+            remember_row(file, experiment, way, seed, facts)
+        if way != PLAIN:
+            folders = [run.folder for run in mine]
+            remember_pair(file, f"{experiment}, pairs", f"{way} - {PLAIN}", folders, plain, tuple(FACTS))
 
 
 def ways(decryptors: int | None) -> Mapping[str, Mapping[str, Any] | None]:

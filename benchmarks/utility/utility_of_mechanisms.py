@@ -16,6 +16,7 @@ squared ratio of the cohorts.
     python benchmarks/utility/utility_of_mechanisms.py ... --figure utility   # utility.png and utility.svg
     ... --cache caches/blogs10k --runs runs/utility-papers --papers  # 2.4 M
     ... --remembered benchmarks/utility/remembered/utility-blogs2k.jsonl  # add seeds
+    ... --crossed mechanisms.jsonl  # pairs over seeds and clients, of run folders that are there
     ... --quiet  # the same server rates without noise, then how right the noise forecast was that `tacit
                  # train` gives (foretold_table)
 
@@ -51,8 +52,10 @@ from cells import (
     save,
     spread,
 )
+from crossed_pairs import remember_pair
 from federated_against_central import figures, held_out, words_seen
 from many_comparisons import differs_by_chance, holm, in_digits
+from remembered_rows import remember_row
 
 import tacit
 from tacit.compute.precision import Precision
@@ -82,7 +85,9 @@ SECTIONS: dict[str, dict[str, Any]] = {
     "client": {"batch_size": 4, "learning_rate": 4.0, "sentences": SENTENCES},  # four local steps
     "server": {"method": "nesterov", "cooldown": 0.3},
 }
+FASTER = "lambda-cgd-faster"  # DP-λCGD at a rate that was found later; its cells at the earlier one are remembered
 NONE, TREE, FULL, ONCE, BLT, BANDED = "none", "tree-variance-reduced", "tree-full", "blt-1", "blt-6", "banded"
+FACTS = {"top1": "top1_accuracy", "nats": "cross_entropy"}  # of remembered rows, and what they are in curves
 ACCURACY, MEASURES = "top1_accuracy", {"top1_accuracy": "top-1 accuracy", "cross_entropy": "cross-entropy"}
 TUNING_SEED = 101
 ONE_RATE = 1.4  # the server's, of most mechanisms
@@ -102,6 +107,7 @@ PAIRS += (  # all designed for rms; noise kept: BandMF's 41 rounds, BISR's 21, t
     (BANDED, "inverse-square-root"),
     ("blt-6-rms", "lambda-cgd-rms"),
     ("blt-6-rms", "inverse-square-root"),
+    ("blt-6-rms", FASTER),
     ("blt-6-rms", BLT),
     ("lambda-cgd-rms", "lambda-cgd"),
 )
@@ -160,9 +166,10 @@ MECHANISMS = {
     "lambda-cgd-server": Mechanism("DP-λCGD, for the server's workload", "#555555", (1.4,)),
     "blt-6-server": Mechanism("BLT(k=6), for the server's workload", "#004080", (1.4,)),
     "banded-server": Mechanism("BandMF, for the server's workload", "#004d38", (1.4,)),
+    FASTER: Mechanism("DP-λCGD, faster", "#777777", (2.0,)),
     "lambda-cgd-rms": Mechanism("DP-λCGD, for rms", "#bbbbbb", (1.4,)),
-    "blt-6-rms": Mechanism("BLT(k=6), for rms", "#66c2ff", (1.4,)),
-    "inverse-square-root": Mechanism("BISR", "#aa4499", (1.4,)),
+    "blt-6-rms": Mechanism("BLT(k=6), for rms", "#66c2ff", (1.4,)),  # 2 ties with it; cross-entropy decided
+    "inverse-square-root": Mechanism("BISR", "#aa4499", (1.0,)),
     "banded-toeplitz": Mechanism("BandToep", "#882255", (1.0,)),
     BANDED: Mechanism("BandMF", "#009e73", (1.4, 2.0), 1.4, (23.21, 24.86, 10.21, 8.60)),
 }
@@ -219,7 +226,7 @@ class Plan:
 
     def tuning(self) -> Iterator[Cell]:
         for mechanism, level in self.settings():
-            for rate in TRIED:
+            for rate in TRIED if mechanism != FASTER else ():
                 yield self.cell(self.trial(mechanism, level, rate), mechanism, level, rate, TUNING_SEED)
 
     def quiet(self) -> Iterator[Cell]:
@@ -240,9 +247,12 @@ class Plan:
     def trial(self, mechanism: str, level: Level, rate: float) -> str:
         return f"tune-{mechanism}-{level.name}-{rate:g}"
 
-    def cell(self, name: str, mechanism: str, level: Level, rate: float, seed: int) -> Cell:
+    def cell(
+        self, name: str, mechanism: str, level: Level, rate: float, seed: int, keys: Mapping[str, Any] | None = None
+    ) -> Cell:
+        """keys: of [privacy] that choose the strategy, in the place of the mechanism's own."""
         served = self.served
-        privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **asked(mechanism, served)}
+        privacy: dict[str, Any] = {"clip_norm": CLIP_NORM, **(asked(mechanism, served) if keys is None else keys)}
         if mechanism != NONE:
             privacy |= {"zcdp": stable(level.zcdp), "delta": DELTA, "extrapolate_to": level.reports}
         clients = 20 if self.smoke else 400
@@ -278,6 +288,8 @@ def tuned(mechanism: str, level: Level) -> float:
 @cache
 def asked(mechanism: str, served: Participation) -> Mapping[str, Any]:
     """The keys of [privacy] that choose the strategy."""
+    if mechanism == FASTER:
+        return asked("lambda-cgd", served)
     if mechanism.endswith("-server"):  # designed for what this momentum and cooldown make of the means
         return {**asked(mechanism.removesuffix("-server"), served), "workload": "server"}
     if mechanism.endswith("-rms"):
@@ -327,7 +339,11 @@ def left_in_models(mechanism: str, level: Level, served: Participation) -> float
     """The deviation of the noise in a weight of the models at ONE_RATE, rms over the rounds, less what training takes
     back: what the noise forecast reckons with.
     """
-    strategy = strategy_of(mechanism, served)
+    return left_by(strategy_of(mechanism, served), level, served)
+
+
+def left_by(strategy: Strategy, level: Level, served: Participation) -> float:
+    """The same of a strategy, whomever it was designed for."""
     guarantee = Guarantee.for_zcdp(level.zcdp, participation=served, strategy=strategy, clip_norm=CLIP_NORM)
     error = workload_errors(strategy, SERVER, served.rounds, PULL * ONE_RATE).rms
     return ONE_RATE * guarantee.noise_multiplier * error / GOAL
@@ -437,6 +453,24 @@ def say(plan: Plan, done: Mapping[str, Ended]) -> None:
     for one, other in pairs(plan, everything):
         apart = {measure: shorter(one.less(other, measure)) for measure in MEASURES}
         figure("pair", level=one.level.name, this=one.mechanism, less=other.mechanism, **apart)
+
+
+def remember_crossed(plan: Plan, done: Mapping[str, Played], file: str) -> None:
+    """Rows of every arm and seed whose folder is here, and of each pair of them over seeds and clients."""
+    everything = found(plan, done)
+    for (mechanism, level), each in everything.items():
+        experiment, label = f"{plan.text.name}, {level.name}", MECHANISMS[mechanism].label
+        for seed, run in each.played.items():
+            facts = {fact: run.last(f"test_{name}") for fact, name in FACTS.items()}
+            remember_row(file, experiment, label, seed, facts)
+        remember_row(file, experiment, label, None, {"rate": f"{plan.rate_of(mechanism, level):g}"})
+    for one, other in pairs(plan, everything):
+        if both := sorted(one.played.keys() & other.played.keys()):
+            these, those = (
+                [done[plan.name(of.mechanism, of.level, seed)].folder for seed in both] for of in (one, other)
+            )
+            named = f"{MECHANISMS[one.mechanism].label} - {MECHANISMS[other.mechanism].label}"
+            remember_pair(file, f"{plan.text.name}, {one.level.name}, pairs", named, these, those, tuple(FACTS))
 
 
 def shorter(value: Spread | None) -> dict[str, float] | None:
@@ -692,6 +726,9 @@ def main() -> None:
         "--quiet", action="store_true", help="play the rates of runs with noise without it, and compare"
     )
     parser.add_argument("--remembered", type=Path, help="a file of what cells came to; these need not be played again")
+    parser.add_argument(
+        "--crossed", metavar="FILE", help="remember cells and pairs, over seeds and clients, in this file"
+    )
     parser.add_argument("--rate", type=float, help="the server's, of all mechanisms, in the place of the tuned ones")
     given: argparse.Namespace = parser.parse_args()
     rounds = 24 if given.smoke else given.rounds
@@ -713,6 +750,8 @@ def main() -> None:
     print(json.dumps({"figure": "cells", "all": len(cells), "chosen": len(wanted)}), file=sys.stderr)
     there = known(cells, given)
     play([each for each in wanted if each.name not in there], given.runs, at_once=given.at_once)
+    if given.crossed:
+        remember_crossed(plan, read(wanted, given.runs), given.crossed)
     if given.remembered:
         remember(cells, read(cells, given.runs), given.remembered, tuple(MEASURES))
     done = known(cells, given)
