@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from tests.conftest import BLANK
 
 from tacit.cli.console import console
 from tacit.data.formats import manuals
@@ -18,6 +19,8 @@ from tacit.data.formats.docstrings import Docstrings
 from tacit.jobs import demo
 from tacit.planning import noise_forecast
 from tacit.recipe import Recipe
+from tacit.reports import drawing
+from tacit.reports.figure import Figure
 
 AS_PRINTED = os.environ.get("PAGES") == "as-printed"
 
@@ -122,3 +125,24 @@ def made_small(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Docstrings, "_find", few)
     files = manuals._files
     patch.setattr(manuals, "_files", lambda root: files(root)[:200])  # help topics and descriptions besides
+    figures_once(patch)
+
+
+def figures_once(patch: pytest.MonkeyPatch) -> None:
+    """Of figures of one name the first is printed, in each form, and the others are composed: pages show the same ones
+    again and again, and to print them was a quarter of their time.
+    """
+    draw, printed, seen = drawing._draw, drawing.printed, set[tuple[str, str]]()
+
+    def draw_named(canvas: Any, figure: Figure) -> None:
+        draw(canvas, figure)
+        canvas.set_label(figure.name)
+
+    def print_first(canvas: Any, form: str) -> bytes:
+        if (canvas.get_label(), form) in seen:
+            return BLANK[form]
+        seen.add((canvas.get_label(), form))
+        return printed(canvas, form)  # type: ignore[arg-type]
+
+    patch.setattr(drawing, "_draw", draw_named)
+    patch.setattr(drawing, "printed", print_first)

@@ -250,7 +250,7 @@ def test_what_two_devices_saw_before_leaves_no_trace(
 @pytest.mark.long
 @pytest.mark.parametrize("enrols", [False, True])
 @given(first=histories, second=histories, last=sessions)
-@looks(200)
+@looks(60)  # of two whole histories each, a quarter of a second
 def test_what_two_devices_saw_before_leaves_no_trace_at_length(
     enrols: bool, cache: Cache, first: list[Any], second: list[Any], last: list[Any]
 ) -> None:

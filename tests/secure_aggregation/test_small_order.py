@@ -50,8 +50,10 @@ def point_at(y: int) -> Point | None:
 def small_points() -> set[Point]:
     """All eight: whatever point is multiplied by the prime order of the group that is used, one of them is left."""
     found: set[Point] = set()
-    for point in filter(None, map(point_at, range(2, 60))):
-        found |= {times(k, times(ORDER, point)) for k in range(8)}
+    points = filter(None, map(point_at, range(2, 60)))
+    while len(found) < 8:
+        left = times(ORDER, next(points))
+        found |= {times(k, left) for k in range(8)}
     return found
 
 

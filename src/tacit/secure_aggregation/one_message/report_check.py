@@ -218,24 +218,27 @@ def _key_parts(
     reduced = np.empty(degree, np.uint64)
     found = np.empty((parties, words.shape[0] * packed), np.uint32)
     for test in range(words.shape[0]):
+        numbers = factors[test]  # what loops go along is cut out before: indices that are sums are not vectorised
         for at in range(degree):
-            row[at] = factor - (np.int64(factors[test, at]) & low)  # of what is taken off
+            row[at] = factor - (np.int64(numbers[at]) & low)  # of what is taken off
         for pick in range(words.shape[1]):
             word = words[test, pick]
             sign = np.int64(word & np.uint64(1)) - np.int64((word >> np.uint64(1)) & np.uint64(1))
             if sign != 0:
                 index = np.int64(high_half(word, np.uint64(rows.shape[0] * degree)))
-                polynomial, start = index // degree, degree - 1 - index % degree
+                start = degree - 1 - index % degree
+                public = rows[index // degree, start : start + degree]
                 for at in range(degree):
-                    row[at] += sign * np.int64(rows[polynomial, start + at])
+                    row[at] += sign * np.int64(public[at])
         for at in range(degree):
             value = np.uint64(row[at] + np.int64(PRIME << _ROOM))
             reduced[at] = (value & prime) + (value >> np.uint64(31))
-        for party in range(parties):
-            for packs in range(packed):
-                inner = np.uint64(0)
-                for column in range(min(columns, degree - packs * columns)):
-                    product = reduced[packs * columns + column] * np.uint64(shares[party, column])
+        for packs in range(packed):
+            part = reduced[packs * columns : min((packs + 1) * columns, degree)]
+            for party in range(parties):
+                share, inner = shares[party], np.uint64(0)
+                for column in range(part.size):
+                    product = part[column] * np.uint64(share[column])
                     inner += (product & prime) + (product >> np.uint64(31))
                 found[party, test * packed + packs] = inner % prime
     return found
