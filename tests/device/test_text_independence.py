@@ -577,7 +577,8 @@ def test_what_becomes_of_the_reader_is_not_seen(trap: Trap, world: World, free: 
 def test_a_reader_that_dies_is_not_seen_in_any_kind(how: str, world: World) -> None:
     model = np.linspace(-0.1, 0.1, PARAMETERS, dtype=np.float32)
     asked = asking(how, world, model)
-    caught, free = (by_a_child(world, asked, name, trapped.killed, WILLING) for name in ("the word", "another word"))
+    caught = by_a_child(world, asked, "the word", trapped.killed, WILLING)
+    free = world.trace(asked, world.text("another word", trains=asked.plan.kind in ("train", "discover")))
     assert caught.what == free.what == "reported" and caught.seen == free.seen
     assert "SIGKILL" in caught.says and "says nothing" not in free.says
 

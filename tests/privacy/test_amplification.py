@@ -191,7 +191,7 @@ def test_more_noise_a_larger_delta_and_sampling_never_raise_epsilon(
     assert run_of(probability, noise * louder, compositions).epsilon(delta) <= epsilon * (1 + 1e-9) + near
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)  # a twelfth of a second each, of three numbers
 @given(probabilities, st.floats(0.3, 30), st.integers(2, 12))
 def test_renyi_divergences_are_those_of_the_integral(probability: float, noise: float, order: int) -> None:
     """E over N(0, z^2) of the density's ratio to the power alpha, by quadrature with 30 digits."""
@@ -207,7 +207,7 @@ def test_renyi_divergences_are_those_of_the_integral(probability: float, noise: 
     assert sampled_gaussian_rdp(order, probability, noise) == pytest.approx(float(exact), rel=1e-6, abs=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(probabilities, st.floats(0.3, 10), st.sampled_from([1, 100]), st.floats(-20, -2).map(lambda x: 10**x))
 def test_the_best_order_is_found(probability: float, noise: float, compositions: int, delta: float) -> None:
     """Beside all orders up to 2,000, one after another."""
