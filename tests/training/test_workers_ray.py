@@ -75,7 +75,6 @@ def heard(lines: list[str]) -> Progress:
     return keep
 
 
-# To start a cluster takes longer than all tests of it, and one that is long in any case needs it.
 @pytest.fixture(scope="module")
 def workers(nodes: Nodes, said: list[str]) -> Iterator[RayWorkers]:
     with open_cluster(nodes.address, progress=heard(said)) as opened:
@@ -110,13 +109,11 @@ def assert_same(one: CohortSum, other: CohortSum) -> None:
         assert one.opened[1:] == other.opened[1:]
 
 
-@pytest.mark.long
 def test_a_cluster_gives_the_bits_of_this_machine(cache: Cache, workers: RayWorkers, lines: list[str]) -> None:
     assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(2)))
     assert len(workers.nodes) == 1 and lines == []
 
 
-@pytest.mark.long
 def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> None:
     learner = tiny_learner(cache)
     encoding = encoding_within(len(learner.start), 0.2, len(learner.clients))
@@ -126,7 +123,6 @@ def test_a_cluster_adds_the_same_integers(cache: Cache, workers: RayWorkers) -> 
     assert not np.array_equal(encoded.total, cohort_sum(cache, cores(1)).total)
 
 
-@pytest.mark.long
 def test_decryptors_noise_on_a_cluster_is_that_of_this_machine(cache: Cache, workers: RayWorkers) -> None:
     learner = tiny_learner(cache)
     recipe = tiny_recipe(cache.path, privacy=MECHANISMS["tree"], aggregation={"kind": "secure", "decryptors": 2})
@@ -177,7 +173,6 @@ def go_on(processes: list[int]) -> None:
             os.kill(process, signal.SIGCONT)
 
 
-@pytest.mark.long
 def test_a_round_that_was_given_up_leaves_nothing_to_the_next(cache: Cache, workers: RayWorkers) -> None:
     learner = tiny_learner(cache)
     shards = [learner.clients[at : at + 1] for at in range(9)]
@@ -186,7 +181,6 @@ def test_a_round_that_was_given_up_leaves_nothing_to_the_next(cache: Cache, work
     assert_same(cohort_sum(cache, workers), cohort_sum(cache, cores(1)))
 
 
-@pytest.mark.long
 def test_rounds_on_a_cluster_are_rounds_on_this_machine(cache: Cache, workers: RayWorkers) -> None:
     """Three rounds with noise, from who is drawn to the server's step."""
     plan, learner = tiny_recipe(cache.path).designed().plan(), tiny_learner(cache)
@@ -203,7 +197,6 @@ def test_rounds_on_a_cluster_are_rounds_on_this_machine(cache: Cache, workers: R
 # -- what is refused -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.long
 def test_a_node_without_the_cache_is_named(cache: Cache, workers: RayWorkers, tmp_path: Path) -> None:
     gone = tiny_cache(tmp_path / "gone")
     assert len(gone.clients("train")) == 40  # mapped here, and so readable here when it is gone
