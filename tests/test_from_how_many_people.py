@@ -72,11 +72,13 @@ def test_a_gain_covers_other_people_and_other_seeds() -> None:
 def test_tables_are_of_what_is_remembered(tmp_path: Path) -> None:
     path = tmp_path / "people.jsonl"
     gained = {"top3_less_free": [0.0123, 0.01, 0.0146]}
+    foreseen = {"prospect": "works", "foreseen": [0.001, 0.02, 0.3], "came": [0.025, 0.01, 0.04]}
     rows = [
         ("x 5000", FREE, 1, {"top3": 0.2}),
         ("x 500", FREE, 1, {"top3": 0.2}),
         ("x 500", "counts 1", None, gained),
-        ("x 500 foreseen", "network 8", None, {"foreseen": "works: +1%", "came": "+2% (+1 to +3)"}),
+        ("x 500 foreseen", "network 8", None, foreseen),
+        ("x 500 foreseen", "network 1", None, {"prospect": "no noise", "came": [0.0, -0.01, 0.01]}),
         ("y 500", "counts 1", None, {"top3_less_free": [1, 1, 1]}),
     ]
     keys = ("experiment", "arm", "seed", "facts")
@@ -88,4 +90,7 @@ def test_tables_are_of_what_is_remembered(tmp_path: Path) -> None:
         f"| {FREE} | 20.00 | 20.00 |",
         "| counts 1 | +1.23 (+1.00 to +1.46) |  |",
     ]
-    assert forecasts(path, "x").splitlines()[2:] == ["| 500 | 8 | works: +1% | +2% (+1 to +3) |"]
+    assert forecasts(path, "x").splitlines()[2:] == [
+        "| 500 | 1 | no noise | - | - | - | +0.0% (-1.0 to +1.0) |",
+        "| 500 | 8 | works | +0.1% | +2.0% | +30.0% | +2.5% (+1.0 to +4.0) |",
+    ]

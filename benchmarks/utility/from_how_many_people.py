@@ -436,13 +436,16 @@ def forecasts(path: Path, name: str) -> str:
 
 def pairs(path: Path, name: str) -> str:
     """Markdown: one arm less another of the same people, a line a population and a pair of PAIRS."""
-    lines = [["", "people", *MEASURES]]
+    found = []
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
         before, _, people = experiment.rpartition(" ")
         if last == "pairs" and before == name:
             facts = [interval(measure, row.facts[f"{measure}_less_other"]) for measure in MEASURES]  # type: ignore[arg-type]
-            lines.append([row.arm, f"{int(people):,}", *facts])
+            found.append((int(people), row.arm, facts))
+    order = [f"{one} less {other}" for one, other in PAIRS]
+    found.sort(key=lambda each: (each[0], order.index(each[1])))
+    lines = [["", "people", *MEASURES], *([arm, f"{people:,}", *facts] for people, arm, facts in found)]
     return markdown(lines, numbers=1 + len(MEASURES))
 
 
