@@ -153,6 +153,6 @@ def _clients_ngrams(run: Run, of: OfRun, validation: "HeldOut", words: int) -> "
     most = client.sentences * client.words * visits
     many = int(np.minimum(of.cache.words_per_client()[clients], most).sum())
     if many > words:
-        return None, f"{many:,} words of the clients are more than the {words:,} that cost seconds; ask tacit.ladder"
+        return None, f"{many:,} words of the clients are more than the {words:,} that cost seconds; ask `tacit ladder`"
     text = training_text(of.cache, clients, sentences=client.sentences, words=client.words, visits=visits)
     return counted(text, validation, vocabulary=of.network.vocabulary, orders=ORDERS), ""
