@@ -51,8 +51,8 @@ from tacit.evaluation.comparison_models import (
 )
 from tacit.evaluation.crossed import crossed_change, crossed_interval
 from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.ladder import CountedText, Ladder, counted, ladder, training_text
-from tacit.evaluation.predictors import Predictor, measured, predictor_at
+from tacit.evaluation.ladder import CountedText, Ladder, counted, ladder, training_text, tuned
+from tacit.evaluation.predictors import Predictor, Weighted, measured, predictor_at, probabilities
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.evaluation.trigram import text_of
@@ -152,6 +152,21 @@ def together(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path | None
         of = cell.folder / f"counts-{counts:g}"
         tacit.mix(asked.ngrams, out, counts=of, network=network, public=asked.public)
     return out
+
+
+def liked(cell: Cell, cache: Cache) -> float | None:
+    """The weight under which validation authors' text is likeliest, of the network that `together` put beside counts;
+    None where it made no mixture.
+    """
+    rounds, counts = TOGETHER
+    folder = cell.folder / f"both-{rounds:g}+{counts:g}"
+    if not folder.is_dir():
+        return None
+    mixture = predictor_at(folder)
+    assert isinstance(mixture, Weighted)
+    validation = HeldOut.read(cache, cache.clients("validation"), sentences=SENTENCES, words=LENGTH)
+    parts = {str(at): part for at, (part, _) in enumerate(mixture.parts)}  # n-grams, then the network
+    return tuned(list(probabilities(parts, validation).values()))[0][-1]
 
 
 def trained(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon: float) -> Path | None:
@@ -303,6 +318,9 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
             if all(one in rows and other in rows for rows in of_seed.values()):
                 ours, theirs = (np.stack([rows[each] for rows in of_seed.values()]) for each in (one, other))
                 remember_row(FILE, f"{experiment} pairs", f"{one} less {other}", None, less(ours, theirs, "other"))
+        for cell in (each for each in found if each.people == people):
+            if (weight := liked(cell, population(asked, cell))) is not None:
+                remember_row(FILE, f"{experiment} weights", "validation authors", cell.seed, {"network": weight})
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
                 remember_row(FILE, experiment, arm, seed, values(rows[arm]))
@@ -447,6 +465,19 @@ def pairs(path: Path, name: str) -> str:
     found.sort(key=lambda each: (each[0], order.index(each[1])))
     lines = [["", "people", *MEASURES], *([arm, f"{people:,}", *facts] for people, arm, facts in found)]
     return markdown(lines, numbers=1 + len(MEASURES))
+
+
+def weights(path: Path, name: str) -> str:
+    """Markdown: the weight of the network after rounds that validation authors like, a line a population."""
+    found: dict[int, list[float]] = {}
+    for row in remembered_rows(path):
+        experiment, _, last = row.experiment.rpartition(" ")
+        before, _, people = experiment.rpartition(" ")
+        if last == "weights" and before == name:
+            found.setdefault(int(people), []).append(float(row.facts["network"]))  # type: ignore[arg-type]
+    lines = [["people", "weight of the network, lowest to highest of the seeds"]]
+    lines += [[f"{people:,}", f"{min(each):.3f} to {max(each):.3f}"] for people, each in sorted(found.items())]
+    return markdown(lines, numbers=0)
 
 
 # Colours that are told apart without red and green [Okabe & Ito 2008]; the lines of a figure by their arm.

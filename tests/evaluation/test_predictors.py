@@ -10,7 +10,7 @@ from tests.evaluation.trigrams import Sentence, V, sentences
 from tacit.errors import InputError
 from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.predictors import NetworkRows, Predictor, Weighted, measured, probabilities, taken
+from tacit.evaluation.predictors import NetworkRows, Predictor, Weighted, measured, probabilities
 from tacit.evaluation.reader_accuracy import evaluate_reader, nats_of
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.suggest import Reader, reader_of
@@ -18,7 +18,7 @@ from tacit.networks.cifg.network import Cifg
 from tacit.networks.ngram.bend import Bend, Observed, ObservedCells
 from tacit.networks.ngram.kneser_ney import kneser_ney
 from tacit.networks.ngram.reader import NGramReader
-from tacit.networks.ngram.rows import NGramRows
+from tacit.networks.ngram.rows import NGramRows, taken
 from tacit.networks.ngram.tables import NGramTables
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS
 

@@ -21,7 +21,7 @@ from tacit.files import PathLike, as_path
 from tacit.networks.language_model import LanguageModel, Parameters, kinds_of
 from tacit.networks.metrics import END, KNOWN, METRICS, UNKNOWN, Counts, Words
 from tacit.networks.ngram.bend import Bend
-from tacit.networks.ngram.rows import NGramRows, bend_rows, contexts_of, mix
+from tacit.networks.ngram.rows import NGramRows, bend_rows, contexts_of, mix, taken, targets_of
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
 Rows = NDArray[np.float32]
@@ -51,21 +51,6 @@ class Predictor(Protocol):
         ...
 
 
-def targets_of(sentences: Sentences) -> NDArray[np.int64]:
-    """(T,) of padded sentences, in their order."""
-    found: NDArray[np.int64] = sentences[:, 1:][sentences[:, 1:] != PAD].astype(np.int64)
-    return found
-
-
-def taken(predictor: Predictor, sentences: Sentences) -> Rows:
-    """`Predictor.likelihoods`, from whole rows."""
-    targets = targets_of(sentences)
-    rows = np.empty((len(targets), predictor.vocabulary), np.float32)
-    predictor.fill(sentences, rows)
-    found: Rows = rows[np.arange(len(targets)), targets]
-    return found
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class NetworkRows:
     """A network: the probabilities of what may come next, which padding and the beginning never do."""
@@ -81,12 +66,12 @@ class NetworkRows:
 
     def fill(self, sentences: Sentences, rows: Rows) -> None:
         """See Predictor."""
-        # XLA scores whole batches; NumPy takes the softmax of what is asked alone, and wants half of XLA's time for it.
+        # XLA scores whole batches, padding too; the softmax is of the targets alone.
         padded = np.zeros((AT_ONCE if len(sentences) <= AT_ONCE else len(sentences), sentences.shape[1]), np.int32)
         padded[: len(sentences)] = sentences
         found = np.asarray(_scores(self.network)(self.parameters, padded))
         there = np.flatnonzero(padded[:, 1:] != PAD)
-        np.take(found.reshape(-1, self.vocabulary), there, axis=0, out=rows, mode="clip")
+        np.take(found.reshape(-1, self.vocabulary), there, axis=0, out=rows, mode="clip")  # or NumPy copies twice
         rows[:, [PAD, BOS]] = -np.inf
         rows -= rows.max(axis=1, keepdims=True)
         np.exp(rows, out=rows)
@@ -292,9 +277,8 @@ def _rank(rows: Any, targets: Any, places: Any, rank: Any, nats: Any, first: Any
     """Of each target, as `reader_accuracy` says of one: suggestions before it, -log of its probability, whether no
     token is before it.
     """
-    beats = np.empty(
-        rows.shape[1], np.int8
-    )  # a loop that compares and one that adds are vectorised; one of both is not
+    # A loop that compares and one that adds are vectorised; one that does both is not.
+    beats = np.empty(rows.shape[1], np.int8)
     for t in range(len(targets)):
         target = targets[t]
         own = rows[t, target]

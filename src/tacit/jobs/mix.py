@@ -33,9 +33,9 @@ COUNTED = "counts"
 MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in 12
 LEAST_SHARE = 0.01  # of a text that is counted at all
 PASSAGES = 48  # of held-out public text, evenly spread over it
-# The weight of a network that was trained on clients, beside n-grams of public text. The text of those, held out,
-# gives it 0.17 to 0.62, for that is what it forgot; clients' text 0.74 to 0.84, near and far from public text, with 500
-# to 24,433 people, bent by counts or not (docs/results/people.md).
+# The weight of a network that was trained on clients, beside n-grams of public text that counts bend. Public text, held
+# out, would give it less, down to a sixth; clients' text gave it 0.74 to 0.84, near and far from public text, with 500
+# to 24,433 people (docs/results/people.md). Beside n-grams without counts it was not measured.
 TRAINED = 0.75
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
@@ -111,9 +111,9 @@ def mix(
     word_pairs if it has them, or of a list of cells: each probability is multiplied by what they say it should be.
     network: a finished run or a pre-training, whose weight in the mixture is `weight`; left out, of a pre-training the
     one under which that validation part is likeliest, and of a run TRAINED. A network of public text is bent by the
-    counts, too. A counted model that is at `out`
-    is replaced. Raises: InputError where the parts have different words, nothing is known of what one promises, or
-    nothing would be mixed; RunError where a run's files are not what it wrote.
+    counts, too. A counted model that is at `out` is replaced. Raises: InputError where the parts have different words,
+    nothing is known of what one promises, or nothing would be mixed; RunError where a run's files are not what it
+    wrote.
     """
     from tacit.jobs.counted_folder import check_place
     from tacit.keyboard.mixture import BEND, NETWORK, NGRAM, MixtureSettings

@@ -7,7 +7,7 @@ Shapes: T contexts, V words. Contexts are (T, C) ids, the last word first, -1 be
 """
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,34 @@ def contexts_of(sentences: NDArray[np.integer[Any]], words: int) -> Ids:
     length = sentences.shape[1] - 1
     before = np.stack([padded[:, words - back : words - back + length] for back in range(words)], axis=2)
     found: Ids = before[sentences[:, 1:] != PAD]
+    return found
+
+
+def targets_of(sentences: NDArray[np.integer[Any]]) -> Ids:
+    """(T,) every token after the first but padding, of padded sentences (S, L+1), in their order."""
+    found: Ids = sentences[:, 1:][sentences[:, 1:] != PAD].astype(np.int64)
+    return found
+
+
+class FillsRows(Protocol):
+    """What writes the probabilities (T, V) in the place of each target of padded sentences (S, L+1)."""
+
+    @property
+    def vocabulary(self) -> int:
+        """V."""
+        ...
+
+    def fill(self, sentences: NDArray[np.int32], rows: FloatArray) -> None:
+        """See NGramRows."""
+        ...
+
+
+def taken(predictor: FillsRows, sentences: NDArray[np.int32]) -> FloatArray:
+    """(T,) the probability of each target itself, from whole rows."""
+    targets = targets_of(sentences)
+    rows = np.empty((len(targets), predictor.vocabulary), np.float32)
+    predictor.fill(sentences, rows)
+    found: FloatArray = rows[np.arange(len(targets)), targets]
     return found
 
 
@@ -67,12 +95,10 @@ class DenseLevel(NamedTuple):
         return found
 
     def added(self, shorter: FloatArray, places: Ids, words: Ids) -> FloatArray:
-        """(T,) the probability of each word after the context at its place, from that after the shorter one."""
+        """(T,) the probability of each word after the context at its place, from that after the shorter one (T,)."""
         at, among = self.at(places), self.after(places, words)
-        found: FloatArray = (
-            np.where(at < 0, np.float32(1), self.left[at] if len(self.left) else np.float32(1)) * shorter
-        )
-        there = among >= 0
+        found, known, there = shorter.copy(), at != NOWHERE, among != NOWHERE
+        found[known] *= self.left[at[known]]
         found[there] += self.shares[among[there]]
         return found
 
@@ -127,19 +153,16 @@ class NGramRows:
             bend_rows(self.bend, contexts, rows)
 
     def likelihoods(self, sentences: NDArray[np.int32]) -> FloatArray:
-        """(T,) of each target itself, as `fill` writes it; of a bent model there are rows alone."""
-        contexts, after = contexts_of(sentences, max(len(self.levels), 2)), sentences[:, 1:]
-        targets = after[after != PAD].astype(np.int64)
-        found: FloatArray = self.unigrams[targets]
+        """(T,) of each target itself, as `fill` writes it."""
         if self.bend is not None:  # whose sum is over all words
-            rows = np.empty((len(targets), self.vocabulary), np.float32)
-            self.fill(sentences, rows)
-            found = rows[np.arange(len(targets)), targets]
-            return found
-        plain = self.pairs.added(found, contexts[:, 0], targets)
+            return taken(self, sentences)
+        contexts, targets = contexts_of(sentences, max(len(self.levels), 2)), targets_of(sentences)
+        unigrams: FloatArray = self.unigrams[targets]
+        found = unigrams
         for length, level in enumerate(self.levels, start=1):
             found = level.added(found, self._places(contexts, length), targets)
         if self.pair_weight:
+            plain = self.pairs.added(unigrams, contexts[:, 0], targets)
             found = found * np.float32(1 - self.pair_weight) + plain * np.float32(self.pair_weight)
         return found
 
