@@ -8,8 +8,7 @@ import pytest
 from tests.support.made_runs import training_metadata
 from tests.support.training.tiny import tiny_cache
 
-from tacit.files import held
-from tacit.folders import folder_beside, place_of
+from tacit.folders import place_of
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
 from tacit.secure_aggregation.one_message.decryptor import make_decryptor
@@ -58,14 +57,3 @@ def test_a_link_to_itself_is_no_folder_and_no_traceback(tmp_path: Path) -> None:
     assert place_of(link).is_symlink()
     with pytest.raises(OSError, match=r"\[Errno"):
         make_decryptor(link)
-
-
-def test_what_a_dying_process_held_at_first_is_gone_in_the_end(tmp_path: Path) -> None:
-    left = tmp_path / ".run.0123abcd.draft"
-    left.mkdir()
-    with held(left):
-        dying = folder_beside(tmp_path / "run")
-        dying.__enter__()
-        assert left.is_dir(), "it is held"
-    dying.__exit__(None, None, None)
-    assert not list(tmp_path.iterdir())

@@ -32,6 +32,7 @@ a better cross-entropy may come with worse ranks.
 import argparse
 import json
 import math
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +45,7 @@ import numpy as np
 import tacit
 from tacit.compute import Hardware
 from tacit.data.typed_sentences import Share, TypingUser
-from tacit.evaluation.type_ab.crossed_changes import crossed_changes
+from tacit.evaluation.type_ab.crossed_changes import CrossedChanges, crossed_changes
 from tacit.evaluation.type_ab.launch_rule import CAUTIOUS, decide, gains_of
 from tacit.evaluation.type_ab.measures import total
 from tacit.evaluation.type_ab.paired_bootstrap import Change, changes_of
@@ -160,7 +161,10 @@ def say_arms(given: argparse.Namespace, settings: TypingSettings) -> None:
     for arm in given.arms:
         name, _, model = arm.partition("=")
         pairs = [typed(given, settings, name, model, seed) for seed in seeds]
-        rows.append((name, summary(name, pairs, trained="{seed}" in given.base + model)))
+        found = of_all_seeds(pairs, trained="{seed}" in given.base + model)
+        rows.append((name, summary(name, found, len(pairs))))
+        if given.remember:
+            remember(given, name, found)
     print(f"| against {given.base} | " + " | ".join([*COLUMNS, "the rule", "covers"]) + " |")
     print("|---" * (len(COLUMNS) + 3) + "|")
     for name, cells in rows:
@@ -228,10 +232,34 @@ def figure(kind: str, **values: Any) -> None:
     print(json.dumps({"figure": kind, **values}, ensure_ascii=False), flush=True)
 
 
-def summary(arm: str, pairs: Sequence[Sequence[Both]], *, trained: bool) -> list[str]:
-    """A cell for each column, the launch rule's judgement of all seeds together, and what the intervals cover."""
+def of_all_seeds(pairs: Sequence[Sequence[Both]], *, trained: bool) -> CrossedChanges:
+    """What changes from A to B over all seeds together."""
     a, b = [[each.a for each in pair] for pair in pairs], [[each.b for each in pair] for pair in pairs]
-    found = crossed_changes(a, b, trained=trained, cautious=CAUTIOUS)
+    return crossed_changes(a, b, trained=trained, cautious=CAUTIOUS)
+
+
+def remember(given: argparse.Namespace, arm: str, found: CrossedChanges) -> None:
+    """A row of the arm: keystrokes saved in points, every relative change in words, and the launch rule's judgement;
+    and the level of A, whose row is "A".
+    """
+    sys.path.insert(0, str(Path(__file__).parents[1] / "utility"))
+    from remembered_rows import remember_row
+
+    changes = found.changes
+    saved = changes["keystrokes saved"]
+    remember_row(given.remember, given.name, "A", None, {"saved": saved.a})
+    relative = {
+        name: f"{value:+.1f}% ({low:+.1f} to {high:+.1f})"
+        for name, each in changes.items()
+        if each.relative is not None
+        for value, low, high in [(100 * part for part in each.relative)]
+    }
+    facts = {"saved_less_a": [*saved.difference], **relative, "rule": decide(gains_of(changes)).judgement}
+    remember_row(given.remember, given.name, arm, None, facts)
+
+
+def summary(arm: str, found: CrossedChanges, seeds: int) -> list[str]:
+    """A cell for each column, the launch rule's judgement of all seeds together, and what the intervals cover."""
     cells = []
     for column, (measure, sign) in COLUMNS.items():
         relative = found.changes[measure].relative
@@ -243,7 +271,7 @@ def summary(arm: str, pairs: Sequence[Sequence[Both]], *, trained: bool) -> list
         said = [round(each, 3) for each in (100 * sign * relative.value, *ends)]
         figure("arm", arm=arm, column=column, value=said[0], low=said[1], high=said[2], covers=found.covers)
         cells.append(f"{said[0]:+.1f} ({said[1]:+.1f} to {said[2]:+.1f})")
-    covers = {"clients": "users", "seeds and clients": f"users and {len(pairs)} trainings"}[found.covers]
+    covers = {"clients": "users", "seeds and clients": f"users and {seeds} trainings"}[found.covers]
     return [*cells, decide(gains_of(found.changes)).judgement, covers]
 
 
@@ -264,6 +292,7 @@ def main() -> None:
     parser.add_argument("--more-words", help="A discovery run, whose words every B has.")
     parser.add_argument("--compose", type=float)
     parser.add_argument("--null", action="store_true")
+    parser.add_argument("--remember", metavar="FILE", help="Of remembered/, for rows of the experiment --name.")
     parser.add_argument("--tests", type=int, default=200)
     parser.add_argument("--foreseen", action="store_true")
     given = parser.parse_args()

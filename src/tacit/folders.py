@@ -32,8 +32,6 @@ def folder_beside(path: Path) -> Iterator[Path]:
             yield draft
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-        with suppress(OSError):  # a process that was still dying held its folder when this one looked first
-            sweep_dead_folders(path)
 
 
 def replace_folder(path: Path, draft: Path) -> None:

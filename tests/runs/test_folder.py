@@ -15,6 +15,7 @@ from tests.support.journals import rewrite_each
 from tests.support.made_runs import training_metadata
 
 from tacit.errors import InputError, RunError
+from tacit.files import held
 from tacit.runs import MetricEntry, Run, StepEntry, TrainingMetadata
 from tacit.runs.metadata import TuningMetadata
 
@@ -337,6 +338,19 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
         assert killed.returncode == -9
         with run.locked():
             pass
+
+
+def test_who_works_on_it_removes_what_killed_processes_left_and_nothing_of_the_living(tmp_path: Path) -> None:
+    dead, living, of_another = (tmp_path / f".{name}.draft" for name in ("a.01234567", "a.89abcdef", "b.01234567"))
+    with create(tmp_path / "a") as run:
+        (dead / "a").mkdir(parents=True)
+        living.mkdir()
+        of_another.mkdir()
+        half = tmp_path / "a" / "steps" / ".release-000000.npz.4711.draft"
+        half.touch()
+        with held(living), run.locked():
+            assert not dead.exists() and not half.exists()
+            assert living.is_dir() and of_another.is_dir()
 
 
 # -- the key ---------------------------------------------------------------------------------------------------------

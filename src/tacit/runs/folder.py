@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.errors import InputError, RunError
-from tacit.files import PathLike, as_path, sync_folder
-from tacit.folders import folder_beside, place_of, write_over
+from tacit.files import PathLike, as_path, sweep_drafts, sync_folder
+from tacit.folders import folder_beside, place_of, sweep_dead_folders, write_over
 from tacit.parsing import parsed_json, parsed_toml
 from tacit.records import from_plain
 from tacit.runs.draft import NOISE_KEY, SETTINGS, STEPS, STRATEGY, commitment_to, first_change, write_draft
@@ -133,7 +133,14 @@ class Run:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
+            self._sweep()
             yield
+
+    def _sweep(self) -> None:
+        """Remove what killed processes left: steps half written, and beside the folder what a rehearsal played in."""
+        sweep_drafts(self.path / STEPS)
+        with suppress(OSError):  # what lies beside it may be another's
+            sweep_dead_folders(place_of(self.path))
 
     def __repr__(self) -> str:
         return f"Run({str(self.path)!r})"

@@ -13,7 +13,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load
 
 from tacit.errors import RunError
-from tacit.files import sweep_drafts, write_whole
+from tacit.files import write_whole
 
 Arrays = Mapping[str, NDArray[Any]]
 _TYPES = {
@@ -110,8 +110,7 @@ def as_state(arrays: Arrays, like: Any, path: Path) -> Any:
 
 
 def forget_old_checkpoints(folder: Path, keep: int, also: Collection[str] = ()) -> None:
-    """Remove all but the newest `keep` and those named in `also`, and drafts that a killed process left."""
-    sweep_drafts(folder)
+    """Remove all but the newest `keep` and those named in `also`."""
     for old in sorted(folder.glob("*.safetensors"))[: -keep or None]:
         if old.name not in also:
             old.unlink(missing_ok=True)

@@ -24,7 +24,7 @@ from tacit.discovery.rounds import step_content
 from tacit.discovery.settings import DiscoverySettings
 from tacit.errors import InputError, RunError, UnknownRelease, of_type
 from tacit.federation.collector import Collector
-from tacit.files import PathLike, as_path, sweep_drafts, write_whole
+from tacit.files import PathLike, as_path, write_whole
 from tacit.jobs import run_start
 from tacit.jobs.account import budget
 from tacit.jobs.devices import KEYS, DevicesCollector, RealDevices, check_served
@@ -238,7 +238,6 @@ def _to_the_end(
     progress: Progress,
 ) -> DiscoveryResult:
     """Ask what is left to be asked, and write what was found."""
-    sweep_drafts(run.path / "steps")
     if isinstance(collector, type):
         asking: Collector = _simulated(run, settings, people.typed, collector)
         journal = RunJournal(run)
