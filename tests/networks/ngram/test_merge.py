@@ -1,5 +1,6 @@
 """Several counted texts as one model against one n-gram at a time, what is left out for room, and the texts' shares."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from tests.networks.ngram.slow_kneser_ney import Gram, SlowKneserNey
 
 from tacit.networks.ngram.bend import ObservedCells
 from tacit.networks.ngram.kneser_ney import KneserNey, discounts, kneser_ney
-from tacit.networks.ngram.merge import likeliest_shares, merged, shares_by_words, within
+from tacit.networks.ngram.merge import _fitted, likeliest_shares, merged, shares_by_words, within
 from tacit.networks.ngram.tables import NGramTables
 from tacit.text.vocabulary import BOS, EOS, OOV, PAD, SPECIALS
 
@@ -178,6 +179,56 @@ def test_shares_follow_from_released_words_unless_noise_hides_them() -> None:
         noise = np.random.default_rng(1).normal(0, stddev, V - SPECIALS)
         cells = ObservedCells.dense(1e4 * expected.astype(np.float64) + noise, stddev)
         np.testing.assert_allclose(shares_by_words([one, other], cells, otherwise), wanted, atol=0.02)
+
+
+@dataclass
+class Frequencies:
+    """As much of a model as shares by words look at."""
+
+    frequencies: np.ndarray
+    unigrams: np.ndarray
+
+    @classmethod
+    def drawn(cls, random: np.random.Generator, words: int) -> "Frequencies":
+        """Zipf's law, the words in an order of their own within each hundred."""
+        share = 1 / np.arange(3, words + 3) * random.lognormal(0, 1, words)
+        share /= share.sum()
+        padded = np.concatenate([np.zeros(SPECIALS), share])
+        return cls(padded, padded)
+
+
+@pytest.mark.parametrize("stddev", [0.0, 3.0, 80.0])
+def test_shares_are_found_under_loud_noise_and_for_text_like_none(stddev: float) -> None:
+    """With 60,000 words typed and noise of 80 in each of 5,000 counts, as 500 people give at epsilon 1. What they type
+    is 0.85 like one text, and beside that each word has its own deviation.
+    """
+    found = []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        texts = [Frequencies.drawn(random, 5_000) for _ in range(2)]
+        typed = 0.85 * texts[0].frequencies + 0.15 * texts[1].frequencies
+        typed = typed[SPECIALS:] * random.gamma(20, 1 / 20, 5_000)
+        counts = random.poisson(60_000 * typed) + random.normal(0, stddev, 5_000)
+        cells = ObservedCells.dense(counts, stddev)
+        found.append(shares_by_words(texts, cells, np.array([0.5, 0.5]))[0])  # type: ignore[arg-type]
+    assert np.mean(found) == pytest.approx(0.85, abs=0.02)
+    assert np.std(found) < 0.05, "the noise is weighed by its size"
+
+
+@given(share=st.floats(0, 1), stddev=st.floats(0, 100), seed=st.integers(0, 99))
+def test_no_other_shares_fit_released_words_better(share: float, stddev: float, seed: int) -> None:
+    """By squared residuals under the same variances, over a grid of shares and lengths: what is slow and obvious."""
+    random = np.random.default_rng(seed)
+    texts = random.dirichlet(np.full(50, 0.5), 2)
+    counts = random.poisson(5_000 * np.array([share, 1 - share]) @ texts) + random.normal(0, stddev, 50)
+    cells = ObservedCells.dense(counts, stddev)
+    lengths, residuals, errors = _fitted(texts, cells, np.array([0.5, 0.5]), 1.0)
+    for other in np.linspace(0, 1, 41):
+        mean = np.array([other, 1 - other]) @ texts / errors
+        length = max(0.0, float(mean @ (counts / errors) / (mean @ mean)))
+        rest = counts / errors - length * mean
+        assert residuals @ residuals <= rest @ rest + 1e-6 * (1 + rest @ rest)
+    np.testing.assert_allclose(residuals, (counts - lengths @ texts) / errors)
 
 
 def test_models_that_do_not_fit_are_refused() -> None:

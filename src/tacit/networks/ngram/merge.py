@@ -28,6 +28,9 @@ from tacit.networks.ngram.tables import LOG_ODDS, LOGARITHMIC, TOTALS, Level, NG
 Floats = NDArray[np.float64]
 STEPS = 1000  # of EM
 BEYOND_NOISE = 2.0
+PHI = (1e-4, 1e6)  # between which it lies
+HALVINGS, REWEIGHTED = 40, 3
+TINY = 1e-9  # a variance where neither noise nor text has any
 THRESHOLDS = 1 << 12  # of what an n-gram has to be worth
 
 
@@ -180,7 +183,7 @@ def _bytes(model: KneserNey) -> int:
 
 def likeliest_shares(likelihoods: Floats, counts: Floats) -> Floats:
     """(k,) the shares of k sources under which counts (n,) are likeliest, of cells with these probabilities (k, n) by
-    each: the largest sum of counts times log of the mixture's probability, by EM. Noisy counts may be below 0.
+    each: the largest sum of counts times log of the mixture's probability, by EM.
     """
     shares = np.full(len(likelihoods), 1 / len(likelihoods))
     for _ in range(STEPS):
@@ -193,15 +196,44 @@ def likeliest_shares(likelihoods: Floats, counts: Floats) -> Floats:
 
 
 def shares_by_words(models: Sequence[NGramTables], cells: ObservedCells, otherwise: Floats) -> Floats:
-    """(k,) the share of each model's text under which released counts of words are likeliest.
+    """(k,) the share of each model's text that fits released counts of words best, by quasi-likelihood.
 
-    `otherwise` (k,) where the noise may have made the difference: where those shares make the counts likelier by less
-    than BEYOND_NOISE standard deviations of what the noise adds to that.
+    The count of a word has the mean m = sum_i t_i p_i, where t_i >= 0 words are like the text i, and the variance
+    s^2 + phi m: of the noise, and of what other text of the same people would have. phi is the one under which squared
+    residuals are on average what they should be [McCullagh & Nelder, Generalized Linear Models, 2nd ed., 1989, ch. 9],
+    so it is large where people write like no text. Where noise is loud, frequent words say most; by likelihoods the
+    noise of rare ones would count as much. `otherwise` (k,) where the noise may have made the difference: where those
+    shares fit worse by less than the square of BEYOND_NOISE.
     """
+    from scipy.optimize import nnls
+
     words = cells.ids[:, 0]
-    likelihoods = np.stack([often(each, words) for each in models])
-    likelihoods /= likelihoods.sum(axis=1, keepdims=True)
-    found = likeliest_shares(likelihoods, cells.counts)
-    gains = np.log(found @ likelihoods) - np.log(otherwise @ likelihoods)
-    noise = float(np.sqrt(((cells.stddev * gains) ** 2).sum()))
-    return found if float(cells.counts @ gains) > BEYOND_NOISE * noise else otherwise
+    shares = np.stack([often(each, words) for each in models])
+    shares /= shares.sum(axis=1, keepdims=True)
+    low, high = PHI
+    for _ in range(HALVINGS):
+        middle = float(np.sqrt(low * high))
+        residuals = _fitted(shares, cells, otherwise, middle)[1]
+        low, high = (middle, high) if residuals @ residuals > len(words) - len(models) else (low, middle)
+    lengths, residuals, errors = _fitted(shares, cells, otherwise, high)
+    if not lengths.sum() > 0:
+        return otherwise
+    alone = (otherwise @ shares / errors)[:, None]
+    others = cells.counts / errors - alone @ nnls(alone, cells.counts / errors)[0]
+    return lengths / lengths.sum() if others @ others - residuals @ residuals > BEYOND_NOISE**2 else otherwise
+
+
+def _fitted(shares: Floats, cells: ObservedCells, first: Floats, phi: float) -> tuple[Floats, Floats, Floats]:
+    """(words of each text (k,), residuals (n,) in standard deviations, standard deviations (n,)) that fit counts best.
+
+    shares: (k, n) of each text. first: (k,) by which variances are begun with; then they are those of what fits.
+    """
+    from scipy.optimize import nnls  # who merges by held-out text needs none of it
+
+    means = max(float(cells.counts.sum()), 1.0) * first @ shares
+    for _ in range(REWEIGHTED):
+        errors: Floats = np.sqrt(cells.stddev**2 + phi * means + TINY)
+        lengths, _ = nnls((shares / errors).T, cells.counts / errors)
+        means = lengths @ shares
+    residuals: Floats = (cells.counts - means) / errors
+    return lengths, residuals, errors
