@@ -73,8 +73,9 @@ SENTENCES, LENGTH = 8, 20  # of each author who judges
 ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best, and the difference is small
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
 COUNTS, NETWORK, ROUNDS, BOTH_WAYS = "counts ", "network ", "rounds ", "both "  # before the epsilon of an arm
+PHONE = "best free model of the phone's n-grams"  # those that private arms bend; rare ones are left out
 TOGETHER = (8.0, 1.0)  # of rounds and of counts in one model: epsilon 8.13
-OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, CLIENTS, BOTH_AND_NETWORK)  # no epsilon; the last two are not private
+OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, PHONE, CLIENTS, BOTH_AND_NETWORK)  # the last two protect nobody
 PAIRS = (  # that are held against each other
     ("rounds 8", "counts 8"),
     ("rounds 1", "counts 1"),
@@ -82,6 +83,8 @@ PAIRS = (  # that are held against each other
     ("both 8+1", "counts 8"),
     ("counts 8", "counts inf"),
     ("counts 8", "counts 1"),
+    ("counts 1", PHONE),
+    ("counts 8", PHONE),
 )
 SUMS = ("words", "predicted", "top1", "top3", "nats")
 FILE = "people.jsonl"  # of what is remembered
@@ -100,6 +103,11 @@ class Cell:
     def folder(self) -> Path:
         return self.runs / f"{self.people}-{self.seed}"
 
+    def text(self, clients: str, split: str) -> pa.Table:
+        """Of those who learn (train), tune or judge. clients: as `--clients`."""
+        people, seed = {"train": (self.people, self.seed), "validation": (VALIDATION, 0), "test": (TEST, 0)}[split]
+        return drawn(pq.read_table(f"{clients}.{split}.parquet"), people, seed)
+
 
 # -- who ---------------------------------------------------------------------------------------------------------------
 
@@ -108,10 +116,10 @@ def population(asked: argparse.Namespace, cell: Cell) -> Cache:
     """The cache of a cell, drawn and imported once."""
     words = VocabularyChoice(file=Cache.open(asked.public).vocabulary_path)
     if not (cell.folder / "cache").is_dir():
-        for split, people, seed in zip(SPLITS, (cell.people, VALIDATION, TEST), (cell.seed, 0, 0), strict=True):
-            text = pq.read_table(f"{asked.clients}.{split}.parquet")
-            cell.folder.mkdir(parents=True, exist_ok=True)
-            pq.write_table(drawn(text, people, seed), cell.folder / f"text.{split}.parquet", compression="zstd")
+        cell.folder.mkdir(parents=True, exist_ok=True)
+        for split in SPLITS:
+            text = cell.text(asked.clients, split)
+            pq.write_table(text, cell.folder / f"text.{split}.parquet", compression="zstd")
         tacit.import_data(str(cell.folder / "text"), cell.folder / "cache", vocabulary=words)
     return Cache.open(cell.folder / "cache")
 
@@ -226,6 +234,7 @@ def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
         models={arm: each for arm, each in models.items() if arm.startswith(NETWORK)},
     )
     bent = {arm: each for arm, each in models.items() if arm.startswith((COUNTS, BOTH_WAYS))}
+    bent |= {PHONE: of_the_phone(asked, validation)} if PHONE in missing else {}
     found = replace(found, rungs={**found.rungs, **(measured(bent, held_out) if bent else {})})
     for arm in missing:
         there[arm] = np.stack([found.sums(rung_of(arm, found))[name] for name in SUMS], axis=1)
@@ -237,6 +246,13 @@ def rung_of(arm: str, found: Ladder) -> str:
     """Where an arm stands on the ladder. Where tacit refused, it is what is free that is served."""
     rung = arm.replace(ROUNDS, NETWORK) + WITH_NGRAM if arm.startswith(ROUNDS) else arm
     return rung if rung in found.rungs else FREE if not arm.startswith(NETWORK) else PUBLIC_NETWORK
+
+
+def of_the_phone(asked: argparse.Namespace, validation: HeldOut) -> Predictor:
+    """The n-grams that private arms bend, and the public network, as validation authors like them."""
+    parts = {str(each): predictor_at(each) for each in asked.ngrams} | {PUBLIC_NETWORK: network(asked.network)}
+    shares, _ = tuned(list(probabilities(parts, validation).values()))
+    return Weighted(parts=tuple(zip(parts.values(), shares, strict=True)))
 
 
 @lru_cache
@@ -452,16 +468,19 @@ def forecasts(path: Path, name: str) -> str:
     return markdown(lines, numbers=0)
 
 
-def pairs(path: Path, name: str) -> str:
-    """Markdown: one arm less another of the same people, a line a population and a pair of PAIRS."""
+def pairs(path: Path, name: str, *than: str) -> str:
+    """Markdown: one arm less another of the same people, a line a population and a pair of PAIRS. than: those pairs
+    alone whose other arm is one of these; left out, all but PHONE.
+    """
+    asked = [each for each in PAIRS if each[1] in (than or {other for _, other in PAIRS} - {PHONE})]
+    order = [f"{one} less {other}" for one, other in asked]
     found = []
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
         before, _, people = experiment.rpartition(" ")
-        if last == "pairs" and before == name:
+        if last == "pairs" and before == name and row.arm in order:
             facts = [interval(measure, row.facts[f"{measure}_less_other"]) for measure in MEASURES]  # type: ignore[arg-type]
             found.append((int(people), row.arm, facts))
-    order = [f"{one} less {other}" for one, other in PAIRS]
     found.sort(key=lambda each: (each[0], order.index(each[1])))
     lines = [["", "people", *MEASURES], *([arm, f"{people:,}", *facts] for people, arm, facts in found)]
     return markdown(lines, numbers=1 + len(MEASURES))
