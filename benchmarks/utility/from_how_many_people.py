@@ -78,6 +78,7 @@ TOGETHER = (8.0, 1.0)  # of rounds and of counts in one model: epsilon 8.13
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, PHONE, CLIENTS, BOTH_AND_NETWORK)  # the last two protect nobody
 PAIRS = (  # that are held against each other
     ("rounds 8", "counts 8"),
+    ("rounds 2", "counts 2"),
     ("rounds 1", "counts 1"),
     ("both 8+1", "rounds 8"),
     ("both 8+1", "counts 8"),
@@ -507,6 +508,7 @@ LINES = {
     "counts 2": ("epsilon 2", "#009E73", "-"),
     "counts 1": ("epsilon 1", "#D55E00", "-"),
     "rounds 8": ("network in rounds, epsilon 8", "#0072B2", "--"),
+    "rounds 2": ("network in rounds, epsilon 2", "#009E73", "--"),
     "rounds 1": ("network in rounds, epsilon 1", "#D55E00", "--"),
     "both 8+1": ("rounds of 8 and counts of 1: epsilon 8.13", "#CC79A7", "-."),
 }
@@ -552,7 +554,7 @@ def draw(names: Sequence[str], path: Path) -> None:
 
 def _draw_foreseen(panel: "Axes", found: Sequence[Foreseen]) -> None:
     """From the gain that is foreseen where public text is near to that where it is far, and what came."""
-    for epsilon, colour, shift in (("1", "#D55E00", 0.95), ("8", "#0072B2", 1.05)):
+    for epsilon, colour, shift in (("1", "#D55E00", 0.92), ("2", "#009E73", 1.0), ("8", "#0072B2", 1.08)):
         there = [each for each in found if each.epsilon == epsilon and each.gains is not None]
         if not there:
             continue

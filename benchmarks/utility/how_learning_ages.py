@@ -21,8 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from from_how_many_people import FREE, Cell, Rows
+from from_how_many_people import Cell, Rows
 from remembered_rows import REMEMBERED, interval, level, markdown, remember_row, remembered_rows
+
+from tacit.evaluation.comparison_models import FREE
 
 YEARS = (2013, 2016, 2019, 2022, 2024, 2025)
 JUDGED = 2025  # and what came after
@@ -73,7 +75,7 @@ def remember(asked: argparse.Namespace, found: Mapping[CellOfYear, Mapping[str, 
 
 def table(path: Path, name: str, measure: str = "top3", against: str = "free", *chosen: str) -> str:
     """Markdown: a line an arm, a column a year that was learnt from. against: "free", the gain over what is free, whose
-    own value is the first line; "of_the_year", what the newest year has more than this one. chosen: arms; left out, all.
+    own value is the first line; "of_the_year", what the newest year has more than this one. chosen: arms, or all.
     """
     of: dict[int, dict[str, list[float]]] = {}
     free: dict[int, list[float]] = {}

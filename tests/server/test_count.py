@@ -21,7 +21,12 @@ ASKED = {
     "clients": 2,
     "sentences": 4,
     "words": 6,
-    "deployment": {"population": "default", "devices": 40, "selecting_minutes": 30, "pause_minutes": 0.01},
+    "deployment": {
+        "population": "default",
+        "devices": 40,
+        "selecting_minutes": 6,
+        "pause_minutes": 0.01,
+    },
     "release": {"zcdp": 1.0, "delta": 1e-6},
 }
 
