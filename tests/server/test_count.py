@@ -24,7 +24,8 @@ ASKED = {
     "deployment": {
         "population": "default",
         "devices": 40,
-        "selecting_minutes": 6,
+        "selecting_minutes": 4,
+        "reporting_minutes": 4,  # a device holds its report back for a quarter of both, however soon it is computed
         "pause_minutes": 0.01,
     },
     "release": {"zcdp": 1.0, "delta": 1e-6},
