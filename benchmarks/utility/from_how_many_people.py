@@ -366,8 +366,9 @@ def foreseen(
     return {"foreseen": [*found.proposal.gains], "prospect": found.proposal.prospect, "came": [*came]}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """The arguments of an experiment on populations: what it reads, where it keeps it, and at which epsilons."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="of the clients and the public text, such as commits-near")
     parser.add_argument("--clients", help="Parquet of authors: the path before .train.parquet")
     parser.add_argument("--public", type=Path, help="a cache of public text, whose words are those of all models")
@@ -375,13 +376,18 @@ def main() -> None:
     parser.add_argument("--ngrams", type=Path, nargs="+", help="what `tacit ngram` wrote of each")
     parser.add_argument("--network", type=Path, help="what `tacit pretrain` made of the public text")
     parser.add_argument("--runs", type=Path, help="where everything is kept")
-    parser.add_argument("--people", type=int, nargs="+", default=PEOPLE)
     parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--rounds", type=int, nargs="+", default=(), help="populations at which the network is trained")
-    parser.add_argument("--rounds-at", type=float, nargs="+", default=EPSILONS, help="their epsilons")
+    parser.add_argument("--rounds-at", type=float, nargs="*", default=EPSILONS, help="the epsilons of rounds")
     parser.add_argument("--counts-at", type=float, nargs="+", default=EPSILONS, help="the epsilons of counts")
     parser.add_argument("--precision", default="bfloat16", help="of the rounds; float32 where there are no units")
     parser.add_argument("--table", action="store_true", help="print what is remembered, and measure nothing")
+    return parser
+
+
+def main() -> None:
+    parser = parser_of(__doc__)
+    parser.add_argument("--people", type=int, nargs="+", default=PEOPLE)
+    parser.add_argument("--rounds", type=int, nargs="+", default=(), help="populations at which the network is trained")
     parser.add_argument("--figure", type=Path, help="draw PNG and SVG of what is remembered, and measure nothing")
     parser.add_argument("--beside", nargs="+", default=(), help="other names, each a panel of the figure")
     asked = parser.parse_args()

@@ -97,20 +97,9 @@ def table(path: Path, name: str, measure: str = "top3", against: str = "free", *
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", help="of the clients and the public text, such as ages-near")
-    parser.add_argument("--clients", help="Parquet of authors with timestamps: the path before .train.parquet")
-    parser.add_argument("--public", type=Path, help="a cache of public text, whose words are those of all models")
-    parser.add_argument("--texts", type=Path, nargs="+", help="caches of single public texts; left out, --public")
-    parser.add_argument("--ngrams", type=Path, nargs="+", help="what `tacit ngram` wrote of each")
-    parser.add_argument("--network", type=Path, help="what `tacit pretrain` made of the public text")
-    parser.add_argument("--runs", type=Path, help="where everything is kept")
-    parser.add_argument("--years", type=int, nargs="+", default=YEARS)
-    parser.add_argument("--seeds", type=int, default=people.SEEDS)
-    parser.add_argument("--rounds-at", type=float, nargs="*", default=[8.0], help="epsilons of rounds")
-    parser.add_argument("--counts-at", type=float, nargs="+", default=[1.0, 8.0], help="epsilons of counts")
-    parser.add_argument("--precision", default="bfloat16", help="of the rounds; float32 where there are no units")
-    parser.add_argument("--table", action="store_true", help="print what is remembered, and measure nothing")
+    parser = people.parser_of(__doc__)
+    parser.add_argument("--years", type=int, nargs="+", default=YEARS, help="whose text is learnt from")
+    parser.set_defaults(rounds_at=[8.0], counts_at=[1.0, 8.0])
     asked = parser.parse_args()
     if asked.table:
         print(table(REMEMBERED / FILE, asked.name))

@@ -190,7 +190,7 @@ class Frequencies:
 
     @classmethod
     def drawn(cls, random: np.random.Generator, words: int) -> "Frequencies":
-        """Zipf's law, the words in an order of their own within each hundred."""
+        """By Zipf's law, each word besides with a deviation of its own, log-normal."""
         share = 1 / np.arange(3, words + 3) * random.lognormal(0, 1, words)
         share /= share.sum()
         padded = np.concatenate([np.zeros(SPECIALS), share])

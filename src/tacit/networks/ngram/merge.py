@@ -205,8 +205,6 @@ def shares_by_words(models: Sequence[NGramTables], cells: ObservedCells, otherwi
     noise of rare ones would count as much. `otherwise` (k,) where the noise may have made the difference: where those
     shares fit worse by less than the square of BEYOND_NOISE.
     """
-    from scipy.optimize import nnls
-
     words = cells.ids[:, 0]
     shares = np.stack([often(each, words) for each in models])
     shares /= shares.sum(axis=1, keepdims=True)
@@ -218,9 +216,10 @@ def shares_by_words(models: Sequence[NGramTables], cells: ObservedCells, otherwi
     lengths, residuals, errors = _fitted(shares, cells, otherwise, high)
     if not lengths.sum() > 0:
         return otherwise
-    alone = (otherwise @ shares / errors)[:, None]
-    others = cells.counts / errors - alone @ nnls(alone, cells.counts / errors)[0]
-    return lengths / lengths.sum() if others @ others - residuals @ residuals > BEYOND_NOISE**2 else otherwise
+    as_it_was, counts = otherwise @ shares / errors, cells.counts / errors
+    length = max(0.0, float(as_it_was @ counts) / float(as_it_was @ as_it_was))
+    rest = counts - length * as_it_was
+    return lengths / lengths.sum() if rest @ rest - residuals @ residuals > BEYOND_NOISE**2 else otherwise
 
 
 def _fitted(shares: Floats, cells: ObservedCells, first: Floats, phi: float) -> tuple[Floats, Floats, Floats]:
