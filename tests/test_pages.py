@@ -90,10 +90,12 @@ def test_every_command_is_one(command: Command) -> None:
         targets = re.findall(r"^([\w-]+):", (REPOSITORY / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
         assert set(words) <= set(targets), command.place
     elif program == "python" and "benchmarks/" in words[0]:
-        script = (REPOSITORY / words[0].removeprefix("after/")).read_text(encoding="utf-8")
-        options = script + (REPOSITORY / "benchmarks" / "utility" / "cells.py").read_text(encoding="utf-8") * (
-            "cells" in script
-        )
+        script = REPOSITORY / words[0].removeprefix("after/")
+        options = script.read_text(encoding="utf-8")
+        beside = [
+            script.with_name(f"{name}.py") for name in re.findall(r"^(?:import|from) (\w+)", options, re.MULTILINE)
+        ]
+        options += "".join(each.read_text(encoding="utf-8") for each in beside if each.exists())
         missing = [word for word in words if word.startswith("--") and f'"{word}"' not in options]
         assert not missing, f"{command.place}: {missing}"
     shipped = [word for word in words if word.startswith(("recipes/", "benchmarks/", "examples/"))]
