@@ -74,6 +74,7 @@ ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best,
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
 COUNTS, NETWORK, ROUNDS, BOTH_WAYS = "counts ", "network ", "rounds ", "both "  # before the epsilon of an arm
 PHONE = "best free model of the phone's n-grams"  # those that private arms bend; rare ones are left out
+WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)  # of the network after rounds beside counts, that are tried
 TOGETHER = (8.0, 1.0)  # of rounds and of counts in one model: epsilon 8.13
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, PHONE, CLIENTS, BOTH_AND_NETWORK)  # the last two protect nobody
 PAIRS = (  # that are held against each other
@@ -163,19 +164,21 @@ def together(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path | None
     return out
 
 
-def liked(cell: Cell, cache: Cache) -> float | None:
-    """The weight under which validation authors' text is likeliest, of the network that `together` put beside counts;
-    None where it made no mixture.
+def by_weight(cell: Cell, cache: Cache) -> dict[str, float]:
+    """Of validation authors' typed words those among the three shown, by the weight of the network that `together` put
+    beside counts; empty where it made no mixture.
     """
     rounds, counts = TOGETHER
     folder = cell.folder / f"both-{rounds:g}+{counts:g}"
     if not folder.is_dir():
-        return None
+        return {}
     mixture = predictor_at(folder)
     assert isinstance(mixture, Weighted)
     validation = HeldOut.read(cache, cache.clients("validation"), sentences=SENTENCES, words=LENGTH)
     parts = {str(at): part for at, (part, _) in enumerate(mixture.parts)}  # n-grams, then the network
-    return tuned(list(probabilities(parts, validation).values()))[0][-1]
+    mixed = {f"{weight:g}": {"0": 1 - weight, "1": weight} for weight in WEIGHTS}
+    found = Ladder(rungs=measured(parts, validation, mixtures=mixed), weights=mixed, validation={}, parts=parts)
+    return {weight: float(found.sums(weight)["top3"].sum() / found.sums(weight)["words"].sum()) for weight in mixed}
 
 
 def trained(asked: argparse.Namespace, cell: Cell, cache: Cache, epsilon: float) -> Path | None:
@@ -336,8 +339,8 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
                 ours, theirs = (np.stack([rows[each] for rows in of_seed.values()]) for each in (one, other))
                 remember_row(FILE, f"{experiment} pairs", f"{one} less {other}", None, less(ours, theirs, "other"))
         for cell in (each for each in found if each.people == people):
-            if (weight := liked(cell, population(asked, cell))) is not None:
-                remember_row(FILE, f"{experiment} weights", "validation authors", cell.seed, {"network": weight})
+            if of_weights := by_weight(cell, population(asked, cell)):
+                remember_row(FILE, f"{experiment} weights", "validation authors", cell.seed, of_weights)
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
                 remember_row(FILE, experiment, arm, seed, values(rows[arm]))
@@ -493,17 +496,21 @@ def pairs(path: Path, name: str, *than: str) -> str:
     return markdown(lines, numbers=1 + len(MEASURES))
 
 
-def weights(path: Path, name: str) -> str:
-    """Markdown: the weight of the network after rounds that validation authors like, a line a population."""
-    found: dict[int, list[float]] = {}
+def weights(path: Path, *names: str) -> str:
+    """Markdown: validation authors' top-3 by the weight of the network after rounds, in points less than under the best
+    one, a line a population; the mean over seeds.
+    """
+    lines = [["", "people", *(f"{weight:g}" for weight in WEIGHTS)]]
+    found: dict[tuple[str, int], list[Row]] = {}
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
         before, _, people = experiment.rpartition(" ")
-        if last == "weights" and before == name:
-            found.setdefault(int(people), []).append(float(row.facts["network"]))  # type: ignore[arg-type]
-    lines = [["people", "weight of the network, lowest to highest of the seeds"]]
-    lines += [[f"{people:,}", f"{min(each):.3f} to {max(each):.3f}"] for people, each in sorted(found.items())]
-    return markdown(lines, numbers=0)
+        if last == "weights" and before in names:
+            found.setdefault((before, int(people)), []).append(row)
+    for (name, of), rows in sorted(found.items(), key=lambda each: (names.index(each[0][0]), each[0][1])):
+        means = [np.mean([float(row.facts[f"{weight:g}"]) for row in rows]) for weight in WEIGHTS]  # type: ignore[arg-type]
+        lines.append([name, f"{of:,}", *(f"{100 * (mean - max(means)):.2f}" for mean in means)])
+    return markdown(lines, numbers=1 + len(WEIGHTS))
 
 
 # Colours that are told apart without red and green [Okabe & Ito 2008]; the lines of a figure by their arm.

@@ -36,7 +36,7 @@ class MixtureSection(Section):
     # Of `tacit ngram`, one or several, which become one model; left out, `public` is counted.
     ngram: Annotated[tuple[Annotated[Path, Field(strict=False)], ...], BeforeValidator(_one_or_several)] = ()
     network: Path | None = Field(default=None, strict=False)  # of `tacit pretrain`; left out, there is none
-    weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, 0.75 after rounds
+    weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, 0.6 after rounds
     sums: tuple[str, ...] = Field(default=(), strict=False)  # as `tacit count` reads them
     cells: Path | None = Field(default=None, strict=False)  # or a list of `tacit plan counts --cells`
     counts_share: float = Field(default=1.0, gt=0, le=1)  # of the zCDP; the rest is the rounds'
