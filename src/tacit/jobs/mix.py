@@ -34,9 +34,9 @@ MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in
 LEAST_SHARE = 0.01  # of a text that is counted at all
 PASSAGES = 48  # of held-out public text, evenly spread over it
 # The weight of a network that was trained on clients, beside n-grams of public text that counts bend. Of five clients'
-# texts, each near to public text or far, the best for three suggestions is 0.4 to 0.8, and 0.6 is 0.34 points behind at
-# most, 0.75 is 0.65 (docs/results/people.md). Public text, held out, says too little, even where each word counts as
-# often as private counts say that it is typed. Beside n-grams without counts it was not measured.
+# texts, near to public text or far, 0.3 to 0.8 is best for three suggestions; 0.6 is 0.27 points behind at most, 0.75
+# 0.70 (docs/results/people.md). Public text, held out, says too little, even where each word counts as often as private
+# counts say that it is typed. Beside n-grams without counts it was not measured.
 TRAINED = 0.6
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
