@@ -1,17 +1,14 @@
-r"""What is there to learn? Networks of everybody's text, without privacy, trained until more text gains little.
+r"""What is there to learn? A network of everybody's text in one place, without privacy.
 
     python benchmarks/utility/best_models.py commits-near --clients DATA/commits-en --public caches/docs \
         --network net-docs --runs runs/near
     ... --table                  prints what is remembered and measures nothing
 
-Two trainings begin with the public network, and both read the text of all 24,433 training authors:
-
-    pooled       in one place, Adam, batches of 64 sentences that mix authors
-    rounds       federated without noise, so many visits that each author takes part three times and more
-
-Each is judged alone, mixed with the public n-gram, and mixed with n-grams of the public text and of the same authors'
-text: weights of the VALIDATION authors, as on the ladder. Nothing here protects anybody: it says what a network of
-this size can learn, and how far private learning is from it.
+Training begins with the public network, and reads the text of all 24,433 training authors: Adam, batches of 64
+sentences that mix authors, a rate that falls to 0. Of its looks at VALIDATION authors' text the best is kept.
+It is judged alone, mixed with the public n-gram, and mixed with n-grams of the public text and of the same authors'
+text: weights of the validation authors, as on the ladder. It protects nobody: it says what a network of this size can
+learn, and how far private learning is from it.
 """
 
 import argparse
@@ -24,7 +21,6 @@ import numpy as np
 from from_how_many_people import Cell, Rows
 from remembered_rows import REMEMBERED, interval, level, markdown, remember_row, remembered_rows
 
-import tacit
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.data import Cache
@@ -35,16 +31,14 @@ from tacit.evaluation.ladder import Ladder, counted, ladder, training_text, tune
 from tacit.evaluation.predictors import measured, predictor_at, probabilities
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.networks.gradients import central_loss
-from tacit.recipe import Recipe
 from tacit.training.central import CentralTraining, central_start, central_states
 
 FILE = "best-models.jsonl"
-POOLED, ROUNDS = "pooled", "rounds"
+POOLED = "network of everybody's text"
 WITH_ALL = " + both n-grams"  # of the public text and of the same people's
-PASSES = 2.0  # of the pooled text
+PASSES = 1.0  # of the pooled text
 RATE = 1e-3  # Adam's; half of what a new network gets
 LOOKS = 20  # at validation authors on the way
-VISITS = 4  # in the mean, of each author in rounds
 
 
 def pooled(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path:
@@ -83,24 +77,6 @@ def pooled(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path:
     return out
 
 
-def in_rounds(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path:
-    """The run of the recipe that tacit writes for so many people at epsilon 8, but for noise and for its rounds."""
-    out = cell.folder / f"rounds-{asked.network.name}-without-noise"
-    recipe = tacit.new_recipe(cache, epsilon=8.0, delta=people.DELTA, init=asked.network, name=out.name).proposal.recipe
-    without = {"mechanism": None, "epsilon": None, "delta": None}
-    rounds = round(VISITS * len(cache.clients("train")) / recipe.rounds.report_goal)
-    changed = {
-        "privacy": recipe.privacy.model_copy(update=without),
-        "rounds": recipe.rounds.model_copy(update={"rounds": rounds}),
-        "client": recipe.client.model_copy(update={"precision": asked.precision}),
-        "server": recipe.server.model_copy(update={"learning_rate": asked.server_rate}),
-        "evaluation": recipe.evaluation.model_copy(update={"every": rounds // LOOKS}),
-    }
-    recipe = Recipe.from_toml(recipe.model_copy(update=changed).to_toml())
-    tacit.train(recipe, out, seed=cell.seed, hardware=Hardware(workers=1), anyway=True)
-    return out
-
-
 def held_out(cache: Cache, split: str) -> HeldOut:
     """Of each author of a split what judges, as `from_how_many_people.py` reads it."""
     return HeldOut.read(cache, cache.clients(split), sentences=people.SENTENCES, words=people.LENGTH)
@@ -109,8 +85,7 @@ def held_out(cache: Cache, split: str) -> HeldOut:
 def judged(asked: argparse.Namespace, cell: Cell) -> dict[str, Rows]:
     """Of each rung what each test author got, (authors, SUMS)."""
     cache = people.population(asked, cell)
-    ways = {POOLED: pooled, ROUNDS: in_rounds}
-    models = {way: predictor_at(ways[way](asked, cell, cache)) for way in asked.ways}
+    models = {POOLED: predictor_at(pooled(asked, cell, cache))}
     test, validation = held_out(cache, "test"), held_out(cache, "validation")
     text = training_text(cache, cache.clients("train"), sentences=people.MOST, words=people.LENGTH)
     clients = counted(text, validation, vocabulary=cache.manifest.vocabulary.size, orders=people.ORDERS)
@@ -171,10 +146,8 @@ def table(path: Path, name: str) -> str:
 def main() -> None:
     parser = people.parser_of(__doc__)
     parser.add_argument("--people", type=int, default=people.PEOPLE[-1])
-    parser.add_argument("--ways", nargs="+", choices=(POOLED, ROUNDS), default=(POOLED, ROUNDS))
     parser.add_argument("--passes", type=float, default=PASSES, help="through the pooled text")
     parser.add_argument("--rate", type=float, default=RATE, help="Adam's, at its highest")
-    parser.add_argument("--server-rate", type=float, default=2.1, help="of the server, in rounds")
     parser.set_defaults(seeds=1)
     asked = parser.parse_args()
     if asked.table:
