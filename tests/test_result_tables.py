@@ -12,7 +12,7 @@ sys.path.append(str(REPOSITORY / "benchmarks/keyboard"))
 
 import best_models
 import compose_over_rounds
-from from_how_many_people import weights
+from from_how_many_people import WEIGHTS, weights
 
 from tacit.evaluation.comparison_models import FREE
 
@@ -46,11 +46,12 @@ def test_each_number_of_rounds_is_a_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("best", ["0.4", "0.8"])
 def test_a_weight_is_held_against_the_best(best: str, tmp_path: Path) -> None:
-    tried = {f"{weight:g}": 0.2 for weight in (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)}
+    tried = {f"{weight:g}": 0.2 for weight in WEIGHTS}
     rows = [
-        ("far 500 weights", "validation authors", 1, tried),
-        ("far 500 weights", "validation authors", 2, {**tried, best: 0.21}),
-        ("far 500", "validation authors", 1, {}),
+        ("far 500 weights", "beside counts", 1, tried),
+        ("far 500 weights", "beside counts", 2, {**tried, best: 0.21}),
+        ("far 500 weights", "beside n-grams", 2, {**tried, "0.3": 0.9}),
+        ("far 500", "beside counts", 1, {}),
     ]
-    (line,) = weights(remembered(tmp_path / "people.jsonl", rows), "far").splitlines()[2:]
-    assert line.startswith("| far | 500 |") and line.count("-0.50") == 6 and line.count(" 0.00 ") == 1
+    (line,) = weights(remembered(tmp_path / "people.jsonl", rows), "beside counts", "far").splitlines()[2:]
+    assert line.startswith("| far | 500 |") and line.count("-0.50") == len(WEIGHTS) - 1 and line.count(" 0.00 ") == 1

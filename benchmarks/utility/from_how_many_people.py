@@ -74,7 +74,7 @@ ORDERS = (4,)  # of all n-grams; of 3 to 5, validation authors like 4 or 5 best,
 MOST = 1_000  # sentences of an author that are counted: more than anybody has
 COUNTS, NETWORK, ROUNDS, BOTH_WAYS = "counts ", "network ", "rounds ", "both "  # before the epsilon of an arm
 PHONE = "best free model of the phone's n-grams"  # those that private arms bend; rare ones are left out
-WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8)  # of the network after rounds beside counts, that are tried
+WEIGHTS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9)  # of the network after rounds beside counts, that are tried
 TOGETHER = (8.0, 1.0)  # of rounds and of counts in one model: epsilon 8.13
 OPEN = (PUBLIC_NGRAM, PUBLIC_NETWORK, FREE, PHONE, CLIENTS, BOTH_AND_NETWORK)  # the last two protect nobody
 PAIRS = (  # that are held against each other
@@ -164,9 +164,9 @@ def together(asked: argparse.Namespace, cell: Cell, cache: Cache) -> Path | None
     return out
 
 
-def by_weight(cell: Cell, cache: Cache) -> dict[str, float]:
+def by_weight(cell: Cell, cache: Cache, ngrams: Path | None = None) -> dict[str, float]:
     """Of validation authors' typed words those among the three shown, by the weight of the network that `together` put
-    beside counts; empty where it made no mixture.
+    beside counts, or beside these n-grams alone; empty where it made no mixture.
     """
     rounds, counts = TOGETHER
     folder = cell.folder / f"both-{rounds:g}+{counts:g}"
@@ -176,6 +176,7 @@ def by_weight(cell: Cell, cache: Cache) -> dict[str, float]:
     assert isinstance(mixture, Weighted)
     validation = HeldOut.read(cache, cache.clients("validation"), sentences=SENTENCES, words=LENGTH)
     parts = {str(at): part for at, (part, _) in enumerate(mixture.parts)}  # n-grams, then the network
+    parts |= {} if ngrams is None else {"0": predictor_at(ngrams)}
     mixed = {f"{weight:g}": {"0": 1 - weight, "1": weight} for weight in WEIGHTS}
     found = Ladder(rungs=measured(parts, validation, mixtures=mixed), weights=mixed, validation={}, parts=parts)
     return {weight: float(found.sums(weight)["top3"].sum() / found.sums(weight)["words"].sum()) for weight in mixed}
@@ -340,7 +341,11 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
                 remember_row(FILE, f"{experiment} pairs", f"{one} less {other}", None, less(ours, theirs, "other"))
         for cell in (each for each in found if each.people == people):
             if of_weights := by_weight(cell, population(asked, cell)):
-                remember_row(FILE, f"{experiment} weights", "validation authors", cell.seed, of_weights)
+                remember_row(FILE, f"{experiment} weights", "beside counts", cell.seed, of_weights)
+                alone = by_weight(
+                    cell, population(asked, cell), asked.ngrams[0]
+                )  # the text that people write most like
+                remember_row(FILE, f"{experiment} weights", "beside n-grams", cell.seed, alone)
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
                 remember_row(FILE, experiment, arm, seed, values(rows[arm]))
@@ -496,16 +501,16 @@ def pairs(path: Path, name: str, *than: str) -> str:
     return markdown(lines, numbers=1 + len(MEASURES))
 
 
-def weights(path: Path, *names: str) -> str:
+def weights(path: Path, arm: str, *names: str) -> str:
     """Markdown: validation authors' top-3 by the weight of the network after rounds, in points less than under the best
-    one, a line a population; the mean over seeds.
+    one, a line a population; the mean over seeds. arm: "beside counts" or "beside n-grams".
     """
     lines = [["", "people", *(f"{weight:g}" for weight in WEIGHTS)]]
     found: dict[tuple[str, int], list[Row]] = {}
     for row in remembered_rows(path):
         experiment, _, last = row.experiment.rpartition(" ")
         before, _, people = experiment.rpartition(" ")
-        if last == "weights" and before in names:
+        if last == "weights" and before in names and row.arm == arm:
             found.setdefault((before, int(people)), []).append(row)
     for (name, of), rows in sorted(found.items(), key=lambda each: (names.index(each[0][0]), each[0][1])):
         means = [np.mean([float(row.facts[f"{weight:g}"]) for row in rows]) for weight in WEIGHTS]  # type: ignore[arg-type]

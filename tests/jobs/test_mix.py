@@ -17,7 +17,7 @@ from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.reader_accuracy import nats_of
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
-from tacit.jobs.mix import TRAINED, _by_shares, _half
+from tacit.jobs.mix import BESIDE_COUNTS, BESIDE_NGRAMS, _by_shares, _half
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.networks.model_files import read_files
@@ -255,10 +255,10 @@ def test_it_is_made_of_what_was_released_alone(made: Path, tmp_path: Path) -> No
 
 
 def test_a_network_that_clients_taught_has_a_weight_that_no_text_sets(made: Path, tmp_path: Path) -> None:
-    for at, more in enumerate(({}, {"counts": made / "counts"})):
-        found = tacit.mix(made / "pb", tmp_path / str(at), network=made / "run", **more)
-        assert found.network_weight == TRAINED == 0.6
-        assert read_files(tmp_path / str(at)).settings["network_weight"] == TRAINED
+    for usual, more in ((BESIDE_NGRAMS, {}), (BESIDE_COUNTS, {"counts": made / "counts"})):
+        found = tacit.mix(made / "pb", tmp_path / str(usual), network=made / "run", **more)
+        assert found.network_weight == read_files(tmp_path / str(usual)).settings["network_weight"] == usual
+    assert (BESIDE_NGRAMS, BESIDE_COUNTS) == (0.7, 0.6)
 
 
 def test_what_cannot_be_mixed_is_refused(made: Path, tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ def mix(
     ] = None,
     network: Annotated[Path | None, typer.Option(help="A finished run, or a pre-training.")] = None,
     weight: Annotated[
-        float | None, typer.Option(help="The network's share of the mixture, above 0; of one trained on clients 0.6.")
+        float | None,
+        typer.Option(help="The network's share, above 0; of one trained on clients 0.6, without --counts 0.7."),
     ] = None,
     public: Annotated[
         Path | None,

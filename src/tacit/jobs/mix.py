@@ -33,11 +33,11 @@ COUNTED = "counts"
 MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in 12
 LEAST_SHARE = 0.01  # of a text that is counted at all
 PASSAGES = 48  # of held-out public text, evenly spread over it
-# The weight of a network that was trained on clients, beside n-grams of public text that counts bend. Of five clients'
-# texts, near to public text or far, 0.3 to 0.8 is best for three suggestions; 0.6 is 0.27 points behind at most, 0.75
-# 0.70 (docs/results/people.md). Public text, held out, says too little, even where each word counts as often as private
-# counts say that it is typed. Beside n-grams without counts it was not measured.
-TRAINED = 0.6
+# The weight of a network that was trained on clients, beside n-grams of public text that counts bend and beside others.
+# Of five clients' texts, near to public text or far, 0.3 to 0.8 is best for three suggestions beside counts; 0.6 is
+# 0.27 points behind at most, 0.75 0.70 (docs/results/people.md). Without counts 0.4 to 0.9 is best and 0.7 is 0.56
+# behind at most. Public text, held out, says too little, even where each word counts as often as private counts say.
+BESIDE_COUNTS, BESIDE_NGRAMS = 0.6, 0.7
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
 
@@ -112,10 +112,10 @@ def mix(
     sum word_counts, and word_pairs if it has them, or of a list of cells: each probability is multiplied by what they
     say it should be.
     network: a finished run or a pre-training, whose weight in the mixture is `weight`; left out, of a pre-training the
-    one under which that validation part is likeliest, and of a run TRAINED. A network of public text is bent by the
-    counts, too. A counted model that is at `out` is replaced. Raises: InputError where the parts have different words,
-    nothing is known of what one promises, or nothing would be mixed; RunError where a run's files are not what it
-    wrote.
+    one under which that validation part is likeliest, and of a run BESIDE_COUNTS or BESIDE_NGRAMS. A network of public
+    text is bent by the counts, too. A counted model that is at `out` is replaced. Raises: InputError where the parts
+    have different words, nothing is known of what one promises, or nothing would be mixed; RunError where a run's files
+    are not what it wrote.
     """
     from tacit.jobs.counted_folder import check_place
     from tacit.keyboard.mixture import BEND, NETWORK, NGRAM, MixtureSettings
@@ -141,7 +141,8 @@ def mix(
     share, settings = 0.0, None
     if network is not None:
         other = read_files(as_path("network", network))
-        share = _weight(files, tables, other, weight, held_out, dict(zip(readers, shares, strict=True)))
+        usual = BESIDE_NGRAMS if counts is None else BESIDE_COUNTS
+        share = _weight(files, tables, other, weight, usual, held_out, dict(zip(readers, shares, strict=True)))
         settings = {"kind": other.kind, **other.settings}
         arrays |= {NETWORK + name: _half(each) for name, each in other.weights.items()}
         if other.public_text is None:
@@ -372,10 +373,11 @@ def _weight(
     tables: "NGramTables",
     network: "ModelFiles",
     weight: float | None,
+    usual: float,
     held_out: "HeldOut | None",
     shares: "dict[NGramReader, float]",
 ) -> float:
-    """The network's: the given one; TRAINED of one that was trained on clients; or that of the public text, in which
+    """The network's: the given one; the usual one where it was trained on clients; or that of the public text, in which
     the texts have their shares of the n-grams.
     """
     from tacit.keyboard.mixture import network_reader
@@ -387,7 +389,7 @@ def _weight(
         )
     reader = network_reader(network, ngram.vocabulary.size)
     if weight is not None or network.public_text is None:
-        return TRAINED if weight is None else float(weight)
+        return usual if weight is None else float(weight)
     import numpy as np
 
     from tacit.evaluation.reader_accuracy import nats_of
