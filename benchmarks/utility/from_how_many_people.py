@@ -342,9 +342,8 @@ def remember(asked: argparse.Namespace, found: Mapping[Cell, Mapping[str, Rows]]
         for cell in (each for each in found if each.people == people):
             if of_weights := by_weight(cell, population(asked, cell)):
                 remember_row(FILE, f"{experiment} weights", "beside counts", cell.seed, of_weights)
-                alone = by_weight(
-                    cell, population(asked, cell), asked.ngrams[0]
-                )  # the text that people write most like
+                text = asked.ngrams[0]  # of the public text that is most like theirs
+                alone = by_weight(cell, population(asked, cell), text)
                 remember_row(FILE, f"{experiment} weights", "beside n-grams", cell.seed, alone)
         for arm in dict.fromkeys(arm for rows in of_seed.values() for arm in rows):
             for seed, rows in of_seed.items():
