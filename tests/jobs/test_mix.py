@@ -258,7 +258,7 @@ def test_a_network_that_clients_taught_has_a_weight_that_no_text_sets(made: Path
     for usual, more in ((BESIDE_NGRAMS, {}), (BESIDE_COUNTS, {"counts": made / "counts"})):
         found = tacit.mix(made / "pb", tmp_path / str(usual), network=made / "run", **more)
         assert found.network_weight == read_files(tmp_path / str(usual)).settings["network_weight"] == usual
-    assert (BESIDE_NGRAMS, BESIDE_COUNTS) == (0.7, 0.6)
+    assert (BESIDE_NGRAMS, BESIDE_COUNTS) == (0.75, 0.6)
 
 
 def test_what_cannot_be_mixed_is_refused(made: Path, tmp_path: Path) -> None:

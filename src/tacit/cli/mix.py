@@ -22,7 +22,7 @@ def mix(
     network: Annotated[Path | None, typer.Option(help="A finished run, or a pre-training.")] = None,
     weight: Annotated[
         float | None,
-        typer.Option(help="The network's share, above 0; of one trained on clients 0.6, without --counts 0.7."),
+        typer.Option(help="The network's share, above 0; of one trained on clients 0.6, without --counts 0.75."),
     ] = None,
     public: Annotated[
         Path | None,

@@ -34,10 +34,10 @@ MEGABYTES = 8.0  # of n-grams; beside them a network of 10,000 words has room in
 LEAST_SHARE = 0.01  # of a text that is counted at all
 PASSAGES = 48  # of held-out public text, evenly spread over it
 # The weight of a network that was trained on clients, beside n-grams of public text that counts bend and beside others.
-# Of five clients' texts, near to public text or far, 0.3 to 0.8 is best for three suggestions beside counts; 0.6 is
-# 0.27 points behind at most, 0.75 0.70 (docs/results/people.md). Without counts 0.4 to 0.9 is best and 0.7 is 0.56
+# Of five clients' texts, near to public text or far, 0.3 to 0.9 is best for three suggestions beside counts; 0.6 is
+# 0.27 points behind at most, 0.75 0.70 (docs/results/people.md). Without counts 0.4 to 0.9 is best and 0.75 is 0.72
 # behind at most. Public text, held out, says too little, even where each word counts as often as private counts say.
-BESIDE_COUNTS, BESIDE_NGRAMS = 0.6, 0.7
+BESIDE_COUNTS, BESIDE_NGRAMS = 0.6, 0.75
 SENTENCES, LENGTH = 16, 20  # of each held-out passage of public text, and their words, by which the weight is set
 
 
