@@ -32,7 +32,7 @@ from tacit.evaluation.predictors import measured, predictor_at
 from tacit.evaluation.type_ab.settings import TypingSettings
 from tacit.recipe import Recipe
 
-ROUNDS = (30, 60, 120, 240, 480, 960)
+ROUNDS = (30, 60, 120, 240, 480)
 REPORTS = 50  # a round
 COMPOSE = 0.8  # the least probability of a phrase that is shown: then one is shown at a quarter of the words
 USERS, SENTENCES, WORDS = 200, 8, 20  # who type
