@@ -7,7 +7,6 @@
 what a notebook or a dashboard shows.
 """
 
-import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,6 +20,7 @@ from tacit.records import json_ready
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
+from tacit.reports.svg import numbers, svg
 from tacit.statements import Statement
 from tacit.statements.markdown import escaped, one_line, paragraphs
 from tacit.statements.statement import SECTIONS
@@ -202,7 +202,8 @@ def _template() -> "Template":
         "parts": parts,
         "pieces": lambda line: list(enumerate(line.split("`"))),
         "one_line": one_line,
-        "uri": data_uri,
+        "svg": svg,
+        "numbers": numbers,
     }
     return environment.get_template("page.html.j2")
 
@@ -217,11 +218,6 @@ def _groups(blocks: Sequence[Block]) -> list[tuple[str, list[Any]]]:
         else:
             found.append((kind, [block]))
     return found
-
-
-def data_uri(figure: Figure) -> str:
-    """The figure as SVG in an address that an <img> can carry in itself."""
-    return "data:image/svg+xml;base64," + base64.b64encode(render(figure, "svg")).decode("ascii")
 
 
 def parts(text: str) -> list[Part]:

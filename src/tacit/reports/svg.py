@@ -1,0 +1,501 @@
+"""Figures as SVG that stands in a page: light or dark as the page is, and every point says its numbers.
+
+    svg(figure)       the figure as an element; what it needs of a stylesheet is in the template of pages
+    ticks(axis, low, high)      where an axis has numbers, and what they say
+
+`drawing` draws the same figures by matplotlib, for files and for print. Nothing here knows a colour: a mark has the
+class of its hue. Without script a browser shows a point's numbers under the pointer, and its words to who cannot see.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from itertools import pairwise
+
+from tacit.reports.blocks import Table
+from tacit.reports.figure import (
+    Above,
+    Axis,
+    Bars,
+    ErrorBars,
+    Figure,
+    Line,
+    Mark,
+    Numbers,
+    Panel,
+    Points,
+    Rule,
+    Steps,
+)
+
+# Units of the drawing. At the width of a phone, 340 pixels, letters are 10 pixels high.
+WIDTH = 420.0  # of a panel
+INCH = 78.0  # a panel is 5.4 of them wide
+LETTER = 12.0  # height of the letters
+ADVANCE = 0.56  # of a letter, in its height: the mean of a sans-serif
+LINE = 16.0  # of text, and of the legend
+SIDE = 14.0  # free to the right, where half of the last number stands
+TICK = 4.0
+SWATCH = 22.0  # of a line in the legend
+DOT = 2.4
+FEW = 40  # points of a line that are worth a dot each
+SAID = 60  # points of a mark that say their numbers: more cannot be pointed at
+MOST_ROWS = 200  # of a table of a panel's numbers
+MARGIN = 0.05  # of an axis, free at each end
+MOST_TICKS = 7
+ENOUGH_TICKS = 3  # on a logarithmic axis
+STEPS = (1.0, 2.0, 5.0, 10.0)  # what ticks are multiples of, times a power of ten
+
+
+# -- axes --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Numbers along an axis, and where they are drawn."""
+
+    axis: Axis
+    low: float
+    high: float
+    begin: float  # of the drawing
+    end: float
+
+    def at(self, value: float) -> float:
+        """Where a number stands; nan for what has no place, as 0 on a logarithmic axis."""
+        if not math.isfinite(value) or (self.axis.log and value <= 0):
+            return math.nan
+        low, high, value = (math.log10(each) if self.axis.log else each for each in (self.low, self.high, value))
+        return self.begin + (self.end - self.begin) * (value - low) / (high - low)
+
+    def clamped(self, value: float) -> float:
+        """The same, of what lies beyond an end the end."""
+        return min(max(self.at(value), min(self.begin, self.end)), max(self.begin, self.end))
+
+
+def span(axis: Axis, values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
+    """From where to where an axis goes that shows these values."""
+    shown = [each for each in values if math.isfinite(each) and (each > 0 or not axis.log)]
+    low, high = (min(shown), max(shown)) if shown else (0.1, 1.0)
+    if from_zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    margin = MARGIN if axis.margin is None else axis.margin
+    if axis.log:
+        wide = (high / low) ** margin if high > low else 2.0
+        found = low / wide, high * wide
+    else:
+        wide = margin * (high - low) if high > low else (abs(high) / 2 or 0.5)
+        found = low - wide * (not (from_zero and low == 0)), high + wide * (not (from_zero and high == 0))
+    low, high = (each if given is None else given for given, each in zip((axis.low, axis.high), found, strict=True))
+    return (low, high) if high > low else (low, low * 2 if axis.log else low + 1.0)
+
+
+def ticks(axis: Axis, low: float, high: float) -> list[tuple[float, str]]:
+    """(where, what is written there) from low to high, in their order."""
+    if axis.ticks:
+        return [(at, text) for at, text in axis.ticks if low <= at <= high]
+    places = _powers(low, high) if axis.log else []
+    if len(places) < ENOUGH_TICKS:
+        places = _multiples(low, high, whole=axis.whole)
+    return [(at, written(axis, at)) for at in places]
+
+
+def _powers(low: float, high: float) -> list[float]:
+    """Powers of ten, with 2 and 5 times or all their multiples where those are few."""
+    found: list[float] = []
+    for multiples in ((1.0,), (1.0, 2.0, 5.0), tuple(map(float, range(1, 10)))):
+        first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+        found = [float(f"{each * 10.0**power:.10g}") for power in range(first, last + 1) for each in multiples]
+        found = [each for each in found if low <= each <= high]
+        if len(found) >= ENOUGH_TICKS:
+            break
+    return _thinned(found)
+
+
+def _thinned(places: list[float]) -> list[float]:
+    """Every second or third, where all would not have room."""
+    return places[:: -(-len(places) // (MOST_TICKS + 2))] if places else places
+
+
+def _multiples(low: float, high: float, *, whole: bool) -> list[float]:
+    """Of the least round number that gives no more than MOST_TICKS."""
+    rough = (high - low) / MOST_TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(each * power for each in STEPS if each * power >= rough * (1 - 1e-9))
+    if whole:
+        step = max(1.0, step)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{number * step:.10g}") for number in range(first, last + 1)]
+
+
+def written(axis: Axis, value: float, digits: int = 6) -> str:
+    """A number as it stands at an axis: shares of 1 in percent, 5k, 3M, with a minus of its own."""
+    if axis.percent:
+        text = f"{100 * value:.{digits}g}%"
+    else:
+        for size, letter in ((1e6, "M"), (1e3, "k"), (1.0, "")):
+            if abs(value) >= size or not letter:
+                text = f"{value / size:.{digits}g}{letter}" if abs(value) < 1e9 else f"{value:.{digits}g}"
+                break
+    return text.replace("-", "\N{MINUS SIGN}") if "e" not in text else text
+
+
+def said(axis: Axis, value: float) -> str:
+    """A number as a point says it: whole, with four digits, or the word that stands at that place."""
+    for at, word in axis.ticks:
+        if at == value:
+            return word
+    if value.is_integer() and not axis.percent:
+        return f"{value:,.0f}"
+    return written(axis, value, digits=4) if axis.percent or abs(value) < 1e3 else f"{value:,.4g}"
+
+
+# -- the figure --------------------------------------------------------------------------------------------------------
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name."""
+    columns = len(figure.panels) if figure.across else 1
+    spans = _shared_x(figure) if figure.same_x else [None] * len(figure.panels)
+    drawn, left, top, bottom = [], 0.0, 0.0, 0.0
+    shared = len(figure.panels) > 1 and len({tuple(_legend(each)) for each in figure.panels}) == 1
+    last = len(figure.panels) - 1
+    for number, (panel, wide) in enumerate(zip(figure.panels, spans, strict=True)):
+        labelled = not figure.same_x or number == last
+        legend = [] if shared and number < last else list(_legend(panel).items())
+        text, height = _panel(panel, figure.height * INCH, wide, labelled, legend)
+        drawn.append(f'<g class="panel" transform="translate({left:g} {top:.6g})">{text}</g>')
+        bottom = max(bottom, top + height)
+        left, top = (left + WIDTH, 0.0) if figure.across else (0.0, bottom)
+    size = f"0 0 {WIDTH * columns:g} {bottom:.6g}"
+    name = escape(" ".join(figure.alt.split()))
+    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{name}">{"".join(drawn)}</svg>'
+
+
+def numbers(figure: Figure) -> list[Table]:
+    """What is drawn in words, a table a panel: at each x what every labelled mark has there, as its points say it.
+
+    Of more than MOST_ROWS every second, third, ... is left.
+    """
+    tables = []
+    for panel in figure.panels:
+        marks = [each for each in panel.marks if each.label and not isinstance(each, Rule)]
+        labels = tuple(dict.fromkeys(mark.label for mark in marks))
+        values: dict[float, dict[str, str]] = {}
+        for mark in marks:
+            for number, across in enumerate(mark.x):
+                values.setdefault(across, {})[mark.label] = _value(mark, number, panel.y)
+        shown = sorted(values)[:: -(-len(values) // MOST_ROWS) or 1]
+        rows = tuple((said(panel.x, at), *(values[at].get(label, "") for label in labels)) for at in shown)
+        if rows:
+            tables.append(Table(rows, head=(panel.x.label or panel.title, *labels)))
+    return tables
+
+
+def _shared_x(figure: Figure) -> list[tuple[float, float] | None]:
+    """Of panels one below the other the same span across."""
+    spans = [span(each.x, _along(each, "x")) for each in figure.panels]
+    return [(min(low for low, _ in spans), max(high for _, high in spans))] * len(spans)
+
+
+def _panel(
+    panel: Panel,
+    height: float,
+    wide: tuple[float, float] | None,
+    labelled: bool,
+    legend: Sequence[tuple[str, Mark]],
+) -> tuple[str, float]:
+    """(what is drawn, how high it is)."""
+    heads = [text for text in (panel.title, panel.y.label) if text]
+    lines = [each for text in heads for each in _wrapped(text, WIDTH)]
+    top = LINE * (len(lines) + 0.5) + (2.2 * LINE if panel.above else 0.0)
+    foot = top + height - LINE * (4 if labelled and panel.x.label else 3)
+    from_zero = any(isinstance(mark, Bars) for mark in panel.marks)
+    y = Scale(panel.y, *span(panel.y, _along(panel, "y"), from_zero=from_zero), foot, top)
+    upright = ticks(panel.y, y.low, y.high)
+    left = max([_width(text) for _, text in upright], default=0.0) + 2 * TICK
+    x = Scale(panel.x, *(wide or span(panel.x, _along(panel, "x"))), left, WIDTH - SIDE)
+    parts = [_text(0, LINE * (at + 0.8), text, kind="head") for at, text in enumerate(lines)]
+    parts += [f'<path class="grid" d="M{left:.5g} {y.at(at):.5g}H{WIDTH - SIDE:g}"/>' for at, _ in upright]
+    parts += [_text(left - TICK, y.at(at) + 0.35 * LETTER, text, anchor="end") for at, text in upright]
+    parts += _below(x, foot)
+    parts.append(f'<path class="axis" d="M{left:.5g} {top:.5g}V{foot:.5g}H{WIDTH - SIDE:g}"/>')
+    if panel.above:
+        parts += _above(panel.above, x, top)
+    parts += [_mark(mark, x, y) for mark in panel.marks]
+    bottom = foot + LINE * 1.3
+    if labelled and panel.x.label:
+        for text in _wrapped(panel.x.label, WIDTH - left):
+            bottom += LINE
+            parts.append(_text((left + WIDTH - SIDE) / 2, bottom - 2, text, anchor="middle"))
+    rows = _legend_rows(legend, bottom + LINE)
+    return "".join([*parts, *(text for text, _ in rows)]), max([bottom, *(at for _, at in rows)]) + LINE * 0.7
+
+
+def _below(x: Scale, foot: float) -> list[str]:
+    """The numbers along the lower axis; where two would touch, the second is left out."""
+    parts, free = [], -math.inf
+    for at, text in ticks(x.axis, x.low, x.high):
+        where, half = x.at(at), _width(text) / 2
+        parts.append(f'<path class="axis" d="M{where:.5g} {foot:.5g}v{TICK:g}"/>')
+        if where - half > free:
+            middle = min(where, WIDTH - half)
+            parts.append(_text(middle, foot + LINE, text, anchor="middle"))
+            free = where + half + LETTER / 2
+    return parts
+
+
+def _above(above: Above, x: Scale, top: float) -> list[str]:
+    parts = [_text((x.begin + x.end) / 2, top - 1.5 * LINE, above.label, anchor="middle")]
+    free = -math.inf
+    for at, text in above.ticks:
+        if x.low <= at <= x.high and x.at(at) - _width(text) / 2 > free:
+            parts.append(_text(x.at(at), top - TICK, text, anchor="middle"))
+            free = x.at(at) + _width(text) / 2 + LETTER / 2
+    return parts
+
+
+def _along(panel: Panel, axis: str) -> list[float]:
+    """All numbers that marks have along an axis, the ends of intervals and bars among them."""
+    found: list[float] = []
+    for mark in panel.marks:
+        if isinstance(mark, Rule):
+            found += [mark.at] if mark.along == axis else []
+        elif axis == "x":
+            half = mark.width / 2 if isinstance(mark, Bars) else 0.0
+            found += [each + side for each in mark.x for side in (-half, half)]
+            found += [*mark.x_low, *mark.x_high] if isinstance(mark, ErrorBars) else []
+        elif not (isinstance(mark, Points) and mark.at_foot):
+            found += [*mark.y, *(mark.low if isinstance(mark, ErrorBars) else ())]
+            found += mark.high if isinstance(mark, ErrorBars) else []
+    return found
+
+
+# -- marks -------------------------------------------------------------------------------------------------------------
+
+
+def _mark(mark: Mark, x: Scale, y: Scale) -> str:
+    match mark:
+        case Rule():
+            return _rule(mark, x, y)
+        case Line():
+            dots = len(mark.x) <= FEW if mark.dots is None else mark.dots
+            style = f"line s{mark.stroke}" + (" faint" if mark.faint else "")
+            lines = f'<path class="{style}" style="stroke-width:{mark.width:g}" d="{_path(mark.x, mark.y, x, y)}"/>'
+            inner = lines + (_dots(mark, x, y, "o", DOT) if dots else "")
+        case Steps():
+            inner = f'<path class="line" d="{_stairs(mark, x, y)}"/>'
+        case Points():
+            on_foot = [y.begin - TICK] * len(mark.x) if mark.at_foot else None
+            inner = _dots(mark, x, y, mark.mark, mark.size / 2, on_foot, hollow=mark.hollow)
+        case ErrorBars():
+            inner = _intervals(mark, x, y)
+        case Bars():
+            inner = _bars(mark, x, y)
+    return f'<g class="h{mark.hue}">{inner}{_sayings(mark, x, y)}</g>'
+
+
+def _rule(rule: Rule, x: Scale, y: Scale) -> str:
+    across = rule.along == "y"
+    at = (y if across else x).at(rule.at)
+    if math.isnan(at) or not (y if across else x).low <= rule.at <= (y if across else x).high:
+        return ""
+    way = f"M{x.begin:.5g} {at:.5g}H{x.end:.5g}" if across else f"M{at:.5g} {y.end:.5g}V{y.begin:.5g}"
+    words = f"<title>{escape(rule.label)}: {said(y.axis if across else x.axis, rule.at)}</title>" if rule.label else ""
+    style = f'class="line s{rule.stroke}" style="stroke-width:{rule.width:g}"'
+    return f'<g class="h{rule.hue}"><path {style} d="{way}">{words}</path></g>'
+
+
+def _places(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> Iterator[tuple[float, float] | None]:
+    """Where points stand; None for one that has no place. What lies beyond an axis is drawn at its end."""
+    for across, up in zip(xs, ys, strict=True):
+        place = x.at(across), y.at(up)
+        yield None if math.isnan(place[0]) or math.isnan(place[1]) else (x.clamped(across), y.clamped(up))
+
+
+def _path(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> str:
+    parts, pen = [], "M"
+    for place in _places(xs, ys, x, y):
+        if place is not None:
+            parts.append(f"{pen}{place[0]:.5g} {place[1]:.5g}")
+        pen = "M" if place is None else "L"
+    return "".join(parts)
+
+
+def _stairs(mark: Steps, x: Scale, y: Scale) -> str:
+    """Level around each point, up or down in the middle between two."""
+    there = [place for place in _places(mark.x, mark.y, x, y) if place is not None]
+    if not there:
+        return ""
+    parts = [f"M{there[0][0]:.5g} {there[0][1]:.5g}"]
+    parts += [f"H{(a + b) / 2:.5g}V{up:.5g}" for (a, _), (b, up) in pairwise(there)]
+    return "".join([*parts, f"H{there[-1][0]:.5g}"])
+
+
+def _dots(
+    mark: Line | Points | ErrorBars,
+    x: Scale,
+    y: Scale,
+    shape: str,
+    size: float,
+    on_foot: Sequence[float] | None = None,
+    *,
+    hollow: bool = False,
+) -> str:
+    style = "dot hollow" if hollow else "dot"
+    places = _places(mark.x, mark.y, x, y) if on_foot is None else zip(map(x.clamped, mark.x), on_foot, strict=True)
+    ways = [_shape(shape, *place, size) for place in places if place is not None]
+    return f'<path class="{style}" d="{"".join(ways)}"/>' if ways else ""
+
+
+def _shape(shape: str, across: float, up: float, size: float) -> str:
+    """The outline of a mark (figure.MARKS) around a place."""
+    if shape == "o":
+        arc = f"a{size:g} {size:g} 0 1 0"
+        return f"M{across - size:.5g} {up:.5g}{arc} {2 * size:g} 0{arc} {-2 * size:g} 0"
+    corners = {
+        "s": [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+        "^": [(0, -1.1), (1.1, 0.9), (-1.1, 0.9)],
+        "v": [(0, 1.1), (1.1, -0.9), (-1.1, -0.9)],
+        "D": [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
+        "*": [
+            (reach * math.sin(turn * math.pi / 5), -reach * math.cos(turn * math.pi / 5))
+            for turn in range(10)
+            for reach in [1.4 if turn % 2 == 0 else 0.6]
+        ],
+    }[shape]
+    return "M" + "L".join(f"{across + a * size:.5g} {up + b * size:.5g}" for a, b in corners) + "z"
+
+
+def _intervals(mark: ErrorBars, x: Scale, y: Scale) -> str:
+    """Of a curve a band, of single points bars; and the points."""
+    style = "faint" if mark.faint else ""
+    if mark.joined and len(mark.x) > 1:
+        there = [_path(mark.x, mark.high, x, y), _path(mark.x[::-1], mark.low[::-1], x, y)]
+        whole = all(place is not None for of in (mark.low, mark.high) for place in _places(mark.x, of, x, y))
+        if whole:
+            band = f'<path class="band {style}" d="{there[0]}L{there[1][1:]}z"/>'
+            line = f'<path class="line {style}" d="{_path(mark.x, mark.y, x, y)}"/>'
+            return band + line + (_dots(mark, x, y, mark.mark, mark.size / 2) if mark.mark else "")
+    ways = []
+    for number, (across, up) in enumerate(zip(mark.x, mark.y, strict=True)):
+        if math.isnan(x.at(across)) or math.isnan(y.at(up)):
+            continue
+        low, high = y.clamped(mark.low[number]), y.clamped(mark.high[number])
+        if not math.isnan(low) and not math.isnan(high):
+            ways.append(f"M{x.clamped(across):.5g} {low:.5g}V{high:.5g}")
+        if mark.x_low:
+            begin, end = x.clamped(mark.x_low[number]), x.clamped(mark.x_high[number])
+            ways.append(f"M{begin:.5g} {y.clamped(up):.5g}H{end:.5g}")
+    bars = f'<path class="line {style}" d="{"".join(ways)}"/>'
+    line = f'<path class="line {style}" d="{_path(mark.x, mark.y, x, y)}"/>' if mark.joined else ""
+    return bars + line + (_dots(mark, x, y, mark.mark, mark.size / 2) if mark.mark else "")
+
+
+def _bars(mark: Bars, x: Scale, y: Scale) -> str:
+    zero = y.clamped(0.0) if not y.axis.log else y.begin
+    ways = []
+    for across, up in zip(mark.x, mark.y, strict=True):
+        begin, end, top = x.clamped(across - mark.width / 2), x.clamped(across + mark.width / 2), y.clamped(up)
+        if not any(map(math.isnan, (begin, end, top))):
+            ways.append(f"M{begin:.5g} {zero:.5g}V{top:.5g}H{end:.5g}V{zero:.5g}z")
+    return f'<path class="bar" d="{"".join(ways)}"/>'
+
+
+def _sayings(mark: Line | Steps | Points | ErrorBars | Bars, x: Scale, y: Scale) -> str:
+    """An unseen disc over each point, or over SAID of them, that says its numbers."""
+    foot = isinstance(mark, Points) and mark.at_foot
+    places = [(x.clamped(each), y.begin - TICK) for each in mark.x] if foot else list(_places(mark.x, mark.y, x, y))
+    every = -(-len(places) // SAID)
+    parts = []
+    for number in range(0, len(places), every or 1):
+        place = places[number]
+        if place is not None and not math.isnan(place[0]):
+            words = escape(_saying(mark, number, x.axis, y.axis, foot))
+            parts.append(
+                f'<circle class="hit" cx="{place[0]:.5g}" cy="{place[1]:.5g}" r="9"><title>{words}</title></circle>'
+            )
+    return "".join(parts)
+
+
+def _saying(mark: Line | Steps | Points | ErrorBars | Bars, number: int, x: Axis, y: Axis, foot: bool) -> str:
+    """ "epsilon 8: rounds 120, accuracy 14.7% (14.2% to 15.1%)" """
+    across = " ".join(part for part in (x.label, said(x, mark.x[number])) if part)
+    words = [across]
+    if not foot:
+        words.append(" ".join(part for part in (y.label, _value(mark, number, y)) if part))
+    return f"{mark.label}: {', '.join(words)}" if mark.label else ", ".join(words)
+
+
+def _value(mark: Line | Steps | Points | ErrorBars | Bars, number: int, y: Axis) -> str:
+    """With its interval, where it has one."""
+    value = said(y, mark.y[number])
+    if isinstance(mark, ErrorBars):
+        value += f" ({said(y, mark.low[number])} to {said(y, mark.high[number])})"
+    return value
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def _legend(panel: Panel) -> dict[str, Mark]:
+    """The first mark of each label."""
+    found: dict[str, Mark] = {}
+    for mark in panel.marks:
+        if mark.label:
+            found.setdefault(mark.label, mark)
+    return found
+
+
+def _legend_rows(entries: Sequence[tuple[str, Mark]], top: float) -> list[tuple[str, float]]:
+    """(an entry drawn, how far down it reaches), side by side where they have room."""
+    found, left = [], 0.0
+    for label, mark in entries:
+        for line, text in enumerate(_wrapped(label, WIDTH - SWATCH - TICK)):
+            wide = SWATCH + TICK + _width(text) + LETTER
+            if left and (left + wide > WIDTH or line):
+                left, top = 0.0, top + LINE
+            sign = _sign(mark, left, top - 0.35 * LETTER) if not line else ""
+            found.append((sign + _text(left + SWATCH + TICK, top, text), top))
+            left += wide
+    return found
+
+
+def _sign(mark: Mark, left: float, middle: float) -> str:
+    """What stands before a label."""
+    right, centre = left + SWATCH, left + SWATCH / 2
+    match mark:
+        case Bars():
+            inner = f'<path class="bar" d="M{left:g} {middle - 4:.5g}H{right:g}V{middle + 4:.5g}H{left:g}z"/>'
+        case Points():
+            style = "dot hollow" if mark.hollow else "dot"
+            inner = f'<path class="{style}" d="{_shape(mark.mark, centre, middle, mark.size / 2)}"/>'
+        case ErrorBars() if not mark.joined:
+            inner = f'<path class="line" d="M{centre:g} {middle - 6:.5g}v12"/>'
+            inner += f'<path class="dot" d="{_shape(mark.mark or "o", centre, middle, mark.size / 2)}"/>'
+        case _:
+            stroke = mark.stroke if isinstance(mark, Line | Rule) else 0
+            faint = " faint" if isinstance(mark, Line | ErrorBars) and mark.faint else ""
+            inner = f'<path class="line s{stroke}{faint}" d="M{left:g} {middle:.5g}H{right:g}"/>'
+    return f'<g class="h{mark.hue}">{inner}</g>'
+
+
+def _text(x: float, y: float, text: str, *, anchor: str = "", kind: str = "") -> str:
+    words = f' class="{kind}"' if kind else ""
+    where = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text{words} x="{x:.5g}" y="{y:.5g}"{where}>{escape(text)}</text>'
+
+
+def _width(text: str) -> float:
+    return len(text) * LETTER * ADVANCE
+
+
+def _wrapped(text: str, width: float) -> list[str]:
+    """In lines that have room; a word that is longer stands alone."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and _width(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
