@@ -51,7 +51,7 @@ def test_html_escapes_and_fetches_nothing() -> None:
     assert "A &lt;page&gt;" in html and "than &lt;planned&gt;." in html and "<planned>" not in html
     assert "<p>Two lines, <code>code</code> in one.</p>" in html
     assert "<li>two</li>" in html and "<pre>tacit verify x</pre>" in html
-    assert 'src="data:image/svg+xml;base64,' in html and 'alt="It rises."' in html
+    assert '<svg class="figure" role="img"' in html and 'aria-label="It rises."' in html and "src=" not in html
     assert "<script" not in html and "http" not in html and "url(" not in html
 
 

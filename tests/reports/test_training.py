@@ -1,6 +1,5 @@
 """The report of a training run: of every state that a run can be in, with its labels first."""
 
-import base64
 import json
 import re
 from html import unescape
@@ -82,12 +81,7 @@ def test_the_page_is_in_one_file(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree())
     html, again = report(path).everything.html.read_text(), report(path).everything.html.read_text()
     assert again == html, "the same folder writes the same page"
-    sources = re.findall(r'(?:src|href)="([^"]*)"', html)
-    assert len(sources) == 4
-    for source in sources:
-        head, _, data = source.partition(",")
-        assert head == "data:image/svg+xml;base64"
-        assert b"</svg>" in base64.b64decode(data)
+    assert re.findall(r'(?:src|href)="', html) == [] and html.count('<svg class="figure"') == 4
     assert "<script" not in html and "url(" not in html and "@import" not in html
     assert 'name="viewport"' in html
 

@@ -28,6 +28,7 @@ from tacit.reports.figure import (
     Rule,
     Steps,
 )
+from tacit.statements.markdown import one_line
 
 # Units of the drawing. At the width of a phone, 340 pixels, letters are 10 pixels high.
 WIDTH = 420.0  # of a panel
@@ -45,6 +46,8 @@ MOST_ROWS = 200  # of a table of a panel's numbers
 MARGIN = 0.05  # of an axis, free at each end
 MOST_TICKS = 7
 ENOUGH_TICKS = 3  # on a logarithmic axis
+PLUS = [(-1.2, -0.25), (-0.25, -0.25), (-0.25, -1.2), (0.25, -1.2), (0.25, -0.25), (1.2, -0.25)]
+PLUS += [(-across, -up) for across, up in PLUS]  # the outline of a cross that stands upright, around nothing
 STEPS = (1.0, 2.0, 5.0, 10.0)  # what ticks are multiples of, times a power of ten
 
 
@@ -70,7 +73,8 @@ class Scale:
 
     def clamped(self, value: float) -> float:
         """The same, of what lies beyond an end the end."""
-        return min(max(self.at(value), min(self.begin, self.end)), max(self.begin, self.end))
+        at = self.at(value)
+        return at if math.isnan(at) else min(max(at, min(self.begin, self.end)), max(self.begin, self.end))
 
 
 def span(axis: Axis, values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
@@ -122,7 +126,7 @@ def _multiples(low: float, high: float, *, whole: bool) -> list[float]:
     rough = (high - low) / MOST_TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in STEPS if each * power >= rough * (1 - 1e-9))
-    if whole:
+    if whole and high - low >= 1:  # else there may be none within
         step = max(1.0, step)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{number * step:.10g}") for number in range(first, last + 1)]
@@ -145,9 +149,10 @@ def said(axis: Axis, value: float) -> str:
     for at, word in axis.ticks:
         if at == value:
             return word
-    if value.is_integer() and not axis.percent:
-        return f"{value:,.0f}"
-    return written(axis, value, digits=4) if axis.percent or abs(value) < 1e3 else f"{value:,.4g}"
+    if axis.percent or abs(value) < 1e3:
+        return written(axis, value, digits=4)
+    text = f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.4g}"
+    return text.replace("-", "\N{MINUS SIGN}") if "e" not in text else text
 
 
 # -- the figure --------------------------------------------------------------------------------------------------------
@@ -168,8 +173,7 @@ def svg(figure: Figure) -> str:
         bottom = max(bottom, top + height)
         left, top = (left + WIDTH, 0.0) if figure.across else (0.0, bottom)
     size = f"0 0 {WIDTH * columns:g} {bottom:.6g}"
-    name = escape(" ".join(figure.alt.split()))
-    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{name}">{"".join(drawn)}</svg>'
+    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{"".join(drawn)}</svg>'
 
 
 def numbers(figure: Figure) -> list[Table]:
@@ -301,7 +305,7 @@ def _rule(rule: Rule, x: Scale, y: Scale) -> str:
     if math.isnan(at) or not (y if across else x).low <= rule.at <= (y if across else x).high:
         return ""
     way = f"M{x.begin:.5g} {at:.5g}H{x.end:.5g}" if across else f"M{at:.5g} {y.end:.5g}V{y.begin:.5g}"
-    words = f"<title>{escape(rule.label)}: {said(y.axis if across else x.axis, rule.at)}</title>" if rule.label else ""
+    words = f"<title>{_plain(rule.label)}: {said(y.axis if across else x.axis, rule.at)}</title>" if rule.label else ""
     style = f'class="line s{rule.stroke}" style="stroke-width:{rule.width:g}"'
     return f'<g class="h{rule.hue}"><path {style} d="{way}">{words}</path></g>'
 
@@ -344,7 +348,7 @@ def _dots(
 ) -> str:
     style = "dot hollow" if hollow else "dot"
     places = _places(mark.x, mark.y, x, y) if on_foot is None else zip(map(x.clamped, mark.x), on_foot, strict=True)
-    ways = [_shape(shape, *place, size) for place in places if place is not None]
+    ways = [_shape(shape, *place, size) for place in places if place is not None and not math.isnan(place[0])]
     return f'<path class="{style}" d="{"".join(ways)}"/>' if ways else ""
 
 
@@ -358,6 +362,7 @@ def _shape(shape: str, across: float, up: float, size: float) -> str:
         "^": [(0, -1.1), (1.1, 0.9), (-1.1, 0.9)],
         "v": [(0, 1.1), (1.1, -0.9), (-1.1, -0.9)],
         "D": [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
+        "x": [(a * c - b * s, a * s + b * c) for a, b in PLUS for c, s in [(math.sqrt(0.5), math.sqrt(0.5))]],
         "*": [
             (reach * math.sin(turn * math.pi / 5), -reach * math.cos(turn * math.pi / 5))
             for turn in range(10)
@@ -411,7 +416,7 @@ def _sayings(mark: Line | Steps | Points | ErrorBars | Bars, x: Scale, y: Scale)
     for number in range(0, len(places), every or 1):
         place = places[number]
         if place is not None and not math.isnan(place[0]):
-            words = escape(_saying(mark, number, x.axis, y.axis, foot))
+            words = _plain(_saying(mark, number, x.axis, y.axis, foot))
             parts.append(
                 f'<circle class="hit" cx="{place[0]:.5g}" cy="{place[1]:.5g}" r="9"><title>{words}</title></circle>'
             )
@@ -483,7 +488,12 @@ def _sign(mark: Mark, left: float, middle: float) -> str:
 def _text(x: float, y: float, text: str, *, anchor: str = "", kind: str = "") -> str:
     words = f' class="{kind}"' if kind else ""
     where = f' text-anchor="{anchor}"' if anchor else ""
-    return f'<text{words} x="{x:.5g}" y="{y:.5g}"{where}>{escape(text)}</text>'
+    return f'<text{words} x="{x:.5g}" y="{y:.5g}"{where}>{_plain(text)}</text>'
+
+
+def _plain(text: str) -> str:
+    """Others' text within a tag or a value: neither markup nor what a terminal or a reader of right to left obeys."""
+    return escape(one_line(text))
 
 
 def _width(text: str) -> float:

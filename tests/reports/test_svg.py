@@ -1,0 +1,162 @@
+"""Figures as SVG of a page: well-formed, within their frame, every point says its numbers, no label is markup."""
+
+import math
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.reports.test_figure import MARKS, one
+
+from tacit.reports.figure import Above, Axis, Bars, ErrorBars, Figure, Line, Panel, Points, Rule, Steps
+from tacit.reports.svg import Scale, numbers, said, span, svg, ticks
+
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+VALUES = st.floats(-1e6, 1e6, allow_subnormal=False)
+POSITIVE = st.floats(1e-6, 1e6)
+
+
+def drawn(figure: Figure) -> ElementTree.Element:
+    return ElementTree.fromstring(svg(figure))
+
+
+def sayings(figure: Figure) -> list[str]:
+    return [each.text or "" for each in drawn(figure).iter("title")]
+
+
+def ways(figure: Figure) -> list[list[tuple[str, float]]]:
+    """Of every path its commands, each number with the letter before it."""
+    found = []
+    for path in drawn(figure).iter("path"):
+        parts = re.findall(r"([MLHVavz])([^MLHVavz]*)", path.attrib["d"])
+        found.append([(letter, float(number)) for letter, rest in parts for number in NUMBER.findall(rest)])
+    return found
+
+
+@pytest.mark.parametrize("mark", MARKS, ids=lambda mark: f"{type(mark).__name__}-{getattr(mark, 'label', '')}")
+def test_every_mark_is_drawn(mark: Line) -> None:
+    assert svg(one(mark)) != svg(one()), mark
+
+
+def test_the_same_figure_is_the_same_text() -> None:
+    assert svg(one(*MARKS)) == svg(one(*MARKS))
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=30), st.booleans(), st.booleans())
+def test_all_is_within_the_frame(points: list[tuple[float, float]], across_log: bool, up_log: bool) -> None:
+    xs, ys = zip(*points, strict=True)
+    spread = np.abs(ys)
+    marks = (
+        Line(x=xs, y=ys, label="line"),
+        Steps(x=sorted(xs), y=ys),
+        ErrorBars(x=xs, y=ys, low=ys - spread, high=ys + spread, joined=True),
+        ErrorBars(x=xs, y=ys, low=ys - spread, high=ys + spread, x_low=xs, x_high=xs, mark="o"),
+        Points(x=xs, y=ys, mark="*"),
+        Points(x=xs, y=ys, mark="x", at_foot=True),
+    )
+    figure = one(*marks, x=Axis("across", log=across_log), y=Axis("up", log=up_log))
+    _, _, wide, high = map(float, drawn(figure).attrib["viewBox"].split())
+    for way in ways(figure):
+        for letter, number in way:
+            if letter in "ML":
+                assert -9 <= number <= max(wide, high), way
+            elif letter == "H":
+                assert 0 <= number <= wide, way
+            elif letter == "V":
+                assert 0 <= number <= high, way
+    assert "nan" not in svg(figure) and "inf" not in svg(figure)
+
+
+@given(st.tuples(VALUES, VALUES).map(sorted), st.booleans(), st.booleans())
+def test_ticks_are_few_round_and_within(ends: list[float], whole: bool, log: bool) -> None:
+    axis = Axis("x", whole=whole, log=log)
+    low, high = span(axis, ends)
+    found = ticks(axis, low, high)
+    places = [at for at, _ in found]
+    assert places == sorted(set(places)) and len(places) <= 11
+    assert all(low - 1e-9 * abs(low) <= at <= high + 1e-9 * abs(high) for at in places)
+    assert len({text for _, text in found}) == len(found), found
+    assert not whole or log or high - low < 1 or all(at.is_integer() for at in places)
+    wide = high - low
+    assert log or whole or wide < 1e-9 * max(abs(low), abs(high)) or len(places) >= 3, (low, high, found)
+
+
+@given(st.lists(POSITIVE, min_size=2, max_size=5, unique=True).map(sorted), st.booleans())
+def test_a_scale_keeps_the_order(values: list[float], log: bool) -> None:
+    scale = Scale(Axis("x", log=log), *span(Axis("x", log=log), values), 40.0, 400.0)
+    places = [scale.at(each) for each in values]
+    assert places == sorted(places) and places[0] >= 40 and places[-1] <= 400
+    assert math.isnan(scale.at(math.nan)) and (not log or math.isnan(scale.at(0)))
+
+
+def test_bars_stand_on_zero() -> None:
+    figure = one(Bars(x=(1, 2), y=(0.9, 1.0)))
+    assert ticks(Axis("up"), *span(Axis("up"), (0.9, 1.0), from_zero=True))[0] == (0.0, "0")
+    scale = re.findall(r'class="bar" d="M[\d.]+ ([\d.]+)V([\d.]+)', svg(figure))
+    foot, top = map(float, scale[0])
+    second = [float(each) for each in re.findall(r"V([\d.]+)", svg(figure))]
+    assert foot == max(second) and foot - top > 150, "a bar of 0.9 is nine tenths of one of 1"
+
+
+def test_every_point_says_its_numbers() -> None:
+    bars = ErrorBars(x=(10,), y=(0.147,), low=(0.142,), high=(0.1512,), label="epsilon 8")
+    figure = one(bars, x=Axis("rounds", whole=True), y=Axis("accuracy", percent=True))
+    assert sayings(figure) == ["epsilon 8: rounds 10, accuracy 14.7% (14.2% to 15.12%)"]
+    assert sayings(one(Rule(at=0.5, label="a trigram"), y=Axis("accuracy", percent=True))) == ["a trigram: 50%"]
+
+
+def test_of_many_points_some_say_their_numbers() -> None:
+    said_by = sayings(one(Line(x=range(10_000), y=range(10_000))))
+    assert 50 <= len(said_by) <= 60 and said_by[0] == "across 0, up 0"
+
+
+def test_the_numbers_stand_in_a_table() -> None:
+    marks = (
+        Line(x=(1, 2), y=(0.5, 0.25), label="one"),
+        Line(x=(2, 3), y=(4, -5000), label="other"),
+        Line(x=(9,), y=(9,)),
+    )
+    (table,) = numbers(one(*marks, x=Axis("rounds", whole=True)))
+    assert table.head == ("rounds", "one", "other")
+    assert table.rows == (("1", "0.5", ""), ("2", "0.25", "4"), ("3", "", "\N{MINUS SIGN}5,000"))
+    assert numbers(one(Rule(at=1, label="a rule"))) == []
+
+
+@pytest.mark.parametrize(
+    ("axis", "value", "words"),
+    [
+        (Axis(percent=True), 0.14703, "14.7%"),
+        (Axis(percent=True), -0.00125, "\N{MINUS SIGN}0.125%"),
+        (Axis(), 1234567, "1,234,567"),
+        (Axis(), 3.14159, "3.142"),
+        (Axis(), 2e-7, "2e-07"),
+        (Axis(ticks=((1.0, "BLT"),)), 1.0, "BLT"),
+    ],
+)
+def test_numbers_are_said_as_people_write_them(axis: Axis, value: float, words: str) -> None:
+    assert said(axis, value) == words
+
+
+def test_labels_are_text() -> None:
+    bad = '<script>alert("1")</script>\u202e`\n'
+    panel = Panel(marks=(Line(x=(1,), y=(1,), label=bad),), x=Axis(bad), y=Axis(bad), title=bad)
+    figure = Figure(name="x", title=bad, alt=bad, panels=(panel,))
+    text = svg(figure)
+    assert "<script" not in text and "\u202e" not in text and "\n" not in text
+    assert drawn(figure).attrib["aria-label"].startswith("<script>"), "and it is said as it was written"
+
+
+def test_panels_below_each_other_and_side_by_side() -> None:
+    panel = Panel(marks=(Line(x=(1, 2), y=(3, 4), label="both"),), x=Axis("x"), y=Axis("y"))
+    other = Panel(
+        marks=(Line(x=(1, 20), y=(3, 4), label="both"),), x=Axis("x"), y=Axis("y"), above=Above("up", ((2, "two"),))
+    )
+    below = Figure(name="x", title="", alt="", panels=(panel, other), same_x=True)
+    beside = Figure(name="x", title="", alt="", panels=(panel, other), across=True)
+    sizes = [tuple(map(float, drawn(each).attrib["viewBox"].split()[2:])) for each in (below, beside)]
+    assert sizes[1][0] == 2 * sizes[0][0] and sizes[1][1] < sizes[0][1]
+    words = [each.text for each in drawn(below).iter("text")]
+    assert words.count("both") == 1, "panels with one legend have it once"
+    assert words.count("x") == 1 and "two" in words and words.count("20") == 2, "and one axis across"
