@@ -190,7 +190,7 @@ def label_of(summary: RunSummary, beside: Sequence[RunSummary]) -> str:
 
 def figure(summaries: Sequence[RunSummary]) -> Figure:
     """Top-1 accuracy of all on validation clients over rounds, and over zCDP where all are private."""
-    accuracy = Axis("top-1 accuracy, validation", percent=True, low=0)
+    accuracy = Axis("top-1 accuracy, validation", percent=True)
     named = {letter: f"{letter}: {label_of(each, summaries)}" for letter, each in _lettered(summaries)}
 
     def curves(of: Mapping[str, list[tuple[float, float]]]) -> tuple[Line, ...]:

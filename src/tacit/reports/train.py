@@ -45,7 +45,7 @@ BESIDE = {
     FIRST_WORDS: ("first words, always", 3),
 }
 EPSILONS, ROOM = 6, 12  # ticks of an axis, about, and how many of their labels have room
-ACCURACY = Axis("accuracy, validation clients", percent=True, low=0)
+ACCURACY = Axis("accuracy, validation clients", percent=True)
 EXACT = Label(
     "SIMULATION ONLY",
     "exact numbers of clients' text, which nothing here protects: keep this folder. What may be published is in the "
@@ -245,9 +245,7 @@ def _learning_curve(summary: RunSummary) -> Figure:
         height=2.5,
         legend="below",
         panels=tuple(
-            Panel(
-                marks=_beside_curve(summary, name, hue), x=rounds, y=Axis(f"{shown}, validation", percent=True, low=0)
-            )
+            Panel(marks=_beside_curve(summary, name, hue), x=rounds, y=Axis(f"{shown}, validation", percent=True))
             for name, shown, hue in ACCURACIES
         ),
     )
