@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.reports.test_figure import MARKS, one
+from tests.support.reports.figures import MARKS, one
 
 from tacit.reports.figure import Above, Axis, Bars, ErrorBars, Figure, Line, Panel, Points, Rule, Steps
 from tacit.reports.svg import Scale, numbers, said, span, svg, ticks
