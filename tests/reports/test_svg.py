@@ -112,6 +112,16 @@ def test_of_many_points_some_say_their_numbers() -> None:
     assert 50 <= len(said_by) <= 60 and said_by[0] == "across 0, up 0"
 
 
+def test_of_a_long_line_its_peaks_are_drawn() -> None:
+    up = [math.sin(at / 50) for at in range(20_000)]
+    up[9_777] = 5.0
+    figure = one(Line(x=range(20_000), y=up, dots=False))
+    way = next(each for each in ways(figure) if len(each) > 1_000)
+    heights = [number for letter, number in way if letter in "ML"][1::2]
+    assert len(heights) < 4_000 and len(svg(figure)) < 60_000
+    assert min(heights) < sorted(heights)[1] - 50, "one point among 20,000 stands out as it does in the data"
+
+
 def test_the_numbers_stand_in_a_table() -> None:
     marks = (
         Line(x=(1, 2), y=(0.5, 0.25), label="one"),

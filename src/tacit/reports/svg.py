@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from tacit.reports.blocks import Table
 from tacit.reports.figure import (
@@ -41,6 +41,7 @@ TICK = 4.0
 SWATCH = 22.0  # of a line in the legend
 DOT = 2.4
 FEW = 40  # points of a line that are worth a dot each
+MOST_DRAWN = 2_000  # points of a line; of more, what lies closer than can be seen is left out
 SAID = 60  # points of a mark that say their numbers: more cannot be pointed at
 MOST_ROWS = 200  # of a table of a panel's numbers
 MARGIN = 0.05  # of an axis, free at each end
@@ -319,11 +320,26 @@ def _places(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> Iterator[tuple[floa
 
 def _path(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> str:
     parts, pen = [], "M"
-    for place in _places(xs, ys, x, y):
+    for place in _drawn(list(_places(xs, ys, x, y))):
         if place is not None:
             parts.append(f"{pen}{place[0]:.5g} {place[1]:.5g}")
         pen = "M" if place is None else "L"
     return "".join(parts)
+
+
+def _drawn(places: list[tuple[float, float] | None]) -> list[tuple[float, float] | None]:
+    """All; of more than can be seen the highest and the lowest of those that follow each other within half a unit."""
+    if len(places) <= MOST_DRAWN:
+        return places
+    found: list[tuple[float, float] | None] = []
+    for _, group in groupby(enumerate(places), key=lambda each: None if each[1] is None else round(2 * each[1][0])):
+        there = [(at, place) for at, place in group if place is not None]
+        if not there:
+            found.append(None)
+            continue
+        ends = {min(there, key=lambda each: each[1][1]), max(there, key=lambda each: each[1][1]), there[0], there[-1]}
+        found += [place for _, place in sorted(ends)]
+    return found
 
 
 def _stairs(mark: Steps, x: Scale, y: Scale) -> str:
