@@ -92,10 +92,9 @@ def test_every_command_is_one(command: Command) -> None:
     elif program == "python" and "benchmarks/" in words[0]:
         script = REPOSITORY / words[0].removeprefix("after/")
         options = script.read_text(encoding="utf-8")
-        beside = [
-            script.with_name(f"{name}.py") for name in re.findall(r"^(?:import|from) (\w+)", options, re.MULTILINE)
-        ]
-        options += "".join(each.read_text(encoding="utf-8") for each in beside if each.exists())
+        names = re.findall(r"^(?:import|from) (\w+)", options, re.MULTILINE)  # it may import those of other folders
+        beside = [each for name in names for each in (REPOSITORY / "benchmarks").glob(f"*/{name}.py")]
+        options += "".join(each.read_text(encoding="utf-8") for each in beside)
         missing = [word for word in words if word.startswith("--") and f'"{word}"' not in options]
         assert not missing, f"{command.place}: {missing}"
     shipped = [word for word in words if word.startswith(("recipes/", "benchmarks/", "examples/"))]
