@@ -664,6 +664,18 @@ def test_files_that_are_no_recipes_are_refused(tmp_path: Path) -> None:
         assert str(path) in str(refused.value) and "\n" not in str(refused.value)
 
 
+def test_a_path_may_be_text_and_an_empty_file_is_no_shipped_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Recipe.load("docstrings-private") == Recipe.load(Path("docstrings-private"))
+    Path("docstrings-private.toml").write_text("")
+    with pytest.raises(RecipeError, match="the key .name. is missing"):
+        Recipe.load("docstrings-private.toml")
+    with pytest.raises(InputError, match="path=7 is no path"):
+        Recipe.load(7)  # type: ignore[arg-type]
+
+
 # -- what is shipped and what is documented ------------------------------------------------------------------------
 
 

@@ -90,7 +90,9 @@ def test_a_bad_value_is_refused_with_a_way_out(given: dict[str, Any], message: s
 
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="there is no recipe"):
-        MixtureRecipe.load(tmp_path / "none")
+        MixtureRecipe.load(str(tmp_path / "none"))
+    with pytest.raises(RecipeError, match="is a folder; give a recipe"):
+        MixtureRecipe.load(tmp_path)
     (tmp_path / "bytes").write_bytes(b"\xff\xfe")
     with pytest.raises(RecipeError, match="is not UTF-8"):
         MixtureRecipe.load(tmp_path / "bytes")

@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
-from tacit.files import as_path, read_bounded
+from tacit.files import PathLike, as_path
 from tacit.networks.training_cost import TrainingCost
 from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
@@ -26,6 +26,7 @@ from tacit.privacy.strategy import Matrix
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.recipe.model_section import Network, section_of
+from tacit.recipe.recipe_files import read_recipe
 from tacit.recipe.sections import (
     NONE,
     AggregationSection,
@@ -178,23 +179,15 @@ class Recipe(Section):
         return cls.load(as_path("recipe", recipe))
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """A file, or else the shipped recipe of that name. Raises: RecipeError naming file, key and rule."""
-        try:
-            text = read_bounded(path).decode("utf-8-sig")  # some editors begin a file with a mark
-        except FileNotFoundError:
-            found = named(path)
-            if found is None:
-                raise RecipeError(
-                    f"there is no recipe '{path}'; give a file in TOML, or a shipped one: {', '.join(shipped())}."
-                ) from None
-            text = found
-        except IsADirectoryError:
-            raise RecipeError(f"'{path}' is a folder; give a recipe, which is a file in TOML.") from None
-        except UnicodeDecodeError as error:
+        path = as_path("path", path)
+        text = read_recipe(path)
+        text = named(path) if text is None else text
+        if text is None:
             raise RecipeError(
-                f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."
-            ) from error
+                f"there is no recipe '{path}'; give a file in TOML, or a shipped one: {', '.join(shipped())}."
+            )
         return cls.from_toml(text, where=str(path))
 
     @classmethod

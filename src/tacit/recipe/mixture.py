@@ -13,12 +13,13 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from tacit.errors import InputError, RecipeError
 from tacit.evaluation.counts.device_part import StatisticSum, SumsQuestion
-from tacit.files import as_path, read_bounded
+from tacit.files import PathLike, as_path, read_bounded
 from tacit.parsing import parsed_toml
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.experiment import Recipe, differences, without_none
+from tacit.recipe.recipe_files import read_recipe
 from tacit.recipe.sections import BELOW, NOISES, DataSection, RunSection, Section
 
 SECTION = "mixture"  # by which such a recipe is known
@@ -135,16 +136,12 @@ class MixtureRecipe(Section):
         return recipe if isinstance(recipe, cls) else cls.load(as_path("recipe", recipe))
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: PathLike) -> Self:
         """Of a file. Raises: RecipeError naming file, key and rule."""
-        try:
-            text = read_bounded(path).decode("utf-8-sig")
-        except OSError as error:
-            raise RecipeError(f"there is no recipe '{path}' ({error.strerror}); give a file in TOML.") from error
-        except UnicodeDecodeError as error:
-            raise RecipeError(
-                f"'{path}' is not UTF-8 ({error.reason} at byte {error.start}); save it as UTF-8."
-            ) from error
+        path = as_path("path", path)
+        text = read_recipe(path)
+        if text is None:
+            raise RecipeError(f"there is no recipe '{path}'; give a file in TOML.")
         return cls.from_toml(text, where=str(path))
 
     @classmethod
