@@ -670,7 +670,7 @@ def test_a_path_may_be_text_and_an_empty_file_is_no_shipped_recipe(
     monkeypatch.chdir(tmp_path)
     assert Recipe.load("docstrings-private") == Recipe.load(Path("docstrings-private"))
     Path("docstrings-private.toml").write_text("")
-    with pytest.raises(RecipeError, match="the key .name. is missing"):
+    with pytest.raises(RecipeError, match=r"the key .name. is missing"):
         Recipe.load("docstrings-private.toml")
     with pytest.raises(InputError, match="path=7 is no path"):
         Recipe.load(7)  # type: ignore[arg-type]
