@@ -1,13 +1,16 @@
 """The report of a discovery: words with their intervals, and nothing exact in what may be published."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from tests.support.statements.facts import DISCOVERY
 
 from tacit.records import json_ready
+from tacit.reports.blocks import Labels
 from tacit.reports.discover import MOST, page, published, released_page
 from tacit.reports.page import to_html, to_markdown
+from tacit.statements.discover import DiscoveryFacts
 from tacit.statements.statement import statement
 
 ROWS = [
@@ -36,11 +39,9 @@ FIGURES: dict[str, Any] = {
 }
 
 
-def record(figures: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+def record(figures: dict[str, Any], rows: list[dict[str, Any]], facts: DiscoveryFacts = DISCOVERY) -> dict[str, Any]:
     """Of everything, as a run's file gives it back."""
-    found: dict[str, Any] = json_ready(
-        {"figures": figures, "found": rows, "statement": statement(DISCOVERY).to_record()}
-    )
+    found: dict[str, Any] = json_ready({"figures": figures, "found": rows, "statement": statement(facts).to_record()})
     return found
 
 
@@ -67,3 +68,13 @@ def test_no_words_and_no_counts(rows: list[dict[str, Any]]) -> None:
     shown = page(record({**FIGURES, "words": len(rows), "coverage": None, "confidence": None}, rows))
     text = to_markdown(shown)
     assert ("None was found." in text) == (not rows) == (not shown.figures)
+
+
+def test_what_is_weaker_than_it_looks_stands_above_the_words() -> None:
+    everything = record({**FIGURES, "resampled_users": True}, ROWS, replace(DISCOVERY, resampled=True))
+    for shown in (page(everything), released_page(published(everything))):
+        first = shown.blocks[0]
+        assert isinstance(first, Labels) and "RESAMPLED USERS" in {label.name for label in first.labels}
+        assert "each once" not in to_markdown(shown) and "drawn anew from fewer people" in to_markdown(shown)
+    plain = page(record(FIGURES, ROWS))
+    assert "users asked, each once" in to_markdown(plain) and not isinstance(plain.blocks[0], Labels)

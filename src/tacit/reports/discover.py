@@ -7,7 +7,7 @@ simulation knows. The page that may be published has the first alone.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, StatementOf, Table, Tiles
+from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.figure import Axis, ErrorBars, Figure, Panel, Points
 from tacit.reports.page import Page
 from tacit.reports.record_files import statement_file, statement_from
@@ -43,7 +43,7 @@ def page(record: Mapping[str, Any]) -> Page:
     return Page(
         kind=KIND,
         title=_title(figures),
-        blocks=(*_shown(figures, found), *simulated, *_stated(record)),
+        blocks=(*_labels(record), *_shown(figures, found), *simulated, *_stated(record)),
         record={**figures, "found": found},
         headline=figures,
     )
@@ -55,7 +55,7 @@ def released_page(record: Mapping[str, Any]) -> Page:
     return Page(
         kind=f"{KIND}, released",
         title=_title(figures),
-        blocks=(*_shown(figures, found), *_stated(record)),
+        blocks=(*_labels(record), *_shown(figures, found), *_stated(record)),
         record={**figures, "found": found},
         headline=figures,
     )
@@ -81,6 +81,12 @@ def _stated(record: Mapping[str, Any]) -> list[Block]:
     stated = statement_from(record["statement"])
     assert stated is not None  # every discovery has released something
     return [StatementOf(stated)]
+
+
+def _labels(record: Mapping[str, Any]) -> list[Block]:
+    """What is weaker than it looks stands above the words, too: the statement is below hundreds of them."""
+    stated = statement_from(record["statement"])
+    return [Labels(stated.labels)] if stated is not None and stated.labels else []
 
 
 def figure(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> Figure | None:
@@ -123,7 +129,8 @@ def _shown(figures: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _tiles(figures: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    tiles = [("words found", f"{figures['words']:,}"), ("users asked, each once", f"{figures['users']:,}")]
+    asked = "users asked, drawn anew from fewer people" if figures["resampled_users"] else "users asked, each once"
+    tiles = [("words found", f"{figures['words']:,}"), (asked, f"{figures['users']:,}")]
     if figures["coverage"] is not None:
         covered = figures["coverage"]
         name = f"of unknown words typed, {covered['low']:.1%} to {covered['high']:.1%}"
