@@ -5,6 +5,7 @@ The page that may be published has the former alone. The figures are paper 5's F
 each policy does to users; the error bars of what was released hold the noise.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,8 +63,9 @@ def page(record: Mapping[str, Any]) -> Page:
     `drawn_from`).
     """
     simulated, rule = record["simulation_only"], _rules(record)
-    blocks: list[Block] = [*_released(record), *simulation_blocks(simulated["what"]), Paragraph(_who(record))]
     before = {metric: row["mean"] for metric, row in simulated["baseline"].items()}
+    blocks: list[Block] = [*_answer(next(iter(before)), simulated["strategies"])]
+    blocks += [*_released(record), *simulation_blocks(simulated["what"]), Paragraph(_who(record))]
     blocks += _table_1(before, simulated["strategies"])
     blocks += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
     blocks += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
@@ -78,7 +80,10 @@ def page(record: Mapping[str, Any]) -> Page:
 def released_page(record: Mapping[str, Any]) -> Page:
     """What may be published; the record has nothing else."""
     said = content_of(record, *BESIDE)
-    return Page(kind="report of a personalization, released", title=TITLE, blocks=tuple(_released(record)), record=said)
+    found = record["released"]
+    answer = [] if found is None else _answer(record["drawn"]["metric"], found["strategies"])
+    blocks = (*answer, *_released(record))
+    return Page(kind="report of a personalization, released", title=TITLE, blocks=blocks, record=said)
 
 
 def published(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,6 +120,23 @@ def _released(record: Mapping[str, Any]) -> list[Block]:
         blocks += _released_policies(found["policies"], _rules(record))
         blocks += map(FigureOf, figures(record, "released", found["by_slice"], source="released"))
     return blocks
+
+
+def _answer(metric: str, strategies: Mapping[str, Mapping[str, Any]]) -> list[Block]:
+    """To the title's question, by the strategy whose mean change is the largest; nothing where no mean is known."""
+    known = {name: found[metric]["mean"] for name, found in strategies.items()}
+    means = {name: Interval.from_plain(mean) for name, mean in known.items() if mean is not None}
+    means = {name: mean for name, mean in means.items() if not math.isnan(mean.value)}
+    if not means:
+        return []
+    best = max(means, key=lambda name: means[name].value)
+    mean, title = means[best], METRICS[metric].title
+    word = "Yes" if mean.low > 0 else "No" if mean.high <= 0 else "These users cannot tell"
+    of = f"the best of {len(means)} ways, {best}," if len(means) > 1 else f"{best}"
+    only = ", looked at as if it were the only one" if len(means) > 1 else ""
+    losing = strategies[best][metric]["losing"].get(str(GAIN))
+    lose = "" if losing is None else f"; {_share(losing)} of them lose more than {GAIN:g}"
+    return [Paragraph(f"{word}: {of} changes {title} by {_change(known[best])} in the mean over users{only}{lose}.")]
 
 
 def _rules(record: Mapping[str, Any]) -> "Rules":
