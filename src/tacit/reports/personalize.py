@@ -64,8 +64,8 @@ def page(record: Mapping[str, Any]) -> Page:
     """
     simulated, rule = record["simulation_only"], _rules(record)
     before = {metric: row["mean"] for metric, row in simulated["baseline"].items()}
-    blocks: list[Block] = [*_answer(next(iter(before)), simulated["strategies"])]
-    blocks += [*_released(record), *simulation_blocks(simulated["what"]), Paragraph(_who(record))]
+    blocks: list[Block] = [*_released(record), *simulation_blocks(simulated["what"])]
+    blocks += [*_answer(next(iter(before)), simulated["strategies"]), Paragraph(_who(record))]
     blocks += _table_1(before, simulated["strategies"])
     blocks += [part for which in ("tokens", "baseline") for part in _slices(which, simulated["by_slice"].get(which))]
     blocks += _exact_policies("Policies on users that did not design them", simulated["policies"], rule)
@@ -80,10 +80,7 @@ def page(record: Mapping[str, Any]) -> Page:
 def released_page(record: Mapping[str, Any]) -> Page:
     """What may be published; the record has nothing else."""
     said = content_of(record, *BESIDE)
-    found = record["released"]
-    answer = [] if found is None else _answer(record["drawn"]["metric"], found["strategies"])
-    blocks = (*answer, *_released(record))
-    return Page(kind="report of a personalization, released", title=TITLE, blocks=blocks, record=said)
+    return Page(kind="report of a personalization, released", title=TITLE, blocks=tuple(_released(record)), record=said)
 
 
 def published(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,7 +111,8 @@ def drawn_from(queries: Queries, *, released: Answers | None, exact: Answers | N
 def _released(record: Mapping[str, Any]) -> list[Block]:
     """The promise, and what was released under it."""
     found = record["released"]
-    blocks: list[Block] = [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
+    blocks: list[Block] = [] if found is None else _answer(record["drawn"]["metric"], found["strategies"])
+    blocks += [Paragraph(_clients_and_limits(record)), *promise_blocks(record["promise"])]
     if found is not None:
         blocks += _table_1({record["drawn"]["metric"]: found["baseline_mean"]}, found["strategies"])
         blocks += _released_policies(found["policies"], _rules(record))
