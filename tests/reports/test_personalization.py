@@ -1,4 +1,4 @@
-"""The report of a personalization: the question in its title is answered first, by what was released and what is known."""
+"""The report of a personalization: the question in its title is answered first, by its own numbers."""
 
 import math
 from typing import Any
