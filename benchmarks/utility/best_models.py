@@ -120,7 +120,13 @@ def rows(found: Ladder, rung: str) -> Rows:
 
 
 def remember(asked: argparse.Namespace, found: list[dict[str, Rows]]) -> None:
-    """A row a rung and a seed, and of all seeds what it has more than what is free."""
+    """A row a rung and a seed; of all seeds what it has more than what is free, and the network of everybody's text more
+    than n-grams of the same text with all that is public.
+    """
+    for arm in (each for each in found[0] if each.startswith(POOLED)):
+        ours, theirs = (np.stack([of[each] for of in found]) for each in (arm, BOTH_AND_NETWORK))
+        less = people.less(ours, theirs, "other")
+        remember_row(FILE, f"{asked.name} pairs", f"{arm} less {BOTH_AND_NETWORK}", None, less)
     for arm in found[0]:
         for seed, of in enumerate(found, 1):
             remember_row(FILE, asked.name, arm, seed, people.values(of[arm]))

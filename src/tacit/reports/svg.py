@@ -1,10 +1,10 @@
-"""Figures as SVG that stands in a page: light or dark as the page is, and every point says its numbers.
+"""Figures as SVG that stands in a page: light or dark as the page is, and points say their numbers.
 
     svg(figure)       the figure as an element; what it needs of a stylesheet is in the template of pages
     ticks(axis, low, high)      where an axis has numbers, and what they say
 
 `drawing` draws the same figures by matplotlib, for files and for print. Nothing here knows a colour: a mark has the
-class of its hue. Without script a browser shows a point's numbers under the pointer, and its words to who cannot see.
+class of its hue. Without script a browser shows a point's numbers under the pointer; who cannot see hears `alt`.
 """
 
 import math
@@ -14,6 +14,7 @@ from html import escape
 from itertools import groupby, pairwise
 
 from tacit.reports.blocks import Table
+from tacit.reports.drawing import ENOUGH_TICKS, FEW
 from tacit.reports.figure import (
     Above,
     Axis,
@@ -40,13 +41,11 @@ SIDE = 14.0  # free to the right, where half of the last number stands
 TICK = 4.0
 SWATCH = 22.0  # of a line in the legend
 DOT = 2.4
-FEW = 40  # points of a line that are worth a dot each
 MOST_DRAWN = 2_000  # points of a line; of more, what lies closer than can be seen is left out
 SAID = 60  # points of a mark that say their numbers: more cannot be pointed at
 MOST_ROWS = 200  # of a table of a panel's numbers
 MARGIN = 0.05  # of an axis, free at each end
 MOST_TICKS = 7
-ENOUGH_TICKS = 3  # on a logarithmic axis
 PLUS = [(-1.2, -0.25), (-0.25, -0.25), (-0.25, -1.2), (0.25, -1.2), (0.25, -0.25), (1.2, -0.25)]
 PLUS += [(-across, -up) for across, up in PLUS]  # the outline of a cross that stands upright, around nothing
 STEPS = (1.0, 2.0, 5.0, 10.0)  # what ticks are multiples of, times a power of ten
