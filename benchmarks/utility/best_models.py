@@ -120,8 +120,8 @@ def rows(found: Ladder, rung: str) -> Rows:
 
 
 def remember(asked: argparse.Namespace, found: list[dict[str, Rows]]) -> None:
-    """A row a rung and a seed; of all seeds what it has more than what is free, and the network of everybody's text more
-    than n-grams of the same text with all that is public.
+    """A row a rung and a seed; of all seeds what it has more than what is free, and the network of everybody's text
+    more than n-grams of the same text with all that is public.
     """
     for arm in (each for each in found[0] if each.startswith(POOLED)):
         ours, theirs = (np.stack([of[each] for of in found]) for each in (arm, BOTH_AND_NETWORK))
