@@ -73,13 +73,13 @@ async def wrong_report(
         case Fault.CUT:
             sent = body[: len(body) // 2]
         case Fault.OLD_REPORT:
-            before, swarm.old_report = swarm.old_report, body
-            if before is None:
+            before, swarm.old_report = swarm.old_report, (assignment, body)
+            if before is None or before[0] == assignment:  # its own, whose answer the network lost
                 return None
-            sent = before
+            sent = before[1]
         case Fault.ANOTHERS:
             other, swarm.old_assignment = swarm.old_assignment, assignment
-            if other is None:
+            if other is None or other == assignment:
                 return None
             assignment, sent = other, report_body(report, other)
         case Fault.FORGED_SECRET:

@@ -68,7 +68,7 @@ class Swarm:
         self.settings, self.log, self.place = settings, SwarmLog(), Place.from_url(settings.server)
         self.devices = [SimulatedDevice(number, self) for number in range(settings.devices)]
         self.at_once = asyncio.Semaphore(settings.at_once)
-        self.old_report: bytes | None = None  # of whoever sends the reports of others
+        self.old_report: tuple[str, bytes] | None = None  # (assignment, body) of whoever sends an earlier one
         self.old_assignment: str | None = None
         self._file, self._model = ("", b""), (b"", np.zeros(0, np.float32))
         self._body: tuple[ReportBody, bytes] | None = None
