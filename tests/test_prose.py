@@ -11,11 +11,13 @@ DOCS = REPOSITORY / "docs"
 AVERAGE, LONGEST = 17, 35  # words of a sentence
 
 # Pages whose sentences are held to that. No page leaves this list; a page that was rewritten joins it.
-SHORT = ("results/personalization.md",)
+SHORT = (
+    *("results/personalization.md", "threat-model.md", "recipes.md", "typing.md", "device.md", "extending.md"),
+)
 
 ITEM = re.compile(r"^ *(?:[-*>]|\d+\.) +", re.MULTILINE)
 NO_END = re.compile(r"\b(e\.g|i\.e|cf|vs|etc|No|Fig|Eq|al)\.")
-END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*[A-Z\d])")
+END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*[\[A-Z\d])")
 
 
 def sentences(text: str) -> list[str]:
@@ -54,7 +56,7 @@ def test_a_page_is_split_into_its_sentences() -> None:
     page = """# A title. Of two
 
 One is here, e.g. `tacit train --x 1. No`; it ends. "Two" is 1.5 words
-long. **Three** ([page](a.md#b. c)).
+long. **Three** ([page](a.md#b. c)). [four](d.md) is one.
 - An item without an end
 1. A numbered one. `Code` begins this one.
 
@@ -72,6 +74,7 @@ Last?
         "One is here, e.g Code; it ends.",
         '"Two" is 1.5 words long.',
         "**Three** ([page]).",
+        "[four] is one.",
         "An item without an end",
         "A numbered one.",
         "Code begins this one.",
