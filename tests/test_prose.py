@@ -14,7 +14,8 @@ AVERAGE, LONGEST = 17, 35  # words of a sentence
 SHORT = (
     *("results/personalization.md", "threat-model.md", "recipes.md", "typing.md", "device.md", "extending.md"),
     *("deploy.md", "keyboard.md", "architecture.md", "accounting.md", "mechanisms.md", "counts.md"),
-    *("personalization.md", "word-discovery.md"),
+    *("personalization.md", "word-discovery.md", "secure-aggregation.md", "for-ml-engineers.md"),
+    *("for-operators.md", "for-privacy-engineers.md", "for-researchers.md"),
 )
 
 ITEM = re.compile(r"^ *(?:[-*>]|\d+\.) +", re.MULTILINE)
