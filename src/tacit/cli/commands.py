@@ -147,8 +147,20 @@ COMMANDS = {
     ),
 }
 
+# As `tacit --help` and docs/cli.md group them: every command under one heading, in the order of their use.
+PANELS = {
+    "First steps": ("demo", "doctor"),
+    "Data": ("data", "vocab"),
+    "Models": ("pretrain", "ngram", "recipe", "tune", "train", "resume", "mix", "suggest", "keyboard", "export"),
+    "Discovery and personalization": ("discover", "count", "personalize"),
+    "Judging": ("evaluate", "ladder", "type", "report", "compare"),
+    "Privacy": ("plan", "simulate", "design", "account", "verify"),
+    "Deployment": ("serve", "device", "decryptor"),
+}
+
 app = late_app(
     COMMANDS,
+    panels=PANELS,
     begin=_begin,
     name="tacit",
     help="Learn from what people type without seeing it.",
