@@ -18,7 +18,7 @@ project = author = "tacit"
 version = release = PROJECT["version"]
 extensions = ["myst_parser"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["openapi.json"]
+html_extra_path = ["openapi.json"]  # beside the pages, not among the downloads in folders of their own
 myst_heading_anchors = 6  # a heading is linked as on a forge
 myst_links_external_new_tab = False
 suppress_warnings = ["misc.highlighting_failure"]  # blocks of `...` in JSON are no JSON
@@ -57,6 +57,8 @@ def leave_the_pages(app: Sphinx, page: str, source: list[str]) -> None:
     def link(found: re.Match[str]) -> str:
         words, path, anchor = found.groups()
         target = (folder / path).resolve()
+        if target.is_relative_to(HERE) and target.suffix == ".json":
+            return f'<a href="{path}">{words}</a>'
         if target.is_relative_to(HERE) or found.string[found.start() - 1 : found.start()] == "!":
             return found.group()
         inside = os.path.relpath(target, HERE.parent)
