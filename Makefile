@@ -83,6 +83,7 @@ $(DOCS)/installed: pyproject.toml
 # The pages, or parts of them, that are made from the program.
 rendered: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
+	$(BIN)/python -m tests.render_api
 	$(BIN)/python -m tests.render_mechanisms
 	$(BIN)/python -m tests.render_licences
 	$(BIN)/python -m tests.server.test_openapi

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.render_api import PAGE as API
+from tests.render_api import render_api
 from tests.render_cli import PAGE, render_cli_help
 from tests.render_mechanisms import TABLES, rendered
 from tests.small_sizes import is_smaller
@@ -26,6 +28,7 @@ SESSIONS = [
 
 # Their Python takes long; that of a page with commands `make long` runs between them anyway (test_pages.py).
 SLOW = {
+    "api.md",
     *("keyboard.md", "secure-aggregation.md", "your-own-data.md"),
     *("on-device-training.md", "planning.md", "production.md", "tuning.md"),
     *("budgets.md", "device.md", "populations.md", "speed.md", "typing.md", "word-discovery.md"),
@@ -67,6 +70,10 @@ def test_account_sessions_print_what_they_show(command: Command) -> None:
 
 def test_cli_page_is_current() -> None:
     assert PAGE.read_text(encoding="utf-8") == render_cli_help(), "docs/cli.md is old; run `make rendered`"
+
+
+def test_api_page_is_current() -> None:
+    assert API.read_text(encoding="utf-8") == render_api(), "docs/api.md is old; run `make rendered`"
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)

@@ -130,6 +130,7 @@ def plan_epsilon(
 ) -> EpsilonResult:
     """The least epsilon at which each population keeps half, 90% and 95% of the accuracy without noise.
 
+    populations: numbers of clients. training: the rounds, and what the model is. mechanism: its name in the catalogue.
     availability, most_reports: the share of the clients within reach, and the most reports a round; the report goal is
     the best up to that. delta: left out, that of each population. Raises: InputError.
     """

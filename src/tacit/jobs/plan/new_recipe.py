@@ -97,8 +97,14 @@ def new_recipe(
 ) -> NewRecipe:
     """A complete recipe for the training clients of a cache at this epsilon; nothing they typed is looked at.
 
-    delta: left out, that of so many clients. init: a model of `tacit.pretrain` to begin from, over the same vocabulary.
-    out: the file to write; None writes none. name: what reports call the run. anyway: a recipe that cannot work, too.
+    data: the clients' cache.
+    epsilon: what the run may cost a client, at `delta`.
+    delta: left out, that of so many clients.
+    init: a model of `tacit.pretrain` to begin from, over the same vocabulary.
+    out: the file to write; None writes none.
+    name: what reports call the run.
+    anyway: a recipe that cannot work, too.
+
     Raises: InputError where it cannot work, saying which epsilon or how many clients would, or where `out` is there and
     is something else; CacheError.
     """

@@ -205,8 +205,8 @@ def noise_forecast(
 ) -> NoiseForecastResult:
     """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
 
-    data, init: in place of the recipe's cache and first model. Raises: RecipeError, CacheError, AccountingError;
-    InputError where the first model is none that training could begin from.
+    recipe: a Recipe, or the path of its file. data, init: in place of the recipe's cache and first model. Raises:
+    RecipeError, CacheError, AccountingError; InputError where the first model is none that training could begin from.
     """
     from tacit.jobs.opened_cache import open_cache
     from tacit.jobs.train.refusals import check_client_cost
