@@ -88,7 +88,7 @@ rendered: $(INSTALLED)
 	$(BIN)/python -m tests.render_licences
 	$(BIN)/python -m tests.server.test_openapi
 
-# DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
+# DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it; with the site for `tacit docs` by `make docs wheel`.
 wheel: $(INSTALLED)
 	rm -rf build/lib build/bdist.* $(DIST)
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(DIST) .

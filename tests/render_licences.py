@@ -13,6 +13,7 @@ tacit itself is under the Apache License 2.0. These are the packages that `requi
 that each names in its own metadata. Where it names none by an identifier, its classifiers or its own words stand here.
 `server` marks those that `deployment.lock` has, too: what the [image](install.md#docker) consists of. The others test
 and develop tacit, or belong to an [extra](install.md#what-few-need-extras). `make rendered` writes this page.
+The site that `make docs` builds holds style sheets and scripts of Furo (MIT) and of Sphinx (BSD-2-Clause).
 
 `src/tacit/text/unicode_tables.py` and two files of `tests/golden` (`WordBreakTest.txt`,
 `SentenceBreakTest.txt`) are made from the Unicode Character Database, with this notice:
