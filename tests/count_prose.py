@@ -16,7 +16,7 @@ MADE = {"cli.md", "api.md"}
 LONG = 40  # words, from which on a sentence is counted as long
 LEFT_OUT = re.compile(r"^```.*?^```$|^(?:\||#+ )[^\n]*$|<!--.*?-->|!\[[^\]]*\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-END = re.compile(r"(?<=[.!?:])[*_`)\"]*\s+(?=[*_(\"]*(?:[A-Z0-9]|`))|\n\s*\n|\n\s*(?:[-*]|\d+\.) ")
+END = re.compile(r"(?<=[.!?])[*_`)\"]*\s+(?=[*_(\"]*(?:[A-Z0-9]|`))|\n\s*\n|\n\s*(?:[-*]|\d+\.) ")
 
 
 class Prose(NamedTuple):
