@@ -7,8 +7,10 @@ import os
 import re
 import tomllib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:  # the tests read this file where Sphinx is not installed
+    from sphinx.application import Sphinx
 
 HERE = Path(__file__).resolve().parent
 PROJECT = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -40,7 +42,7 @@ ROW = re.compile(r"^\| \[([^\]]+)\]\(([^)\s#]+)\) \|", re.MULTILINE)
 LINK = re.compile(r"\[([^\]]+)\]\((?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
-def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
+def add_navigation(app: "Sphinx", page: str, source: list[str]) -> None:
     """Hidden trees of contents for a page that lists others: one for each of its headings."""
     if page in NAVIGATION:
         for section in re.split(r"^## ", source[0], flags=re.MULTILINE)[1:]:
@@ -50,7 +52,7 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:
                 source[0] += "\n".join(["", "", "```{toctree}", ":hidden:", f":caption: {heading}", "", *listed, "```"])
 
 
-def leave_the_pages(app: Sphinx, page: str, source: list[str]) -> None:
+def leave_the_pages(app: "Sphinx", page: str, source: list[str]) -> None:
     """A link out of docs/ leads to the forge, or is its words where there is no address of one."""
     folder = (HERE / page).parent
 
@@ -67,7 +69,7 @@ def leave_the_pages(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = LINK.sub(link, source[0])
 
 
-def setup(app: Sphinx) -> None:
+def setup(app: "Sphinx") -> None:
     """Sphinx calls it."""
     app.connect("source-read", leave_the_pages)
     app.connect("source-read", add_navigation)
