@@ -1,7 +1,6 @@
 """Pages and words of prose: `python -m tests.count_prose` lists the pages in front, then sums up all.
 
-Prose is what stands outside blocks of code, tables, headings, pictures and comments; the reference, which is made from
-the program and not read from end to end, is counted apart.
+The reference, which is made from the program and not read from end to end, is counted apart.
 """
 
 import re
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.conftest import REPOSITORY
+from tests.support.sentences import sentences, words
 
 DOCS = REPOSITORY / "docs"
 MADE = {"cli.md", "api.md"}
 LONG = 40  # words, from which on a sentence is counted as long
-LEFT_OUT = re.compile(r"^```.*?^```$|^(?:\||#+ )[^\n]*$|<!--.*?-->|!\[[^\]]*\]\([^)]*\)", re.MULTILINE | re.DOTALL)
-LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
-END = re.compile(r"(?<=[.!?])[*_`)\"]*\s+(?=[*_(\"]*(?:[A-Z0-9]|`))|\n\s*\n|\n\s*(?:[-*]|\d+\.) ")
 
 
 class Prose(NamedTuple):
@@ -38,8 +35,7 @@ class Prose(NamedTuple):
 
 def prose(text: str) -> Prose:
     """Of Markdown."""
-    plain = LINK.sub(r"\1", LEFT_OUT.sub("", text))
-    lengths = [len(words) for each in END.split(plain) if (words := re.findall(r"[^\W_][\w'’.,-]*", each))]
+    lengths = [words(each) for each in sentences(text)]
     return Prose(sum(lengths), len(lengths), sum(length > LONG for length in lengths))
 
 

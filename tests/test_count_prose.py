@@ -1,37 +1,23 @@
-"""What counts as prose, and how many pages stand in front."""
+"""How many pages stand in front, and how long their sentences are."""
 
 import pytest
-from tests.count_prose import DOCS, front_pages, prose
-
-PAGE = """# A heading of five words
-
-One sentence of six words here. And a [link with four](page.md#there) more, 1.5 of it.
-
-![a picture](of.png)
-
-| a | table |
-|---|---|
-
-```console
-$ tacit demo
-```
-
-- an item
-- another: `code` too
-"""
+from tests.count_prose import DOCS, Prose, front_pages, prose, table
 
 
-def test_prose_is_what_one_reads() -> None:
-    found = prose(PAGE)
-    assert (found.words, found.sentences, found.long) == (6 + 9 + 2 + 3, 4, 0)
-
-
-@pytest.mark.parametrize("words, long", [(40, 0), (41, 1)])
+@pytest.mark.parametrize(("words", "long"), [(40, 0), (41, 1)])
 def test_a_long_sentence_is_told(words: int, long: int) -> None:
-    assert prose(" ".join(["word"] * words) + ". Another.").long == long
+    assert prose(" ".join(["word"] * words) + ". Another, of five words.") == Prose(words + 4, 2, long)
 
 
-def test_about_25_pages_stand_in_front() -> None:
-    assert 20 <= len(front_pages()) <= 30 and all(
-        page.is_relative_to(DOCS) and page.is_file() for page in front_pages()
-    )
+def test_about_25_pages_stand_in_front_and_each_has_its_line() -> None:
+    front = front_pages()
+    assert 20 <= len(front) <= 30 and all(page.is_file() for page in front)
+    lines = table()
+    assert len(lines) == len(front) + 2
+    assert [line.split()[0] for line in lines[:-2]] == [page.relative_to(DOCS).as_posix() for page in front]
+
+
+def test_the_pages_in_front_are_read_in_two_hours() -> None:
+    """At 250 words a minute; what is more belongs into the appendix, or can be said shorter."""
+    in_front = table()[-2]
+    assert int(in_front.split("not made")[1].split()[0].replace(",", "")) <= 30_000

@@ -49,8 +49,9 @@ def account(
     clients: int | None = None,
     clip_inflation: float = 1.0,
 ) -> Guarantee:
-    """What a strategy promises to clients who keep the participation limits; of the three prices, exactly one is given
-    and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at a delta.
+    """What a strategy promises to clients who keep the participation limits.
+
+    Of the three prices exactly one is given, and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at a delta.
 
     With clip norm 1: what is promised does not depend on it.
 
