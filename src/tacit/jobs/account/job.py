@@ -51,9 +51,8 @@ def account(
 ) -> Guarantee:
     """What a strategy promises to clients who keep the participation limits.
 
-    Of the three prices exactly one is given, and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at a delta.
-
-    With clip norm 1: what is promised does not depend on it.
+    Of the three prices exactly one is given, and the others follow: the noise multiplier in clip norms, rho of zCDP, or
+    epsilon at a delta. With clip norm 1: what is promised does not depend on it.
 
     strategy: the matrix by which noise is correlated, as `tacit.design_mechanism` gives it.
     participation: how often, and how far apart, a client takes part.
