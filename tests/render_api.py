@@ -27,7 +27,7 @@ LEAD = re.compile(r"(?:(?<=^)|(?<=[.;] ))(\w+(?:, \w+)*): ")
 RAISES = re.compile(r"(?<!\w)Raises: ")
 SIGNS = re.compile(r"([\\*_<\[\]|])")
 A_PAGE = re.compile(r"docs/([\w-]+)\.md")
-WIDTH = 100
+WIDTH = 92
 # Of what needs devices, an engine or minutes.
 NOT_RUN = {
     "demo": 'tacit.demo("runs/demo", quick=True, progress=print)',
