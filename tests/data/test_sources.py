@@ -599,7 +599,7 @@ class TestTheTable:
                 open_source(f"{name}:{tmp_path / 'nothing'}")
             with pytest.raises(
                 SourceError,
-                match="is unknown; give chat, novels, docstrings, manuals, arrow:PATH, csv:PATH, folder:PATH, git:PATHS",
+                match="is unknown; give chat, novels, docstrings, manuals, arrow:PATH, csv:PATH, folder:PATH",
             ):
                 open_source(f"{name}:")
 

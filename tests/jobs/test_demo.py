@@ -108,7 +108,8 @@ def test_the_answer_follows_from_the_interval(
     gain: tuple[float, float, float], says: str, shown: DemoResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(type(shown.ladder.ladder), "gain", lambda *_, **__: gain)
-    assert says in pages.answer(shown.ladder, str(shown.counts.folder))
+    said = pages.answer(shown.ladder.ladder, str(shown.counts.folder), clients=300, epsilon=1.0)
+    assert says in said and "300 people at epsilon 1" in said
 
 
 @pytest.mark.long

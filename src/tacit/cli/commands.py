@@ -52,7 +52,7 @@ def _begin(
 COMMANDS = {
     "demo": at(
         "demo:demo",
-        "A private model from nothing: clients, a public model, private training from it, and what the noise cost.",
+        "Private models from nothing: people, public models, counts and rounds at epsilon 1, and what each is worth.",
     ),
     "data": at("data:app", "Bring clients' text in, and look at what came."),
     "vocab": at("vocab:app", "Make and extend vocabularies."),

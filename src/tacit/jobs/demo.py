@@ -1,5 +1,6 @@
 """`tacit.demo`: from nothing to private models of what people typed, what those can do and what that cost."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -64,8 +65,11 @@ class DemoResult(JobResult):
 
         stated, report = self.private.summary().statement, self.private.report
         assert stated is not None  # every round was released
+        prices = {name: self.ladder.price(name) for name in self.ladder.names}
         return of_demo(
-            self.ladder,
+            self.ladder.ladder,
+            clients=self.ladder.clients,
+            epsilons={name: math.inf if price is None else price.epsilon for name, price in prices.items()},
             counts=str(self.counts.folder),
             rounds=str(self.private.run.path),
             plain=str(self.without_noise.run.path),

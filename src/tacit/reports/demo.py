@@ -9,7 +9,7 @@ from tacit.reports.blocks import Block, Heading, Labels, Paragraph, Table
 from tacit.statements.statement import SURPRISING, Statement
 
 if TYPE_CHECKING:  # the models' readers would come with it
-    from tacit.jobs.ladder import LadderResult
+    from tacit.evaluation.ladder import Ladder
     from tacit.keyboard.suggest import Suggestion
 
 SMALL = 1.5  # an epsilon up to which odds are worth printing: e^5000 is no number
@@ -45,8 +45,10 @@ class Together(Protocol):
 
 
 def of_demo(
-    ladder: "LadderResult",
+    ladder: "Ladder",
     *,
+    clients: int,
+    epsilons: Mapping[str, float],
     counts: str,
     rounds: str,
     plain: str,
@@ -55,18 +57,17 @@ def of_demo(
     suggested: "Mapping[str, Sequence[tuple[str, Sequence[Suggestion]]]]",
     where: Sequence[Block],
 ) -> list[Block]:
-    """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise). statement: of the rounds.
+    """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise). clients: that they learned from.
 
-    suggested: of the "public" and the "private" model, after the same prompts.
+    epsilons: of each rung, 0 where it is free, infinite where it protects nobody. statement: of the rounds. suggested: of the "public" and the "private" model, after the same prompts.
     """
     figures = statement.figures
     realised = figures.get("in_all", figures)["realised"]
-    clients = ladder.clients
     return [
         Heading("Does private learning pay?"),
-        Paragraph(answer(ladder, counts)),
-        models(ladder, counts=counts, rounds=rounds, plain=plain),
-        Paragraph(about(ladder)),
+        Paragraph(answer(ladder, counts, clients=clients, epsilon=epsilons[counts])),
+        models(ladder, epsilons, counts=counts, rounds=rounds, plain=plain),
+        Paragraph(about(ladder, delta=figures["delta"])),
         Paragraph(ELSEWHERE),
         Heading("What it suggests (words of the novels only)"),
         beside_each_other(suggested),
@@ -86,20 +87,19 @@ def of_demo(
     ]
 
 
-def answer(ladder: "LadderResult", counts: str) -> str:
+def answer(ladder: "Ladder", counts: str, *, clients: int, epsilon: float) -> str:
     """In a sentence, from the interval: it pays, it does not, or these people cannot tell."""
-    gain = ladder.ladder.gain(counts, what="top1", of="predicted")
-    points, low, high = (100 * each for each in gain)
-    price = ladder.price(counts)
+    points, low, high = (100 * each for each in ladder.gain(counts, what="top1", of="predicted"))
+    who = f"private counts of {clients:,} people at epsilon {rounded_up(epsilon)}"
     said = f"{points:+.2f} points of top-1 ({low:+.2f} to {high:+.2f}) over the best model of public text alone"
     if low > 0:
-        return f"Yes: private counts of {ladder.clients:,} people at epsilon {price} give {said}."
+        return f"Yes: {who} give {said}."
     if high < 0:
-        return f"No: private counts of {ladder.clients:,} people at epsilon {price} are worse, {said}."
-    return f"These test clients cannot tell: private counts of {ladder.clients:,} people give {said}."
+        return f"No: {who} are worse, {said}."
+    return f"These test clients cannot tell: {who} give {said}."
 
 
-def models(ladder: "LadderResult", *, counts: str, rounds: str, plain: str) -> Table:
+def models(ladder: "Ladder", epsilons: Mapping[str, float], *, counts: str, rounds: str, plain: str) -> Table:
     """A row for each: what is free, what is private, and what protects nobody."""
     from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM
 
@@ -114,28 +114,24 @@ def models(ladder: "LadderResult", *, counts: str, rounds: str, plain: str) -> T
     }
     rows = []
     for name, says in called.items():
-        if name not in ladder.ladder.rungs:
-            continue
-        sums, price = ladder.ladder.sums(name), ladder.price(name)
+        sums, epsilon = ladder.sums(name), epsilons[name]
         top1, top3 = (sums[each].sum() / sums["predicted"].sum() for each in ("top1", "top3"))
-        cost = "none" if price is None or not price.finite else rounded_up(price.epsilon) if price.epsilon else "0"
-        gain = "" if name == ladder.ladder.free else _points(ladder.ladder.gain(name, what="top1", of="predicted"))
+        cost = "none" if math.isinf(epsilon) else rounded_up(epsilon) if epsilon else "0"
+        gain = "" if name == ladder.free else _points(ladder.gain(name, what="top1", of="predicted"))
         rows.append((says, cost, f"{top1:.2%}", f"{top3:.2%}", gain))
     return Table(tuple(rows), HEAD)
 
 
-def about(ladder: "LadderResult") -> str:
+def about(ladder: "Ladder", *, delta: float) -> str:
     """Who judged, and what was chosen by whom."""
-    sums = next(iter(ladder.ladder.rungs))
-    words, known = (ladder.ladder.sums(sums)[each].sum() for each in ("words", "predicted"))
-    people = len(ladder.ladder.sums(sums)["words"])
-    delta = max(price.delta for price in ladder.prices.values() if price is not None)
+    sums = ladder.sums(str(ladder.free))
+    people, words, known = len(sums["words"]), sums["words"].sum(), sums["predicted"].sum()
     return (
         "Free models are of the novels alone. Counts bend both of them; rounds (DP-FTRL) train the network; the last "
         'row counts the people\'s own text, and "none" protects nobody. Epsilon is at delta '
         f"{delta:g}. Measured on {people:,} people whom no model saw; {1 - known / words:.0%} of their words are not "
         "words of the novels, and do not count. Intervals are 95%, over people. The best free model is "
-        f"{ladder.ladder.said(str(ladder.ladder.free))}, weights that other people's text chose, in its favour."
+        f"{ladder.said(str(ladder.free))}, weights that other people's text chose, in its favour."
     )
 
 
