@@ -27,7 +27,6 @@ NOT_REMEMBERED: dict[str, tuple[int, str]] = {
     "README.md": (1, "what other experiments would cost; nothing is measured in it"),
     "adaptive-clipping.md": (1, "utility/adaptive_clipping_on_text.py"),
     "blogs.md": (3, "utility/federated_against_central.py"),
-    "demo.md": (3, "utility/demo_settings.py"),
     "deployment.md": (8, "deployment/deployment_load.py"),
     "dictionary.md": (4, "keyboard/keyboard_engine.py"),
     "first-hour.md": (7, "by hand: people at a terminal"),

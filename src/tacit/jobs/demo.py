@@ -99,11 +99,16 @@ class DemoResult(JobResult):
 def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress = silent) -> DemoResult:
     """Public models of novels, private counts and private rounds of what people typed, and all baselines beside them.
 
-    The run of private rounds is at `out`; beside it are the caches (`out`-novels, `out`-data), the public network
-    (`out`-start), the model with private counts (`out`-counts) and the rounds without noise (`out`-without-noise).
-    Called again it goes on, or reads what is finished. quick: a tenth of the people and of the pre-training, to see
-    every step in less than a minute; such models have learned next to nothing. Raises: RunError where something else is
-    at one of these places.
+    Beside `out` are the caches (`out`-novels, `out`-data), the public network (`out`-start), the model with private
+    counts (`out`-counts) and the rounds without noise (`out`-without-noise). Called again it goes on, or reads what is
+    finished.
+
+    out: the folder of the run of private rounds.
+    quick: a tenth of the people and of the pre-training, to see every step in less than a minute; such models have
+    learned next to nothing.
+    progress: gets each event in this thread; an exception that it raises stops the job.
+
+    Raises: RunError where something else is at one of these places.
     """
     from tacit.jobs.ladder import LadderSettings, ladder
     from tacit.jobs.pretrain import pretrain
