@@ -12,7 +12,7 @@ from tacit.cli.groups import late_app
 from tacit.cli.options import Json, command
 from tacit.data import VocabularyChoice
 from tacit.data.sources import BY_SUFFIX, SOURCES, HowToRead
-from tacit.data.vocabulary_choice import MANUALS
+from tacit.data.vocabulary_choice import MANUALS, NOVELS
 from tacit.errors import InputError
 
 NAMES = [f"{name}:{source.takes}" if source.takes else name for name, source in SOURCES.items()]
@@ -73,7 +73,7 @@ def import_(
     vocabulary_from: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Public text for its words: Parquet with a column text, or {MANUALS}; repeatable, of equal weight.",
+            help=f"Public text for its words: Parquet with a column text, {MANUALS} or {NOVELS}; repeatable, equal weight.",
             show_default=MANUALS,
         ),
     ] = None,

@@ -17,6 +17,7 @@ from tacit.data.formats.mail import Mail
 from tacit.data.formats.manuals import Manuals
 from tacit.data.formats.parquet import ParquetClients
 from tacit.data.formats.public_text import PublicText
+from tacit.data.formats.shipped import Chat, Novels
 from tacit.data.formats.sqlite_query import SqliteQuery
 from tacit.data.formats.stackoverflow import StackOverflow, StackOverflowUnseen
 from tacit.data.formats.tables import Columns
@@ -57,6 +58,8 @@ class NamedSource(Source, Protocol):
 SOURCES: dict[str, type[NamedSource]] = {
     each.name: each
     for each in (
+        Chat,
+        Novels,
         Docstrings,
         Manuals,
         TextFolder,

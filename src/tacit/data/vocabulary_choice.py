@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from tacit.errors import InputError
 
 MANUALS = "manuals"  # the public text that every machine with Python has
+NOVELS = "novels"  # the public text that tacit ships
 
 
 @dataclass(frozen=True, kw_only=True)
 class VocabularyChoice:
     """Where a vocabulary comes from: exactly one of the four.
 
-    `public`: Parquet files with a `text` column, or "manuals", all of the same weight; `word_list`: a file of one word
-    a line, most frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for
+    `public`: Parquet files with a `text` column, "manuals" or "novels", all of the same weight; `word_list`: a file of
+    one word a line, most frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for
     which nothing is promised.
     """
 
@@ -27,6 +28,6 @@ class VocabularyChoice:
         if sum(given) != 1:
             raise InputError(
                 f"a vocabulary comes from exactly one place, and {sum(given) or 'none'} of these was given: "
-                "--vocabulary-from (a public Parquet file or `manuals`), --word-list, --vocabulary "
+                "--vocabulary-from (a public Parquet file, `manuals` or `novels`), --word-list, --vocabulary "
                 "or --vocabulary-from-private."
             )

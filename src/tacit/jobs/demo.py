@@ -1,7 +1,7 @@
-"""`tacit.demo`: from nothing to a private model on this machine's own text, what it can do and what that cost."""
+"""`tacit.demo`: from nothing to private models of what people typed, what those can do and what that cost."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,60 +9,70 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import RunError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.result import JobResult
-from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.progress import Progress, silent
 from tacit.records import json_ready
-from tacit.runs import TrainingMetadata
 
 if TYPE_CHECKING:  # what these need is loaded when the demo runs
     from tacit.data import Cache
-    from tacit.jobs.pretrain import PretrainingResult
+    from tacit.jobs.ladder import LadderResult
     from tacit.jobs.suggest import Suggestions
     from tacit.jobs.train.job import TrainingResult
+    from tacit.jobs.train.mixture import MixtureResult
     from tacit.recipe import Recipe
+    from tacit.recipe.mixture import MixtureRecipe
     from tacit.reports.blocks import Block
+    from tacit.statements.composed import ComposedPromise
 
-VOCABULARY = 2_000  # with the special ones: the noise grows with the network, and the network with them
-PUBLIC_SENTENCES = 100_000  # about once through the public text
+VOCABULARY = 4_000  # with the special ones, of the novels: noise grows with the models, and they with the vocabulary
+PUBLIC_SENTENCES = 100_000  # about twice through the public text
 LEARNING_RATE = 2e-2  # of the pre-training: the best of 0.002, 0.008 and 0.02 after so few sentences
-MEASURING = "measuring the public model"  # the stage
-PROMPTS = ("Return the", "This function", "If the file", "The number of")  # nobody's: words of manuals
+FEW = 1_500  # people of a quick demo
+JUDGES = 1_000  # test clients
+PROMPTS = ("how do I", "I have a", "you need to", "what is the")  # nobody's
+BESIDE = ("novels", "data", "start", "counts", "without-noise")  # what is beside `out`
 
 
 @dataclass(frozen=True, kw_only=True)
 class DemoResult(JobResult):
-    """Three models of one network, measured on the same clients, on whose text none was trained."""
+    """Two private models and all that they have to be better than, measured on people on whom none was trained."""
 
-    private: "TrainingResult"  # the released model, with noise
-    without_noise: "TrainingResult"  # the same training, cohorts drawn anew: what the noise cost; it protects nobody
-    public: Mapping[str, float]  # the metrics of the model that both began from, which saw no client
+    counts: "MixtureResult"  # public n-gram and network, bent by private counts
+    private: "TrainingResult"  # the public network, trained on in private rounds
+    without_noise: "TrainingResult"  # the same rounds, cohorts drawn anew: what the noise cost; it protects nobody
+    ladder: "LadderResult" = field(repr=False)  # these and the baselines on the same test clients
 
     @property
-    def kept(self) -> float:
-        """The private model's accuracy as a share of the one without noise; 1 where that one has none."""
-        without = self.without_noise.test["top1_accuracy"]
-        return self.private.test["top1_accuracy"] / without if without else 1.0
+    def together(self) -> "ComposedPromise":
+        """What is promised to somebody whose text is in both private models."""
+        from tacit.jobs.statement import statement
+        from tacit.parsing import parsed_json
+        from tacit.statements.composed import ComposedPromise
 
-    def suggestions(self) -> "Suggestions":
-        """What the private model suggests after a few prompts: words of the public vocabulary alone."""
+        rounds: dict[str, Any] = parsed_json(statement(self.private.run).to_json())
+        return ComposedPromise(statements={**self.counts.promise.statements, "rounds": rounds}, public={})
+
+    def suggestions(self) -> "Mapping[str, Suggestions]":
+        """What the public network and the private model suggest after a few prompts: words of the novels alone."""
         from tacit.jobs.suggest import suggest
 
-        return suggest(self.private.model(), PROMPTS)
+        first = self.private.run.path.with_name(f"{self.private.run.path.name}-start")
+        return {"public": suggest(first, PROMPTS), "private": suggest(self.counts.folder, PROMPTS)}
 
     def blocks(self) -> "list[Block]":
-        """What people read of it: accuracies side by side, what the epsilon means, suggestions, what next."""
+        """What people read of it: the models side by side, what the epsilon means, suggestions, what next."""
         from tacit.reports.demo import of_demo
 
         stated, report = self.private.summary().statement, self.private.report
         assert stated is not None  # every round was released
         return of_demo(
-            {"public": self.public, "private": self.private.test, "without noise": self.without_noise.test},
-            kept=self.kept,
-            clients=self.private.run.of_kind(TrainingMetadata, "").population,
-            statement=stated,
-            suggested=self.suggestions().after,
-            where=[] if report is None else report.where(),
-            run=str(self.private.run.path),
+            self.ladder,
+            counts=str(self.counts.folder),
+            rounds=str(self.private.run.path),
             plain=str(self.without_noise.run.path),
+            statement=stated,
+            together=self.together,
+            suggested={name: each.after for name, each in self.suggestions().items()},
+            where=[] if report is None else report.where(),
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -70,28 +80,33 @@ class DemoResult(JobResult):
         record: dict[str, Any] = json_ready(
             {
                 "schema": "tacit.demo",
-                "version": 1,
+                "version": 2,
+                "counts": self.counts.to_record(),
                 "private": self.private.to_record(),
                 "without_noise": {"run": str(self.without_noise.run.path), "test": dict(self.without_noise.test)},
-                "public": dict(self.public),
-                "kept": self.kept,
-                "suggestions": self.suggestions().to_record()["after"],
+                "ladder": self.ladder.to_record(),
+                "together": {"epsilon": self.together.epsilon, "delta": self.together.delta},
+                "suggestions": {name: each.to_record()["after"] for name, each in self.suggestions().items()},
             }
         )
         return record
 
 
 def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress = silent) -> DemoResult:
-    """A population of this Python's modules, a public model, private training from it, and the same without noise.
+    """Public models of novels, private counts and private rounds of what people typed, and all baselines beside them.
 
-    The private run is at `out`; the caches, the public model and the run without noise are beside it (`out`-manuals,
-    `out`-data, `out`-start, `out`-without-noise). Called again it goes on, or reads what is finished. quick: a
-    twentieth of it, to see every step in half a minute; such a model has learned next to nothing. Raises: RunError
-    where something else is at one of these places.
+    The run of private rounds is at `out`; beside it are the caches (`out`-novels, `out`-data), the public network
+    (`out`-start), the model with private counts (`out`-counts) and the rounds without noise (`out`-without-noise).
+    Called again it goes on, or reads what is finished. quick: a tenth of the people and of the pre-training, to see
+    every step in less than a minute; such models have learned next to nothing. Raises: RunError where something else is
+    at one of these places.
     """
+    from tacit.jobs.ladder import LadderSettings, ladder
     from tacit.jobs.pretrain import pretrain
     from tacit.jobs.run_start import check_place
     from tacit.jobs.train.job import train
+    from tacit.jobs.train.mixture import train_mixture
+    from tacit.jobs.train.mixture_run import is_mixture_run
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 
@@ -99,27 +114,37 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     out = as_path("out", out)
     if not out.name:
         raise RunError(f"'{out}' has no name, and others begin with it; give another --out, as runs/demo.")
-    manuals, typed, start, plain = (
-        out.with_name(f"{out.name}-{name}") for name in ("manuals", "data", "start", "without-noise")
-    )
+    novels, typed, start, counts, plain = (out.with_name(f"{out.name}-{name}") for name in BESIDE)
     for place in (out, start, plain):
         check_place(place)
+    if counts.is_dir() and any(counts.iterdir()) and not is_mixture_run(counts):
+        raise RunError(f"'{counts}' is something else, so it is left alone; give another --out.")
     begun = (start / "run.db").exists()
     if not begun and (out / "run.db").exists():
         raise RunError(f"'{out}' is a run of something else, for '{start}' is missing; give another --out.")
-    public, clients = _opened(manuals, typed) if begun else _imported(manuals, typed, quick, progress)
-    recipe = _recipe(clients, start, quick)
-    sentences = PUBLIC_SENTENCES // 20 if quick else PUBLIC_SENTENCES
-    plan = Pretraining(central=CentralTraining(learning_rate=LEARNING_RATE), sentences=sentences, every=sentences)
-    public_model = pretrain(
-        public, start, model=recipe.model.settings(clients.manifest.vocabulary.size), settings=plan, progress=progress
+    public, clients = _opened(novels, typed) if begun else _imported(novels, typed, quick, progress)
+    recipe = _rounds(clients, start, quick)
+    sentences = PUBLIC_SENTENCES // 10 if quick else PUBLIC_SENTENCES
+    central = CentralTraining(learning_rate=LEARNING_RATE, precision="bfloat16")
+    pretrain(
+        public,
+        start,
+        model=recipe.model.settings(clients.manifest.vocabulary.size),
+        settings=Pretraining(central=central, sentences=sentences, every=sentences),
+        progress=progress,
     )
-    result = train(recipe, out, anyway=True, progress=progress)  # it shows what comes of it
+    counted = train_mixture(_counts(clients, public, start), counts, progress=progress)
+    private = train(recipe, out, anyway=True, progress=progress)  # it shows what comes of it
     without_noise = train(_without_noise(recipe), plain, progress=progress)
-    progress(StageBegan(MEASURING))
-    public_metrics = _tested(public_model, clients, recipe)
-    progress(StageEnded(MEASURING))
-    return DemoResult(private=result, without_noise=without_noise, public=public_metrics)
+    measured = ladder(
+        clients,
+        public=[public],
+        network=start,
+        models=[counted.folder, private.run.path, without_noise.run.path],
+        settings=LadderSettings(test=JUDGES),
+        progress=progress,
+    )
+    return DemoResult(counts=counted, private=private, without_noise=without_noise, ladder=measured)
 
 
 def _opened(*paths: Path) -> "tuple[Cache, Cache]":
@@ -129,29 +154,37 @@ def _opened(*paths: Path) -> "tuple[Cache, Cache]":
     return public, clients
 
 
-def _imported(manuals: Path, typed: Path, quick: bool, progress: Progress) -> "tuple[Cache, Cache]":
-    """The public text, whose words are the vocabulary, and the clients' text in these words."""
-    import sysconfig
-
+def _imported(novels: Path, typed: Path, quick: bool, progress: Progress) -> "tuple[Cache, Cache]":
+    """The public text, whose words are the vocabulary, and the people's text in these words."""
     from tacit.data import VocabularyChoice
-    from tacit.data.formats.docstrings import Docstrings
-    from tacit.data.vocabulary_choice import MANUALS
-    from tacit.jobs.import_data import FINDING, import_data
+    from tacit.data.formats.shipped import Chat, Novels
+    from tacit.data.vocabulary_choice import NOVELS
+    from tacit.jobs.import_data import import_data
 
-    words = VocabularyChoice(public=(MANUALS,))
-    public = import_data(MANUALS, manuals, vocabulary=words, vocabulary_size=VOCABULARY, progress=progress)
+    words = VocabularyChoice(public=(NOVELS,))
+    public = import_data(Novels(), novels, vocabulary=words, vocabulary_size=VOCABULARY, progress=progress)
     same = VocabularyChoice(file=public.vocabulary_path)
-    progress(StageBegan(FINDING, opening=Docstrings.name))
-    modules = Docstrings([Path(sysconfig.get_path("stdlib"))] if quick else None)
-    progress(StageEnded(FINDING))
-    return public, import_data(modules, typed, vocabulary=same, progress=progress)
+    return public, import_data(Chat(FEW if quick else None), typed, vocabulary=same, progress=progress)
 
 
-def _recipe(clients: "Cache", start: Path, quick: bool) -> "Recipe":
-    """The shipped recipe for these clients: as many of them in a round as their separation allows."""
+def _counts(clients: "Cache", public: "Cache", start: Path) -> "MixtureRecipe":
+    """The shipped recipe of counts, for these people."""
+    from tacit.recipe.mixture import MixtureRecipe
+
+    recipe = MixtureRecipe.from_toml(_shipped("demo-counts.toml"), where="demo-counts.toml")
+    return recipe.model_copy(
+        update={
+            "data": recipe.data.model_copy(update={"cache": clients.path}),
+            "mixture": recipe.mixture.model_copy(update={"public": public.path, "network": start}),
+        }
+    )
+
+
+def _rounds(clients: "Cache", start: Path, quick: bool) -> "Recipe":
+    """The shipped recipe of rounds for these people: as many of them in a round as their separation allows."""
     from tacit.recipe import Recipe
 
-    recipe = Recipe.from_toml((files("tacit") / "demo.toml").read_text(encoding="utf-8"), where="demo.toml")
+    recipe = Recipe.from_toml(_shipped("demo.toml"), where="demo.toml")
     goal = len(clients.clients("train")) // recipe.rounds.min_separation
     changed = {
         "data": recipe.data.model_copy(update={"cache": clients.path}),
@@ -163,6 +196,10 @@ def _recipe(clients: "Cache", start: Path, quick: bool) -> "Recipe":
     return recipe.model_copy(update=changed)
 
 
+def _shipped(name: str) -> str:
+    return (files("tacit") / name).read_text(encoding="utf-8")
+
+
 def _without_noise(recipe: "Recipe") -> "Recipe":
     """The same training, but that no noise is added; what is free was measured at the end of the private one."""
     changed = {
@@ -171,16 +208,3 @@ def _without_noise(recipe: "Recipe") -> "Recipe":
         "evaluation": recipe.evaluation.model_copy(update={"baselines": False}),
     }
     return recipe.model_copy(update=changed)
-
-
-def _tested(model: "PretrainingResult", clients: "Cache", recipe: "Recipe") -> Mapping[str, float]:
-    """The metrics of the public model on the test clients, as the trainings measure theirs."""
-    from tacit.compute import Hardware
-    from tacit.compute.cores import Cores
-    from tacit.evaluation.accuracy import evaluate
-    from tacit.evaluation.held_out import HeldOut
-
-    numbers = clients.clients("test")[: recipe.evaluation.test_clients]
-    held_out = HeldOut.read(clients, numbers, sentences=recipe.evaluation.sentences, words=recipe.client.words)
-    trained = model.model()
-    return evaluate(trained.network, trained.parameters, held_out, cores=Cores(Hardware())).metrics()

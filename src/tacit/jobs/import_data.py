@@ -15,11 +15,12 @@ from tacit.data import (
 )
 from tacit.data.clients import SaysHow, checked_clients, split_of
 from tacit.data.formats.manuals import manuals
+from tacit.data.formats.shipped import shipped
 from tacit.data.formats.parquet import owner_column, read_texts
 from tacit.data.formats.tables import Columns
 from tacit.data.manifest import SPLITS
 from tacit.data.sources import SOURCES, HowToRead
-from tacit.data.vocabulary_choice import MANUALS
+from tacit.data.vocabulary_choice import MANUALS, NOVELS
 from tacit.errors import CacheError, InputError, SourceError, of_type
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.opened_cache import open_cache
@@ -204,16 +205,19 @@ def make_vocabulary(
     return most_frequent(counts, size=size, provenance=provenance, writing=writing)
 
 
-_PRINTED = {MANUALS: "what this Python and its packages ship (manuals, headers, test suites)"}
+_PRINTED = {
+    MANUALS: "what this Python and its packages ship (manuals, headers, test suites)",
+    NOVELS: "novels to 1899 that tacit ships",
+}
 
 
 def _public_texts(origin: str, client_id: str) -> Iterator[str]:
     if origin == MANUALS:
         yield from manuals()
         return
-    path = Path(origin).expanduser()
+    path = shipped("novels.parquet") if origin == NOVELS else Path(origin).expanduser()
     if not path.is_file():
-        raise SourceError(f"there is no public text at {origin}; give a Parquet file or `{MANUALS}`.")
+        raise SourceError(f"there is no public text at {origin}; give a Parquet file, `{MANUALS}` or `{NOVELS}`.")
     if (owner := owner_column(path, client_id)) is not None:
         raise SourceError(
             f"{origin} has a column {owner}, so it is clients' text and not public; give other text, "

@@ -1,93 +1,169 @@
-"""What people read at the end of `tacit demo`: three models side by side, what the epsilon means, what to do next."""
+"""What people read at the end of `tacit demo`: does private learning pay here, at what price, and what next."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Labels, Paragraph, Table
-from tacit.reports.suggestions import suggestion_table
 from tacit.statements.statement import SURPRISING, Statement
 
 if TYPE_CHECKING:  # the models' readers would come with it
+    from tacit.jobs.ladder import LadderResult
     from tacit.keyboard.suggest import Suggestion
 
 SMALL = 1.5  # an epsilon up to which odds are worth printing: e^5000 is no number
 NEXT = (
-    ("ask it for next words", "tacit suggest {run} 'Return the'"),
-    ("check every line of what is promised", "tacit verify {run}/report/statement.json"),
-    ("set noise beside none", "tacit compare {run} {plain} --out {run}-compared"),
+    ("ask the better model for next words", "tacit suggest {counts} 'how do I'"),
+    ("check every line of what the rounds promise", "tacit verify {rounds}/report/statement.json"),
+    ("set noise beside none", "tacit compare {rounds} {plain} --out {rounds}-compared"),
     (
         "import text of your own, a Parquet file with columns client_id (who typed) and text (what), as "
         "docs/your-own-data.md makes one",
         "tacit data import FILE.parquet --out caches/mine",
     ),
 )
-# Measured: docs/results/demo.md, "What to expect elsewhere".
-WHY_SO_LITTLE = (
-    "Private training adds little to the public model here, with noise or without: the same hands wrote both texts, so "
-    "that model knows most of it already. How much it adds to text that is less alike has to be tried: to blogs, from "
-    "models of other public text, 1.0 points in 400 rounds and nothing in 10."
+HEAD = ("model", "epsilon", "top-1", "top-3", "top-1 over free")
+# Measured: docs/results/demo.md and docs/results/people.md.
+ELSEWHERE = (
+    "How much it pays depends on how far public text is from what people type, and on how many they are: here both "
+    "are in favour of private learning (novels to 1899 against a help channel of thousands). docs/results/people.md "
+    "measures texts that are nearer, and fewer people."
 )
 
 
-def of_demo(
-    tested: Mapping[str, Mapping[str, float]],
-    *,
-    kept: float,
-    clients: int,
-    statement: Statement,
-    suggested: "Sequence[tuple[str, Sequence[Suggestion]]]",
-    where: Sequence[Block],
-    run: str,
-    plain: str,
-) -> list[Block]:
-    """The blocks. tested: the metrics on test clients of the "public", "private" and "without noise" models.
+class Together(Protocol):
+    """What is promised of all releases together."""
 
-    clients: that trained. statement: of the private run, `run`; `plain` is the run without noise.
+    @property
+    def epsilon(self) -> float:
+        """At `delta`."""
+
+    @property
+    def delta(self) -> float:
+        """Of that epsilon."""
+
+
+def of_demo(
+    ladder: "LadderResult",
+    *,
+    counts: str,
+    rounds: str,
+    plain: str,
+    statement: Statement,
+    together: Together,
+    suggested: "Mapping[str, Sequence[tuple[str, Sequence[Suggestion]]]]",
+    where: Sequence[Block],
+) -> list[Block]:
+    """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise). statement: of the rounds.
+
+    suggested: of the "public" and the "private" model, after the same prompts.
     """
     figures = statement.figures
     realised = figures.get("in_all", figures)["realised"]
-    cost = f"{rounded_up(realised['epsilon'])} at delta {figures['delta']:g}"
-    costs = {"public": "0: no client's text was used", "private": cost, "without noise": "none: it protects nobody"}
-    says = {
-        "public": "public text alone: the start",
-        "private": "trained on clients, privately",
-        "without noise": "the same without noise",
-    }
-    rows = tuple(
-        (says[name], f"{of['top1_accuracy']:.2%}", f"{of['top3_accuracy']:.2%}", costs[name])
-        for name, of in tested.items()
-    )
-    private = tested["private"]
+    clients = ladder.clients
     return [
-        Heading("What the model can do, and what that cost"),
-        Table(rows, ("model", "top-1", "top-3", "epsilon")),
-        Paragraph(
-            f"{kept:.1%} of the accuracy without noise is kept: measured by training once more with other cohorts and "
-            f"no noise. All three on {private['clients']:.0f} modules that none was trained on "
-            f"({private['oov_rate']:.0%} of their words are not in the public vocabulary, and do not count)."
-        ),
-        Paragraph(WHY_SO_LITTLE),
-        Heading("What this epsilon means"),
+        Heading("Does private learning pay?"),
+        Paragraph(answer(ladder, counts)),
+        models(ladder, counts=counts, rounds=rounds, plain=plain),
+        Paragraph(about(ladder)),
+        Paragraph(ELSEWHERE),
+        Heading("What it suggests (words of the novels only)"),
+        beside_each_other(suggested),
+        Heading("What epsilon 1 means"),
         Paragraph(meaning(realised["epsilon"], figures["delta"], clients)),
+        Paragraph(
+            "Each of the two private models has that promise by itself. Somebody whose text is in both is promised "
+            f"epsilon {rounded_up(together.epsilon)} at delta {together.delta:g} of them together."
+        ),
         Labels(tuple(label for label in statement.labels if label.name in SURPRISING)),
-        Heading("What it suggests (words of the public vocabulary only)"),
-        suggestion_table(suggested),
         Heading("Where it is, and what to try next"),
         *where,
-        *(Paragraph(f"{what}:\n   {command.format(run=run, plain=plain)}") for what, command in NEXT),
+        *(
+            Paragraph(f"{what}:\n   {command.format(counts=counts, rounds=rounds, plain=plain)}")
+            for what, command in NEXT
+        ),
     ]
 
 
+def answer(ladder: "LadderResult", counts: str) -> str:
+    """In a sentence, from the interval: it pays, it does not, or these people cannot tell."""
+    gain = ladder.ladder.gain(counts, what="top1", of="predicted")
+    points, low, high = (100 * each for each in gain)
+    price = ladder.price(counts)
+    said = f"{points:+.2f} points of top-1 ({low:+.2f} to {high:+.2f}) over the best model of public text alone"
+    if low > 0:
+        return f"Yes: private counts of {ladder.clients:,} people at epsilon {price} give {said}."
+    if high < 0:
+        return f"No: private counts of {ladder.clients:,} people at epsilon {price} are worse, {said}."
+    return f"These test clients cannot tell: private counts of {ladder.clients:,} people give {said}."
+
+
+def models(ladder: "LadderResult", *, counts: str, rounds: str, plain: str) -> Table:
+    """A row for each: what is free, what is private, and what protects nobody."""
+    from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM
+
+    called = {
+        PUBLIC_NGRAM: "free: n-gram",
+        PUBLIC_NETWORK: "free: network",
+        FREE: "free: both mixed",
+        rounds: "private: rounds",
+        counts: "private: counts",
+        plain: "no noise: rounds",
+        CLIENTS: "no privacy: n-gram",
+    }
+    rows = []
+    for name, says in called.items():
+        if name not in ladder.ladder.rungs:
+            continue
+        sums, price = ladder.ladder.sums(name), ladder.price(name)
+        top1, top3 = (sums[each].sum() / sums["predicted"].sum() for each in ("top1", "top3"))
+        cost = "none" if price is None or not price.finite else rounded_up(price.epsilon) if price.epsilon else "0"
+        gain = "" if name == ladder.ladder.free else _points(ladder.ladder.gain(name, what="top1", of="predicted"))
+        rows.append((says, cost, f"{top1:.2%}", f"{top3:.2%}", gain))
+    return Table(tuple(rows), HEAD)
+
+
+def about(ladder: "LadderResult") -> str:
+    """Who judged, and what was chosen by whom."""
+    sums = next(iter(ladder.ladder.rungs))
+    words, known = (ladder.ladder.sums(sums)[each].sum() for each in ("words", "predicted"))
+    people = len(ladder.ladder.sums(sums)["words"])
+    delta = max(price.delta for price in ladder.prices.values() if price is not None)
+    return (
+        "Free models are of the novels alone. Counts bend both of them; rounds (DP-FTRL) train the network; the last "
+        "row counts the people's own text, and \"none\" protects nobody. Epsilon is at delta "
+        f"{delta:g}. Measured on {people:,} people whom no model saw; {1 - known / words:.0%} of their words are not "
+        "words of the novels, and do not count. Intervals are 95%, over people. The best free model is "
+        f"{ladder.ladder.said(str(ladder.ladder.free))}, weights that other people's text chose, in its favour."
+    )
+
+
+def beside_each_other(suggested: "Mapping[str, Sequence[tuple[str, Sequence[Suggestion]]]]") -> Table:
+    """A row for each prompt: what public text alone suggests, and what the private model does."""
+    rows = tuple(
+        (prompt, *(", ".join(each.word for each in words) for words in of))
+        for (prompt, *of) in (
+            (public[0], public[1], private[1])
+            for public, private in zip(suggested["public"], suggested["private"], strict=True)
+        )
+    )
+    return Table(rows, ("after", "network of the novels", "with private counts"))
+
+
 def meaning(epsilon: float, delta: float, clients: int) -> str:
-    """Two sentences on an epsilon that was promised to each of so many modules."""
+    """Two sentences on an epsilon that was promised to each of so many people."""
     odds = f"e^{rounded_up(epsilon)}"
     if epsilon <= SMALL:
         odds += f" = {rounded_up(math.exp(epsilon), 3)}"
     return (
-        f"Somebody who knows all other {clients - 1:,} modules and sees every model of the training learns little of "
-        f"one module: the odds of any guess about its docstrings change at most {odds} times, except with a "
-        f"probability of at most {delta:g}. That holds whatever else is known, since what a module adds to a round is "
-        "bounded and noise that drowns it was drawn before any model was released."
+        f"Somebody who knows what all other {clients - 1:,} people typed and sees all that is released learns little of "
+        f"one person: the odds of any guess about their text change at most {odds} times, except with a probability "
+        f"of at most {delta:g}. That holds whatever else is known, since what a person adds is bounded and noise that "
+        "drowns it was drawn before anything was released."
     )
+
+
+def _points(gain: Sequence[float]) -> str:
+    value, low, high = (f"{100 * each:+.2f}" for each in gain)
+    return f"{value} ({low} to {high})"
