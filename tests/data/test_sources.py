@@ -598,7 +598,8 @@ class TestTheTable:
             with pytest.raises(SourceError):
                 open_source(f"{name}:{tmp_path / 'nothing'}")
             with pytest.raises(
-                SourceError, match="is unknown; give docstrings, manuals, arrow:PATH, csv:PATH, folder:PATH, git:PATHS"
+                SourceError,
+                match="is unknown; give chat, novels, docstrings, manuals, arrow:PATH, csv:PATH, folder:PATH, git:PATHS",
             ):
                 open_source(f"{name}:")
 

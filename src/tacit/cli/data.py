@@ -73,7 +73,7 @@ def import_(
     vocabulary_from: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Public text for its words: Parquet with a column text, {MANUALS} or {NOVELS}; repeatable, equal weight.",
+            help=f"Public text for its words: Parquet with a column text, {MANUALS}, {NOVELS}; repeatable.",
             show_default=MANUALS,
         ),
     ] = None,

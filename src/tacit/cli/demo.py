@@ -25,7 +25,7 @@ def demo(
 
     check_place(out)  # before anything is said
     if not json:
-        console.print("Clients: 16,843 people of a help channel for Linux. What they typed there is what is private.")
+        console.print("Clients: 16,827 people of a help channel for Linux. What they typed there is what is private.")
         console.print("Public text, for words and first models: English novels to 1899. Both come with tacit.")
     with display(json) as progress:
         result = job(out, quick=quick, progress=progress)

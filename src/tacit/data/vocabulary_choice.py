@@ -14,8 +14,8 @@ class VocabularyChoice:
     """Where a vocabulary comes from: exactly one of the four.
 
     `public`: Parquet files with a `text` column, "manuals" or "novels", all of the same weight; `word_list`: a file of
-    one word a line, most frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own text, for
-    which nothing is promised.
+    one word a line, most frequent first; `file`: a vocabulary that was saved; `private`: the training clients' own
+    text, for which nothing is promised.
     """
 
     public: tuple[str, ...] = ()

@@ -123,7 +123,7 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     if not begun and (out / "run.db").exists():
         raise RunError(f"'{out}' is a run of something else, for '{start}' is missing; give another --out.")
     public, clients = _opened(novels, typed) if begun else _imported(novels, typed, quick, progress)
-    recipe = _rounds(clients, start, quick)
+    recipe = shipped_rounds(clients, start, quick=quick)
     sentences = PUBLIC_SENTENCES // 10 if quick else PUBLIC_SENTENCES
     central = CentralTraining(learning_rate=LEARNING_RATE, precision="bfloat16")
     pretrain(
@@ -180,7 +180,7 @@ def _counts(clients: "Cache", public: "Cache", start: Path) -> "MixtureRecipe":
     )
 
 
-def _rounds(clients: "Cache", start: Path, quick: bool) -> "Recipe":
+def shipped_rounds(clients: "Cache", start: Path, *, quick: bool = False) -> "Recipe":
     """The shipped recipe of rounds for these people: as many of them in a round as their separation allows."""
     from tacit.recipe import Recipe
 

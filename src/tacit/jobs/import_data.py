@@ -15,8 +15,8 @@ from tacit.data import (
 )
 from tacit.data.clients import SaysHow, checked_clients, split_of
 from tacit.data.formats.manuals import manuals
-from tacit.data.formats.shipped import shipped
 from tacit.data.formats.parquet import owner_column, read_texts
+from tacit.data.formats.shipped import shipped
 from tacit.data.formats.tables import Columns
 from tacit.data.manifest import SPLITS
 from tacit.data.sources import SOURCES, HowToRead

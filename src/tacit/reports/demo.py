@@ -132,7 +132,7 @@ def about(ladder: "LadderResult") -> str:
     delta = max(price.delta for price in ladder.prices.values() if price is not None)
     return (
         "Free models are of the novels alone. Counts bend both of them; rounds (DP-FTRL) train the network; the last "
-        "row counts the people's own text, and \"none\" protects nobody. Epsilon is at delta "
+        'row counts the people\'s own text, and "none" protects nobody. Epsilon is at delta '
         f"{delta:g}. Measured on {people:,} people whom no model saw; {1 - known / words:.0%} of their words are not "
         "words of the novels, and do not count. Intervals are 95%, over people. The best free model is "
         f"{ladder.ladder.said(str(ladder.ladder.free))}, weights that other people's text chose, in its favour."
@@ -157,8 +157,8 @@ def meaning(epsilon: float, delta: float, clients: int) -> str:
     if epsilon <= SMALL:
         odds += f" = {rounded_up(math.exp(epsilon), 3)}"
     return (
-        f"Somebody who knows what all other {clients - 1:,} people typed and sees all that is released learns little of "
-        f"one person: the odds of any guess about their text change at most {odds} times, except with a probability "
+        f"Somebody who knows what all other {clients - 1:,} people typed and sees all that is released learns little "
+        f"of one person: the odds of any guess about their text change at most {odds} times, except with a probability "
         f"of at most {delta:g}. That holds whatever else is known, since what a person adds is bounded and noise that "
         "drowns it was drawn before anything was released."
     )

@@ -25,7 +25,7 @@ class Chat(ParquetClients):
 
     name: ClassVar[str] = "chat"
     takes: ClassVar[str] = ""
-    says: ClassVar[str] = "what 16,843 people typed on a help channel, shipped with tacit: a person is a client"
+    says: ClassVar[str] = "what 16,827 people typed on a help channel, shipped with tacit: a person is a client"
 
     def __init__(self, people: int | None = None) -> None:
         """people: so many, the first; None: all."""
