@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import tomli_w
 from tests.conftest import BLANK
+from tests.support.jobs.few_shipped import few_shipped
 
 from tacit.cli.console import console
 from tacit.data.formats import manuals
@@ -26,6 +27,7 @@ AS_PRINTED = os.environ.get("PAGES") == "as-printed"
 
 WIDTH = 150  # columns of the terminal that pages show
 SENTENCES = 600  # of public text
+PEOPLE = 400  # of those whose text tacit ships
 PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
 
 # At most so much of these keys of a recipe, whoever wrote it.
@@ -106,8 +108,12 @@ def small_recipe(text: str) -> str:
     return tomli_w.dumps(values)
 
 
-def made_small(patch: pytest.MonkeyPatch) -> None:
-    """From here on every recipe is small and this Python has few modules."""
+def made_small(patch: pytest.MonkeyPatch, folder: Path) -> None:
+    """From here on every recipe is small, this Python has few modules, and tacit ships few people's text.
+
+    folder: for that text.
+    """
+    few_shipped(patch, folder, people=PEOPLE, characters=80)
     read, find = Recipe.from_toml.__func__, Docstrings._find  # type: ignore[attr-defined]
 
     def from_toml(cls: type[Recipe], text: str, *, where: str = "recipe") -> Recipe:

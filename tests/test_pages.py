@@ -131,10 +131,10 @@ def test_what_is_not_run_stands_on_a_page() -> None:
 
 
 @pytest.fixture(scope="module")
-def small() -> Iterator[None]:
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         if not small_sizes.AS_PRINTED:
-            small_sizes.made_small(patch)
+            small_sizes.made_small(patch, tmp_path_factory.mktemp("shipped"))
         yield
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.jobs.few_shipped import few_shipped
 from tests.support.jobs.jobs_with_runs import Stop, content
 from typer.testing import CliRunner
 
@@ -30,7 +31,7 @@ PEOPLE = 300
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A demo of few people and a network that hardly learned."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tacit.jobs.demo, "FEW", PEOPLE)
+        few_shipped(patch, tmp_path_factory.mktemp("shipped"), people=PEOPLE, characters=80)
         patch.setattr(tacit.jobs.demo, "PUBLIC_SENTENCES", 6_400)
         yield tmp_path_factory.mktemp("runs")
 
