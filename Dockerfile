@@ -7,7 +7,7 @@
 FROM python:3.12-slim@sha256:229a2c5bfa27522db7815ea81f9bed70af17ccb9de9fc7ad142b1877b5830d36 AS built
 COPY dist/*.whl deployment.lock /tmp/
 # With what `tacit serve` needs, each file by its SHA-256. Nothing is left out of it: manuals, headers and tests of packages are
-# the public text of the demo.
+# where an import takes its words from by default.
 RUN python -m venv /opt/tacit \
     && /opt/tacit/bin/pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /tmp/deployment.lock \
     && /opt/tacit/bin/pip install --no-cache-dir --disable-pip-version-check --no-deps /tmp/*.whl

@@ -3,17 +3,14 @@
 import json
 import re
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 from tests import notebook
 from tests.conftest import REPOSITORY
-
-from tacit.data.formats.docstrings import Docstrings, prose
+from tests.support.jobs.few_shipped import few_shipped
 
 NOTEBOOKS = sorted((REPOSITORY / "examples").glob("*.ipynb"))
-PACKAGES = ("asyncio", "collections", "concurrent", "email", "html", "http", "importlib", "json", "logging", "unittest")
 
 
 def loaded(path: Path) -> dict[str, Any]:
@@ -22,14 +19,10 @@ def loaded(path: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
-def little_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Python of ten packages whose only manuals are the topics of `help()`."""
-    library = Path(json.__file__).parent.parent
-    few_modules = Docstrings([library / name for name in PACKAGES])
-    monkeypatch.setattr(Docstrings, "open", lambda place: few_modules)
-    few = tuple(line for _, topic in sorted(topics.items()) for line in prose(topic).split("\n") if line)
-    for module in ("tacit.data.formats.manuals", "tacit.jobs.import_data"):
-        monkeypatch.setattr(f"{module}.manuals", lambda: few)
+def little_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few of the people whose text tacit ships, and short passages of the novels."""
+    (tmp_path / "shipped").mkdir()
+    few_shipped(monkeypatch, tmp_path / "shipped", people=400, characters=80)
 
 
 @pytest.mark.long
