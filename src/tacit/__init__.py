@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tacit.jobs.train.job import train
     from tacit.jobs.train.mixture import train_mixture
     from tacit.jobs.train.noise_forecast import noise_forecast
+    from tacit.jobs.train.sweep import sweep
     from tacit.jobs.tune.job import tune
     from tacit.jobs.type_ab.engine import type_engine
     from tacit.jobs.type_ab.job import type_ab
@@ -101,6 +102,7 @@ _HOME = {
     "simulate": "tacit.jobs.plan.simulate",
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
+    "sweep": "tacit.jobs.train.sweep",
     "train": "tacit.jobs.train.job",
     "train_mixture": "tacit.jobs.train.mixture",
     "tune": "tacit.jobs.tune.job",
@@ -154,6 +156,7 @@ __all__ = [
     "simulate",
     "statement",
     "suggest",
+    "sweep",
     "train",
     "train_mixture",
     "tune",

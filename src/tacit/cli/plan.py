@@ -13,7 +13,7 @@ import typer
 from tacit.cli import values
 from tacit.cli.blocks import say_blocks
 from tacit.cli.groups import LateGroup, late_app
-from tacit.cli.options import Json, OwnDelta, ReleaseOptions, command
+from tacit.cli.options import Json, OwnDelta, ReleaseOptions, Sets, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
 from tacit.cli.plan_show import FigureFile, listening, show
@@ -156,14 +156,16 @@ def plan_recipe(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML.")],
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[Path | None, typer.Option(help="Begin from this model of `tacit pretrain`.")] = None,
+    sets: Sets = None,
     figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
+    from tacit.jobs.changed_recipe import changed_rounds
     from tacit.jobs.train.noise_forecast import noise_forecast
 
     with listening(as_json, figure):
-        result = noise_forecast(recipe, data=data, init=init)
+        result = noise_forecast(changed_rounds(recipe, sets or ()), data=data, init=init)
     show(result, figure, as_json)
 
 

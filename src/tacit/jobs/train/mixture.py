@@ -97,13 +97,19 @@ def train_any(
     recipe: "Recipe | MixtureRecipe | PathLike", out: PathLike, **given: Any
 ) -> "TrainingResult | MixtureResult":
     """What `tacit train` does: rounds, or a mixture where the recipe has [mixture]. given: as both jobs take it."""
+    from tacit.jobs.changed_recipe import any_recipe
     from tacit.jobs.train.job import train
     from tacit.recipe import Recipe
-    from tacit.recipe.mixture import MixtureRecipe, is_mixture
 
-    if isinstance(recipe, MixtureRecipe) or (not isinstance(recipe, Recipe) and is_mixture(recipe)):
-        return train_mixture(recipe, out, **given)
-    return train(recipe, out, **given)
+    found = any_recipe(recipe)
+    if isinstance(found, Recipe):
+        return train(found, out, **given)
+    if given.pop("until", None) is not None:
+        raise InputError(
+            "until stops the rounds of a recipe, and this one makes a mixture; leave it out, stop with Ctrl-C, and end "
+            f"it with `tacit finish {out}`."
+        )
+    return train_mixture(found, out, **given)
 
 
 def train_mixture(
