@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export, export_dictionary
+    from tacit.jobs.finish import finish
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.ladder import ladder
     from tacit.jobs.mix import mix
@@ -77,6 +78,7 @@ _HOME = {
     "export": "tacit.jobs.export",
     "export_dictionary": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
+    "finish": "tacit.jobs.finish",
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
     "ladder": "tacit.jobs.ladder",
@@ -132,6 +134,7 @@ __all__ = [
     "export",
     "export_dictionary",
     "extend_vocabulary",
+    "finish",
     "import_data",
     "ladder",
     "load_model",

@@ -272,3 +272,26 @@ def test_only_training_sweeps(cache: Cache, tmp_path: Path) -> None:
     assert "--set rounds.rounds has 2 values, of which `tacit train` makes a run each; give one here" in said
     one = tacit("plan", "recipe", written(tmp_path, cache), "--json", "--set", "rounds.rounds=40")
     assert one.exit_code == 0, one.output
+
+
+# -- ended before the last round ---------------------------------------------------------------------------------------
+
+
+def test_a_run_stops_after_so_many_rounds_and_is_finished_there(cache: Cache, tmp_path: Path) -> None:
+    stopped = train(written(tmp_path, cache), tmp_path / "run", "--until", 3)
+    assert stopped.exit_code == 0 and json.loads(stopped.stdout)["rounds"] == 3, stopped.output
+    assert json.loads(stopped.stdout)["report"] is None
+    ended = tacit("finish", tmp_path / "run", "--json", "--workers", 1)
+    assert ended.exit_code == 0, ended.output
+    values = json.loads(ended.stdout)
+    assert values["rounds"] == 3 and Path(values["report"]).is_file() and values["test"]
+    assert "is finished already, after 3 rounds" in refusal(tacit("finish", tmp_path / "run"))
+    shown = tacit("resume", tmp_path / "run", "--workers", 1)
+    assert "under what happened in 3 rounds" in shown.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize("until", [-1, 10])
+def test_rounds_that_will_not_be_are_refused(cache: Cache, tmp_path: Path, until: int) -> None:
+    said = refusal(train(written(tmp_path, cache), tmp_path / "run", "--until", until))
+    assert f"until={until} is not between 0 and the 9 rounds of the recipe" in said
+    assert not (tmp_path / "run").exists()

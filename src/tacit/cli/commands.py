@@ -75,6 +75,10 @@ COMMANDS = {
     "resume": at(
         "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."
     ),
+    "finish": at(
+        "train:finish",
+        "End an unfinished training with the rounds that it has: its last model is released, with its statement.",
+    ),
     "suggest": at(
         "suggest:suggest", "The likeliest next words after each prompt, words of the model's vocabulary alone."
     ),

@@ -1,4 +1,4 @@
-"""`tacit train` and `tacit resume`: rounds until the recipe is done.
+"""`tacit train`, `tacit resume` and `tacit finish`: rounds until the recipe is done, or until it is enough.
 
 JAX is imported by the functions that train, not by this file: `tacit account` must not wait for it.
 """
@@ -87,9 +87,6 @@ def resume(
     hardware: Hardware,
     logs: LogOptions,
     cluster: Cluster = None,
-    end: Annotated[
-        bool, typer.Option("--end", help="Of a training: no further round; the model of the last one is released.")
-    ] = False,
     stop_if_diverged: Diverged = False,
     profile: Profiled = False,
     json: Json = False,
@@ -104,9 +101,22 @@ def resume(
             run,
             hardware=hardware,
             cluster=cluster,
-            stop_if_diverged=stop_if_diverged or None,  # of a training alone, as the next
-            end=end or None,
+            stop_if_diverged=stop_if_diverged or None,  # of a training alone
             progress=together(progress, told),
         )
     options = {"profile": profile} if isinstance(result, TrainingResult | MixtureResult) else {}
     say(result, json, lambda each: print_blocks(each.blocks(**options)))
+
+
+@command
+def finish(
+    run: Annotated[Path, typer.Argument(help="A run of `tacit train` with rounds left to do.")],
+    hardware: Hardware,
+    json: Json = False,
+) -> None:
+    """End an unfinished training with the rounds that it has: its last model is released, with its statement."""
+    from tacit.jobs.finish import finish as job
+
+    with display(json, run) as progress:
+        result = job(run, hardware=hardware, progress=progress)
+    say(result, json, lambda each: print_blocks(each.blocks()))
