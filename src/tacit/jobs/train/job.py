@@ -164,6 +164,7 @@ def train(
     from tacit.jobs.train.stopping import Rule, check_rule
     from tacit.training.hooks import Hooks
 
+    of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
     _check_until(until, changed)
@@ -207,6 +208,7 @@ def resume_training(
     _refuse_a_silent_cluster(cluster, hooks)
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
+    of_type("until", until, Integral, NoneType)
     if until is not None:
         _check_until(until, Recipe.from_toml(found.settings, where=str(found.path)))
     if found.finished:
@@ -281,8 +283,7 @@ def _changed(
 
 
 def _check_until(until: int | None, recipe: "Recipe") -> None:
-    """Raises: InputError for no number of rounds, and for more than there will be."""
-    of_type("until", until, Integral, NoneType)
+    """Raises: InputError for fewer rounds than none, and for more than there will be."""
     planned = recipe.rounds.rounds
     if until is not None and not 0 <= until <= planned:
         raise InputError(
