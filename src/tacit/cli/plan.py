@@ -25,6 +25,10 @@ Chosen = Annotated[
     list[str] | None, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}; may be given several times.")
 ]
 One = Annotated[str, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}.")]
+Public = Annotated[
+    Path | None,
+    typer.Option(help="A cache of public text, whose best free model is measured: what has to be beaten."),
+]
 Most = Annotated[int | None, typer.Option(help="Most reports a round that the system can take.")]
 
 
@@ -156,6 +160,7 @@ def plan_recipe(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML.")],
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[Path | None, typer.Option(help="Begin from this model of `tacit pretrain`.")] = None,
+    public: Public = None,
     sets: Sets = None,
     figure: FigureFile = None,
     as_json: Json = False,
@@ -164,8 +169,10 @@ def plan_recipe(
     from tacit.jobs.changed_recipe import changed_rounds
     from tacit.jobs.train.noise_forecast import noise_forecast
 
-    with listening(as_json, figure):
-        result = noise_forecast(changed_rounds(recipe, sets or ()), data=data, init=init)
+    with listening(as_json, figure) as progress:
+        result = noise_forecast(
+            changed_rounds(recipe, sets or ()), data=data, init=init, public=public, progress=progress
+        )
     show(result, figure, as_json)
 
 
@@ -180,6 +187,8 @@ def plan_epsilon(
     most_reports: Annotated[int, typer.Option(help="Most reports a round that the system can take.")] = 10_000,
     mechanism: One = "blt",
     delta: OwnDelta = None,
+    public: Public = None,
+    init: Annotated[Path | None, typer.Option(help="A model of `tacit pretrain` of that text.")] = None,
     figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -197,6 +206,8 @@ def plan_epsilon(
             availability=availability,
             most_reports=most_reports,
             delta=delta,
+            public=public,
+            init=init,
             progress=progress,
         )
     show(result, figure, as_json)

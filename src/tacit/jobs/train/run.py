@@ -16,6 +16,7 @@ from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
+from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.rehearsal import VALIDATION, Spared, refused
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
@@ -100,9 +101,10 @@ def begin(
     check_client_cost(recipe, vocabulary.size, parameter_count(network))
     encoding = plan.encoding(parameter_count(network))
     first = first_model(recipe, vocabulary)
-    told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     request = _budget_request(recipe, plan, clients)
     check_left(request)
+    free = free_model_for(recipe.model.init, progress=progress) if recipe.evaluation.baselines else None
+    told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks, free=free)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
