@@ -163,14 +163,14 @@ def plan_epsilon(
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")
     chosen = mechanism_named(mechanism)
+    network = None if init is None else as_path("init", init)
+    free = free_model_for(network, public, progress=progress)
     answers = tuple(
         affordable(
             Clients(devices=devices, availability=availability), training, chosen, most=most_reports, delta=delta
         )
         for devices in counted(populations, "weighing report goals", progress, total=len(populations))
     )
-    network = None if init is None else as_path("init", init)
-    free = free_model_for(network, public, progress=progress)
     return EpsilonResult(training=training, mechanism=chosen.name, answers=answers, free=free)
 
 

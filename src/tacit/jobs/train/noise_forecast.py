@@ -302,7 +302,7 @@ def tell(found: NoiseForecastResult, progress: Progress, *, anyway: bool) -> Non
         if found.judgement == "gains nothing":
             progress(Warned(CODE, f"{words}: {found.sentence} (docs/which-epsilon.md)"))
         elif noise is None or noise.noise:
-            progress(Noted(CODE, f"{words}: {found.sentence}"))
+            progress(Noted(CODE, found.sentence if noise is None else f"{words}: {found.sentence}"))
         return
     said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
     if found.judgement == "cannot work" and not anyway:
