@@ -16,7 +16,7 @@ TESTS := $(BIN)/python -m pytest -q --dist worksteal -n
 # Where a test has that mark: to collect all the others as well takes each process longer than most of these tests.
 LONG = $$(grep -rl --include='test_*.py' 'mark\.long' tests | sort)
 
-.PHONY: install demo test long pages nightly check format-check lint types format docs wheel from-wheel versions lock sbom clean
+.PHONY: install demo test long pages nightly check format-check lint types format docs rendered wheel from-wheel versions lock sbom clean
 
 install: $(INSTALLED)
 
@@ -63,15 +63,34 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(INSTALLED)
+# build/site/index.html, from the pages alone, by the packages of the extra `docs` in an environment of their own; a
+# warning is an error. LINKS=all also asks every address of the web.
+DOCS := .venv-docs
+docs: $(DOCS)/installed
+	rm -rf build/site
+	$(DOCS)/bin/python -m sphinx -W --keep-going -q -E -j auto -d build/doctrees docs build/site
+ifeq ($(LINKS),all)
+	$(DOCS)/bin/python -m sphinx -q -b linkcheck -d build/doctrees docs build/links
+endif
+	@echo "build/site/index.html"
+
+$(DOCS)/installed: pyproject.toml
+	@$(PYTHON) -m venv $(DOCS)
+	@$(DOCS)/bin/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"], sep="\n")' > $(DOCS)/wanted
+	@$(DOCS)/bin/python -m pip -q --disable-pip-version-check install -r $(DOCS)/wanted
+	@touch $@
+
+# The pages, or parts of them, that are made from the program.
+rendered: $(INSTALLED)
 	$(BIN)/python -m tests.render_cli
+	$(BIN)/python -m tests.render_api
 	$(BIN)/python -m tests.render_mechanisms
 	$(BIN)/python -m tests.render_licences
 	$(BIN)/python -m tests.server.test_openapi
 
-# DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it.
+# DIST/tacit-VERSION-py3-none-any.whl, as `pip install` takes it; with the site for `tacit docs` by `make docs wheel`.
 wheel: $(INSTALLED)
-	rm -rf build $(DIST)
+	rm -rf build/lib build/bdist.* $(DIST)
 	$(PIP) wheel --no-deps --no-build-isolation --wheel-dir $(DIST) .
 
 # TESTED against the installed wheel, beside the newest packages that pyproject.toml allows on this Python, in an
@@ -90,7 +109,7 @@ versions: $(INSTALLED)
 	$(MAKE) --no-print-directory from-wheel PYTHON="$$(.ci/python $$version)" || exit; done
 
 # The newest versions that pyproject.toml allows, with the SHA-256 of each of their files; commit the result with what
-# changed. Then `make install docs`, for the licences. requirements.lock is for Python 3.11 and what the tests need,
+# changed. Then `make install rendered`, for the licences. requirements.lock is for Python 3.11 and what the tests need,
 # deployment.lock for every Python and what a server needs, in the same versions.
 COMPILED := .venv-lock/bin/uv pip compile -q pyproject.toml --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
@@ -114,4 +133,4 @@ sbom: wheel
 	rm -rf $(VENV)-sbom $(VENV)-sbom-tool
 
 clean:
-	rm -rf .venv .venv-lock .venv-wheel .venv-sbom .venv-sbom-tool .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build $(DIST) src/*.egg-info
+	rm -rf .venv .venv-docs .venv-lock .venv-wheel .venv-sbom .venv-sbom-tool .mypy_cache .ruff_cache .pytest_cache .hypothesis .jax_cache build $(DIST) src/*.egg-info

@@ -1,4 +1,4 @@
-"""docs/licences.md: the licence of each package that `requirements.lock` pins, by its own metadata, by `make docs`."""
+"""docs/licences.md, by `make rendered`: the licence of each package in `requirements.lock`, by its own metadata."""
 
 from importlib.metadata import PackageMetadata, PackageNotFoundError, metadata
 
@@ -12,7 +12,8 @@ ABOUT = """# Licences of what tacit needs
 tacit itself is under the Apache License 2.0. These are the packages that `requirements.lock` pins, with the licence
 that each names in its own metadata. Where it names none by an identifier, its classifiers or its own words stand here.
 `server` marks those that `deployment.lock` has, too: what the [image](install.md#docker) consists of. The others test
-and develop tacit, or belong to an [extra](install.md#what-few-need-extras). `make docs` writes this page.
+and develop tacit, or belong to an [extra](install.md#what-few-need-extras). `make rendered` writes this page.
+The site that `make docs` builds holds style sheets and scripts of Furo (MIT) and of Sphinx (BSD-2-Clause).
 
 `src/tacit/text/unicode_tables.py` and two files of `tests/golden` (`WordBreakTest.txt`,
 `SentenceBreakTest.txt`) are made from the Unicode Character Database, with this notice:

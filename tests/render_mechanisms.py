@@ -1,4 +1,4 @@
-"""The tables of mechanisms in two pages, made from the catalogue; `make docs` writes them between their marks."""
+"""The tables of mechanisms in two pages, made from the catalogue; `make rendered` writes them between their marks."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
@@ -11,7 +11,7 @@ from tacit.design.best import BEST
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
 
-BEGIN, END = "<!-- from the catalogue, by make docs -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- from the catalogue, by make rendered -->\n", "<!-- end -->\n"
 
 
 def recipe_rows() -> Iterator[tuple[str, ...]]:

@@ -3,15 +3,18 @@
 import ast
 import importlib
 import inspect
+import re
 import subprocess
 import sys
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.render_api import examples, explained, parameters
 
 import tacit
 
 DOOR = REPOSITORY / "src" / "tacit" / "__init__.py"
+EXAMPLED = dict(examples())
 
 
 def test_all_is_sorted_and_names_what_is_loaded_on_use() -> None:
@@ -52,8 +55,27 @@ def test_no_room_hides_a_name() -> None:
 
 def test_every_name_stands_on_the_page_and_the_page_names_no_other() -> None:
     page = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
-    listed = [line.split("`")[1].removeprefix("tacit.") for line in page.splitlines() if line.startswith("| `tacit.")]
-    assert sorted(listed) == tacit.__all__
+    listed = re.findall(r"^\| \[`tacit\.(\w+)`\]\(#tacit(\w+)\) \|", page, re.MULTILINE)
+    assert sorted(name for name, _ in listed) == tacit.__all__
+    assert all(name.lower() == heading for name, heading in listed)
+    assert re.findall(r"^### `tacit\.(\w+)`$", page, re.MULTILINE) == tacit.__all__
+
+
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_every_parameter_is_explained_and_every_name_has_an_example(name: str) -> None:
+    silent = [each.name for each in parameters(name) if not each.meaning]
+    assert not silent, f"tacit.{name} does not say what {silent} are: a sentence `NAME: what` of its docstring does"
+    assert EXAMPLED[name].text, f"no page calls tacit.{name}; docs/api.md#examples may"
+
+
+def test_a_docstring_is_taken_apart() -> None:
+    said = explained(
+        "What it does.\n\nOf note: it is so. a, b: what: they are. c: the last\none; d: another. Raises: Both: all.",
+        ["a", "b", "c", "d"],
+    )
+    assert said.whole == ["What it does.", "Of note: it is so."]
+    assert said.parameters == {"a": "what: they are.", "b": "what: they are.", "c": "the last one;", "d": "another."}
+    assert said.raises == "Both: all."
 
 
 def test_an_unknown_name_is_an_attribute_error_that_says_what_there_is() -> None:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.render_api import PAGE as API
+from tests.render_api import render_api
 from tests.render_cli import PAGE, render_cli_help
 from tests.render_mechanisms import TABLES, rendered
 from tests.small_sizes import is_smaller
@@ -26,6 +28,7 @@ SESSIONS = [
 
 # Their Python takes long; that of a page with commands `make long` runs between them anyway (test_pages.py).
 SLOW = {
+    "api.md",
     *("changing-recipes.md", "keyboard.md", "secure-aggregation.md", "your-own-data.md"),
     *("on-device-training.md", "planning.md", "production.md", "tuning.md"),
     *("budgets.md", "device.md", "populations.md", "speed.md", "typing.md", "word-discovery.md"),
@@ -66,12 +69,16 @@ def test_account_sessions_print_what_they_show(command: Command) -> None:
 
 
 def test_cli_page_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == render_cli_help(), "docs/cli.md is old; run `make docs`"
+    assert PAGE.read_text(encoding="utf-8") == render_cli_help(), "docs/cli.md is old; run `make rendered`"
+
+
+def test_api_page_is_current() -> None:
+    assert API.read_text(encoding="utf-8") == render_api(), "docs/api.md is old; run `make rendered`"
 
 
 @pytest.mark.parametrize("page", TABLES, ids=lambda page: page.name)
 def test_tables_of_mechanisms_are_current(page: Path) -> None:
-    assert page.read_text(encoding="utf-8") == rendered(page), f"docs/{page.name} is old; run `make docs`"
+    assert page.read_text(encoding="utf-8") == rendered(page), f"docs/{page.name} is old; run `make rendered`"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -101,12 +108,18 @@ def test_the_readme_is_short() -> None:
     assert len(re.findall(r"\]\(", text)) <= 25 and len(text.splitlines()) <= 100
 
 
-def test_every_page_is_in_the_index() -> None:
+def test_every_page_is_in_the_navigation_once() -> None:
+    """In the lists of the first page or in those of the appendix, from which the site takes its navigation."""
     docs = REPOSITORY / "docs"
-    linked = re.findall(r"\]\(([^)#\s]+)\)", (docs / "index.md").read_text(encoding="utf-8"))
-    assert sorted(
-        path.relative_to(docs).as_posix() for path in docs.rglob("*.md") if path.name != "index.md"
-    ) == sorted(linked)
+    listed = [
+        target
+        for page in ("index.md", "appendix.md")
+        for target in re.findall(
+            r"^\| \[[^\]]+\]\(([^)#\s]+)\)", (docs / page).read_text(encoding="utf-8"), re.MULTILINE
+        )
+    ]
+    pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md") if path.name != "index.md"]
+    assert sorted(listed) == sorted(pages)
 
 
 def glossary() -> dict[str, str]:

@@ -39,8 +39,8 @@ NOT_RUN = {
     "tacit account run served": "the same",
     "tacit keyboard": "somebody types into it; tests/cli/test_keyboard.py does",
 }
-# What needs a server of somebody's, and libraries that nothing else here needs.
-SHOWN = {"integrations.md": {"py"}, "your-own-model.md": {"py"}, "deploy.md": {"nginx"}}
+# What needs a server of somebody's, and libraries that nothing else here needs; in api.md, what is run elsewhere.
+SHOWN = {"api.md": {"py"}, "integrations.md": {"py"}, "your-own-model.md": {"py"}, "deploy.md": {"nginx"}}
 # Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
 IN_A_CLONE = {"for-ml-engineers.md"}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")

@@ -40,7 +40,7 @@ NOT_REMEMBERED: dict[str, tuple[int, str]] = {
     "paper-1-findings.md": (3, "utility/paper_1_findings.py"),
     "paper-figures.md": (10, "papers/paper_figures.py"),
     "papers-tables.md": (9, "papers/reproduce_papers_tables.py"),
-    "personalization.md": (25, "utility/personalization_on_text.py"),
+    "personalization.md": (6, "utility/personalization_on_text.py"),
     "pretraining.md": (3, "utility/pretraining_saves_rounds.py"),
     "quantized.md": (3, "utility/quantized_models.py"),
     "realised-participation.md": (1, "utility/realised_participation.py"),

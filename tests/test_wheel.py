@@ -112,3 +112,12 @@ class TestTheWheel:
         where = [sys.executable, "-P", "-c", "import tacit; print(tacit.__file__)"]
         found = subprocess.check_output(where, env=alone, text=True, cwd=tmp_path / "empty")
         assert found.startswith(str(tmp_path / "installed")), "another tacit was tried"
+
+
+@pytest.mark.long
+def test_the_site_is_in_a_wheel_that_was_built_after_it(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    site = {"index.html", "results/people.html", "_static/styles/furo.css", "_images/people.png"}
+    later = built_wheel(tmp_path, {f"../../build/site/{name}": {"": "a page"} for name in site})
+    home = f"tacit-{tacit.__version__}.data/data/share/doc/tacit/site/"
+    assert {name.removeprefix(home) for name in later.namelist() if name.startswith(home)} == site
+    assert not [name for name in wheel.namelist() if name.startswith(home)]

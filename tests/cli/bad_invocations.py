@@ -129,6 +129,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     ),
     "verify": ("statement.json",),
     "report": ("run",),
+    "docs": ("planning", "--print"),
     "compare": ("run", "unfinished", "--out", "new"),
     "decryptor": ("--state", "new", "--least-reports", "9"),
     "device": (

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner
 
 import tacit
-from tacit.cli.commands import FIRST
+from tacit.cli.commands import COMMANDS, FIRST, PANELS
 from tacit.cli.commands import app as command
 from tacit.cli.groups import LateGroup
 from tacit.recipe.shipped_recipes import shipped
@@ -31,6 +31,13 @@ def test_nothing_asked_says_how_to_begin() -> None:
     assert (code, complaint) == (0, "")
     assert len(FIRST) == 4 and all(line in said for line, _ in FIRST)
     assert max(map(len, said.splitlines())) <= 80
+
+
+def test_help_lists_every_command_once_under_its_heading() -> None:
+    assert sorted(name for names in PANELS.values() for name in names) == sorted(COMMANDS)
+    code, said, complaint = asked("--help")
+    headings = [line.removesuffix(":") for line in said.splitlines() if line.endswith(":") and line[0] != " "]
+    assert (code, complaint, headings) == (0, "", ["Options", *PANELS])
 
 
 @pytest.mark.parametrize("group", ["data", "account", "plan", "recipe", "design"])

@@ -26,6 +26,7 @@ def built_wheel(folder: Path, changes: Mapping[str, Mapping[str, str]] | None = 
             shutil.copy(REPOSITORY / name, copy / name)
     for name, replaced in (changes or {}).items():
         file = copy / "src" / "tacit" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         for before, after in replaced.items():
             assert text.count(before) == 1 or not text, f"{name} has {text.count(before)} times {before!r}"

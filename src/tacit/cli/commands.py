@@ -7,11 +7,9 @@ finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and
 model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
 `demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py` writes
 it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third party runs for secure sums,
-`serve.py` a server of real devices, and `device.py` is one of them.
+`serve.py` a server of real devices, `device.py` is one of them, and `docs.py` opens the documentation.
 """
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -48,8 +46,7 @@ def _begin(
         for line, meaning in FIRST:
             typer.echo(f"  {line}\n      {meaning}")
         typer.echo("\n`tacit --help` lists all commands, `tacit COMMAND --help` says what one takes.")
-        if (pages := Path(sys.prefix, "share", "doc", "tacit")).is_dir():  # what the wheel brought
-            typer.echo(f"The pages that they name (docs/...) are in\n  {pages}")
+        typer.echo("`tacit docs` opens the pages that they name.")
 
 
 COMMANDS = {
@@ -149,10 +146,35 @@ COMMANDS = {
         "doctor:doctor",
         "Versions, processors, memory, and whether what tacit stands on works here; nothing private, for bug reports.",
     ),
+    "docs": at("docs:docs", "Open the documentation in a browser, from this machine, and say where it is."),
+}
+
+# As `tacit --help` and docs/cli.md group them: every command under one heading, in the order of their use.
+PANELS = {
+    "First steps": ("demo", "docs", "doctor"),
+    "Data": ("data", "vocab"),
+    "Models": (
+        "pretrain",
+        "ngram",
+        "recipe",
+        "tune",
+        "train",
+        "resume",
+        "finish",
+        "mix",
+        "suggest",
+        "keyboard",
+        "export",
+    ),
+    "Discovery and personalization": ("discover", "count", "personalize"),
+    "Judging": ("evaluate", "ladder", "type", "report", "compare"),
+    "Privacy": ("plan", "simulate", "design", "account", "verify"),
+    "Deployment": ("serve", "device", "decryptor"),
 }
 
 app = late_app(
     COMMANDS,
+    panels=PANELS,
     begin=_begin,
     name="tacit",
     help="Learn from what people type without seeing it.",

@@ -35,6 +35,8 @@ class LateGroup(TyperGroup):
     """The sub-commands of a table, then those that were registered."""
 
     table: Mapping[str, Later] = {}
+    panels: Mapping[str, Sequence[str]] = {}
+    """Under which heading `--help` lists which sub-commands; without any, all under one."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -55,8 +57,9 @@ class LateGroup(TyperGroup):
         lines = {
             name: (each.help or "").partition("\n\n")[0] for name, each in self.commands.items() if not each.hidden
         }
-        with formatter.section("Commands"):
-            formatter.write_dl(list(lines.items()))
+        for heading, names in (self.panels or {"Commands": list(lines)}).items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, lines[name]) for name in names])
 
     def made(self, name: str) -> Any:
         """A sub-command with its options. Any: its class is click's or Typer's, by Typer's version."""
@@ -83,15 +86,17 @@ class LateGroup(TyperGroup):
 
 def late_app(
     table: Mapping[str, Later] = MappingProxyType({}),
+    panels: Mapping[str, Sequence[str]] = MappingProxyType({}),
     begin: Callable[..., None] | None = None,
     cls: type[LateGroup] = LateGroup,
     **settings: Any,
 ) -> typer.Typer:
     """A Typer app of these sub-commands; more may be registered. settings: as of `typer.Typer`.
 
-    begin: what is called before any of them, and where none was given, in place of help.
+    panels: the headings of `--help`, each with the names below it; without any, one heading. begin: what is called
+    before any of them, and where none was given, in place of help.
     """
-    group = type("Group", (cls,), {"table": table})
+    group = type("Group", (cls,), {"table": table, "panels": panels})
     app = typer.Typer(cls=group, rich_markup_mode=None, invoke_without_command=True, **settings)  # plain help: a third
     app.callback()(begin or _help)  # or Typer takes an app with one registered command for that command
     return app

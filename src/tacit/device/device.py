@@ -76,18 +76,19 @@ def run_device(
 ) -> SessionOutcome:
     """Be one device of a population: look for something to do and do it, for ever or once; the last turn.
 
-    server: its address; http:// on this machine alone. data: a cache; client: whose text in it this device has, left
-    out where there is one. state: its folder, with its record and its policy; made if missing. journal: a folder
-    outside it, where its participations stand a second time; left out, one in the user's folder of data. operator_key:
-    the public key, 64 hexadecimal digits, that is pinned by it, once; an operator more is pinned beside others.
-    enrolment_code: a file with the secret for which an operator that enrols gives it tokens. first_time: it has taken
-    part nowhere before; else a new record counts its whole budget as spent. policy: in place of the file in `state`.
-    onnx: an exported model, by whose `train.onnx` it trains without JAX. certificates: PEM, in place of the system's.
-    probes: in place of those that the policy asks of this machine. told: gets the outcome of every session.
-    isolated: the work of each task is done in a process of its own, within the policy's memory and time; without,
-    whatever ends it ends the device. machine, through: a clock, a way to sleep, random bytes (of what is not isolated)
-    and an httpx transport in place of the machine's, for tests.
-    Raises: InputError, CacheError for what cannot be; DeviceError where the state is another process's or damaged.
+    population: which of the server's. once: one turn, in place of going on for ever. server: its address; http:// on
+    this machine alone. data: a cache; client: whose text in it this device has, left out where there is one. state: its
+    folder, with its record and its policy; made if missing. journal: a folder outside it, where its participations
+    stand a second time; left out, one in the user's folder of data. operator_key: the public key, 64 hexadecimal
+    digits, that is pinned by it, once; an operator more is pinned beside others. enrolment_code: a file with the secret
+    for which an operator that enrols gives it tokens. first_time: it has taken part nowhere before; else a new record
+    counts its whole budget as spent. policy: in place of the file in `state`. onnx: an exported model, by whose
+    `train.onnx` it trains without JAX. certificates: PEM, in place of the system's. probes: in place of those that the
+    policy asks of this machine. told: gets the outcome of every session. isolated: the work of each task is done in a
+    process of its own, within the policy's memory and time; without, whatever ends it ends the device. machine,
+    through: a clock, a way to sleep, random bytes (of what is not isolated) and an httpx transport in place of the
+    machine's, for tests. Raises: InputError, CacheError for what cannot be; DeviceError where the state is another
+    process's or damaged.
     """
     of_type("server", server, str)
     of_type("population", population, str)

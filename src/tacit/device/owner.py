@@ -147,10 +147,10 @@ def device_status(
 ) -> DeviceStatus:
     """What a device did, by the record in its folder and its journal; it may run meanwhile.
 
-    journal: its folder, where the device runs with another than `run_device` chooses. pause: take part in nothing from
-    now on (True), or again (False). forget: remove the plans of runs in which it never took part; no device may run in
-    that folder then. What was spent stays. Raises: InputError where there is no device; DeviceError where its record
-    cannot be read, or it runs and is to forget.
+    state: the device's folder. journal: its folder, where the device runs with another than `run_device` chooses.
+    pause: take part in nothing from now on (True), or again (False). forget: remove the plans of runs in which it never
+    took part; no device may run in that folder then. What was spent stays. Raises: InputError where there is no device;
+    DeviceError where its record cannot be read, or it runs and is to forget.
     """
     of_type("pause", pause, bool, NoneType)
     of_type("forget", forget, bool)

@@ -34,7 +34,10 @@ READING = 0.8  # of the time until a report leaves: text is read in it
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """The rules of a device's owner."""
+    """The rules of a device's owner.
+
+    The keys of `policy.toml`, which docs/device.md explains. Raises: InputError for a value that is none.
+    """
 
     kinds: tuple[str, ...] = tuple(FEDERATED)  # of tasks
     aggregation: tuple[str, ...] = SUMS  # plain: the operator sees each report, inside TLS
@@ -44,26 +47,26 @@ class Policy:
     honest_decryptors: int = 1  # that may have to be honest, where decryptors add the noise: more make it weaker
     largest_zcdp: float = 2.0  # of a plan, computed from its numbers
     largest_epsilon: float = 10.0  # the same, at the plan's delta
-    largest_delta: float = 1e-5
+    largest_delta: float = 1e-5  # at which a plan may give its epsilon
     largest_local_epsilon: float = 2.0  # of everything sent in a run whose reports this device randomises itself
     budget_zcdp: float = 4.0  # of everything that this device ever takes part in
     budget_zcdp_week: float = math.inf  # of the runs in which it took part in any seven days, each counted whole
-    smallest_noise_multiplier: float = 0.1
-    largest_clip_norm: float = 100.0
+    smallest_noise_multiplier: float = 0.1  # of a plan
+    largest_clip_norm: float = 100.0  # of a plan
     smallest_cohort: int = 2  # the report goal, and the fewest reports that a sum is opened for
     rounds_apart: int = 1  # of two participations in a run: at least what the plan asks of every device
     hours_apart: float = 0.0  # of two participations in anything
     most_attempts: int = 5  # at one round of sealed sums, of which at most one is opened: they cost what one costs
     longest_round_hours: float = 24.0  # from a task's opening to its deadline
     clock_minutes: float = 10.0  # by which the operator's clock may be ahead of the device's
-    largest_model_mb: float = 100.0
-    largest_report_mb: float = 100.0
+    largest_model_mb: float = 100.0  # that it downloads
+    largest_report_mb: float = 100.0  # that it uploads
     send_after_s: float = 10.0  # from the record of a participation to its report; 0: as soon as it is made
     show_after_s: float = 600.0  # between asking for tokens and showing the first is a time drawn up to that
     largest_memory_mb: float = 1000.0  # of one step of training, by its sizes
     largest_operations: float = 2e14  # of a round's training, by its sizes: a core does 1e11 in a second
     split: str = ""  # time:0.8, say: text from there on is never trained on, but kept to judge models; empty: all is
-    eligibility: Eligibility = field(default_factory=Eligibility)
+    eligibility: Eligibility = field(default_factory=Eligibility)  # what its machine must be like: idle, on power
 
     def __post_init__(self) -> None:
         _check_names("kinds", self.kinds, tuple(FEDERATED))

@@ -113,6 +113,8 @@ def decryptor(
 ) -> DecryptorDesk:
     """A decryptor whose secret keys and whose answers are in the folder `state`, which is made where there is none.
 
+    state: that folder. least_reports: the fewest that a sum is opened for.
+
     It opens no sum of fewer than `least_reports` reports, whatever a server asks. clients: a file with the identity
     of an enrolled client, 64 hexadecimal digits, in each line; a set with anybody else in it is refused. Without it a
     server can invent clients, and so learn the vector of a real one (docs/secure-aggregation-protocols.md).

@@ -84,6 +84,8 @@ class DemoResult(JobResult):
 def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress = silent) -> DemoResult:
     """A population of this Python's modules, a public model, private training from it, and the same without noise.
 
+    out: the folder of the private run.
+
     The private run is at `out`; the caches, the public model and the run without noise are beside it (`out`-manuals,
     `out`-data, `out`-start, `out`-without-noise). Called again it goes on, or reads what is finished. quick: a
     twentieth of it, to see every step in half a minute; such a model has learned next to nothing. Raises: RunError

@@ -29,12 +29,15 @@ def design_mechanism(
 ) -> Design:
     """The strategy of a mechanism that costs least for `participation`, or the one that `parameters` say.
 
+    mechanism: a name of the catalogue, or `package.module:NAME`.
+    participation: how often, and how far apart, a client takes part.
+    objective: the loss to minimise, "max" of the worst round or "rms"; left out, the mechanism's own.
     server: what it makes of the releases with momentum and cooldown, of whose models the errors are told as well; and
-    they are what is lowered, unless `workload` is "prefix": the sums of the releases, as without a server.
+    they are what is lowered, unless `workload` says otherwise.
+    workload: "prefix" lowers the errors of the sums of the releases, as without a server.
+    parameters: what the mechanism takes (docs/recipes.md).
 
-    `mechanism` is a name of the catalogue or `package.module:NAME`; `parameters` are what it takes (docs/recipes.md);
-    `objective` is the loss to minimise, "max" of the worst round or "rms"; left out, the mechanism's own. Raises:
-    InputError where a name, a parameter or the participation does not fit, or there is no design for a server;
+    Raises: InputError where a name, a parameter or the participation does not fit, or there is no design for a server;
     AccountingError where its sensitivity is not known.
     """
     of_type("mechanism", mechanism, str)
@@ -97,9 +100,10 @@ def compare_mechanisms(
 ) -> MechanismComparison:
     """Every mechanism of the catalogue for `participation`, by its loss; each designed for `objective`.
 
-    slow: matrices for these rounds too, which take seconds to minutes. server, workload: as for `design_mechanism`;
-    what has no design for a server's models stands there as it is designed for prefix sums, and the order is by the
-    models. What cannot be had here says why.
+    participation: how often, and how far apart, a client takes part. objective: the loss to minimise, "max" of the
+    worst round or "rms". slow: matrices for these rounds too, which take seconds to minutes. server, workload: as for
+    `design_mechanism`; what has no design for a server's models stands there as it is designed for prefix sums, and the
+    order is by the models. What cannot be had here says why.
     """
     of_type("participation", participation, Participation)
     wanted, aim = checked_objective(objective), _workload(server, workload)

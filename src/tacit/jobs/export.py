@@ -147,11 +147,15 @@ def export(
 
     run: a finished run, a pre-training, or a model folder; only a run has a privacy statement, which goes with the
     model. A counted model or a mixture becomes its arrays, its words and the graph of its network, without a
-    dictionary. quantize: "int8" or "int4" for smaller graphs, left out float32. locale: the language of the words, as
-    the dictionary names it. offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced,
-    and nothing else. An export releases nothing new: it is computed from the model. Raises: InputError where there is
-    no model, its network cannot be exported, or `out` is something else; RunError where the files are not what a run
-    wrote.
+    dictionary.
+    out: the folder to write.
+    quantize: "int8" or "int4" for smaller graphs, left out float32.
+    locale: the language of the words, as the dictionary names it.
+    offensive, shortcuts: as in `export_dictionary`. An export that is at `out` is replaced, and nothing else. An export
+    releases nothing new: it is computed from the model.
+
+    Raises: InputError where there is no model, its network cannot be exported, or `out` is something else; RunError
+    where the files are not what a run wrote.
     """
     of_type("quantize", quantize, str, type(None))
     locale, target = checked_locale(locale), as_path("out", out)
@@ -189,10 +193,11 @@ def export_dictionary(
 ) -> DictionaryExport:
     """Write a model's words, and what follows them, as the file at `path` that open keyboards import (format 202).
 
-    run: as in `export`, or a counted model or a mixture, whose promise is written to `path` with PROMISE_ENDING behind
-    its name. trigrams: also what follows two words, as a folder of format 403, which no keyboard imports but engines
-    open. offensive: a file of words that are only suggested where a user allows it, one in each line. shortcuts: a file
-    of words, a tab and what stands in their place. words_from: a source of public text (`public:FILE`), of which the
+    path: the file to write. locale: the language of the words. most_words: of public text, at most. run: as in
+    `export`, or a counted model or a mixture, whose promise is written to `path` with PROMISE_ENDING behind its name.
+    trigrams: also what follows two words, as a folder of format 403, which no keyboard imports but engines open.
+    offensive: a file of words that are only suggested where a user allows it, one in each line. shortcuts: a file of
+    words, a tab and what stands in their place. words_from: a source of public text (`public:FILE`), of which the
     `most_words` most frequent words stand in the dictionary beside those of the model, left out 60,000. Otherwise as
     `export`; ONNX is not needed. Raises: as `export`, and SourceError from the text.
     """

@@ -25,7 +25,13 @@ def finish(
     """End a training with the rounds that are done: its last model is tested and released, accounted as it happened.
 
     No further device is asked. Of a run that makes a mixture its rounds end, and the rest is made. Killed on the way it
-    is either as before or ending, and then `finish` and `resume` both bring it to its end. Raises: InputError for a
+    is either as before or ending, and then `finish` and `resume` both bring it to its end.
+
+    run: a run folder with rounds left to do, or what `open_run` gave.
+    hardware: changes the speed, never the result.
+    progress: gets events in this thread.
+
+    Raises: InputError for a
     finished run, and for one without rounds; RunError before the first round, and where it is damaged.
     """
     path: Path | None = None if isinstance(run, Run) else as_path("run", run)

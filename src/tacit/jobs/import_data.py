@@ -61,14 +61,17 @@ def import_data(
 
     source: a Source (`tacit.data.TextsOf`, `TableOf`, or your own), the line of text that names one, as
     `tacit.data.open_source` reads it, or what `TableOf` takes, with columns client_id, text and perhaps timestamp: a
-    table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced
-    once the new one is whole, with a warning where it held something else.
+    table of pandas, Arrow or polars, a data set of Hugging Face, a list of rows. An old cache at `out` is replaced once
+    the new one is whole, with a warning where it held something else.
+    out: the folder of the cache.
     vocabulary: None means the words of the manuals on this machine, which are public and in English.
-    language, emoji: how words are written, as `tacit.text.words.Writing` has them; of a saved vocabulary its own.
     vocabulary_size: ids, the four special ones included; None means 10,000, or what there is. Warns where every third
-    word is unknown, and of fewer than three clients. client_id, text, timestamp: what these columns are called in
-    a file or a table; None: just so. how: what else a named source takes (encoding, delimiter, lines ...), as
-    `tacit.data.sources.HowToRead` lists it. `tacit.preview_data` shows what would be read.
+    word is unknown, and of fewer than three clients.
+    lowercase: write every word in lower case.
+    language, emoji: how words are written, as `tacit.text.words.Writing` has them; of a saved vocabulary its own.
+    client_id, text, timestamp: what these columns are called in a file or a table; None: just so.
+    how: what else a named source takes (encoding, delimiter, lines ...), as `tacit.data.sources.HowToRead` lists it.
+    `tacit.preview_data` shows what would be read.
 
     Raises: SourceError, InputError (the vocabulary), CacheError (`out` is something else than a cache).
     """
@@ -170,7 +173,8 @@ def described(cache: Cache) -> list[Block]:
 def open_data(path: PathLike, *, verify: bool = False, progress: Progress = silent) -> Cache:
     """The cache that `import_data` made at a path; CacheError when there is none, or it is not whole.
 
-    verify: read all of it, as every job does before it trains or asks; CacheError when a bit differs.
+    path: the folder of the cache. verify: read all of it, as every job does before it trains or asks; CacheError when a
+    bit differs.
     """
     if verify:
         return checked_cache(as_path("path", path), progress=progress)

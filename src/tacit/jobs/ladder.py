@@ -177,12 +177,13 @@ def ladder(
 ) -> LadderResult:
     """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
 
-    public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
-    models: finished runs and model folders, mixtures too. Of a run all of these follow, and who read how much: its
-    cache, its first model and the text of that, the run itself; `settings` is of a cache. A client that came to several
-    rounds read sentences drawn anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public:
-    as in `pretrain`. Raises: InputError for caches and models of different words, a model named twice, and a run with
-    real devices; as `checked_cache`.
+    data: a cache, or a run that trained on one. settings: whose text is read, of a cache. public: caches of text that
+    is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network. models: finished runs and
+    model folders, mixtures too. Of a run all of these follow, and who read how much: its cache, its first model and the
+    text of that, the run itself; `settings` is of a cache. A client that came to several rounds read sentences drawn
+    anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in `pretrain`. Raises:
+    InputError for caches and models of different words, a model named twice, and a run with real devices; as
+    `checked_cache`.
     """
     from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.ladder import counted, training_text

@@ -106,16 +106,16 @@ def mix(
 ) -> Mixture:
     """Make one model of counted ones, private counts and a network, into the folder `out`, whole or not at all.
 
-    ngram: what `tacit ngram` wrote, of one text or of several, which become one model: each has the weight that fits
-    the counts best, or without any the one under which the validation part of the cache `public` is likeliest.
-    megabytes: what n-grams may take; those worth least are left out. counts: a finished run of `tacit count` with the
-    sum word_counts, and word_pairs if it has them, or of a list of cells: each probability is multiplied by what they
-    say it should be.
-    network: a finished run or a pre-training, whose weight in the mixture is `weight`; left out, of a pre-training the
-    one under which that validation part is likeliest, and of a run BESIDE_COUNTS or BESIDE_NGRAMS. A network of public
-    text is bent by the counts, too. A counted model that is at `out` is replaced. Raises: InputError where the parts
-    have different words, nothing is known of what one promises, or nothing would be mixed; RunError where a run's files
-    are not what it wrote.
+    out: the folder to write. weight: the network's share. public: a cache of public text, by whose validation part
+    weights are chosen. ngram: what `tacit ngram` wrote, of one text or of several, which become one model: each has the
+    weight that fits the counts best, or without any the one under which the validation part of the cache `public` is
+    likeliest. megabytes: what n-grams may take; those worth least are left out. counts: a finished run of `tacit count`
+    with the sum word_counts, and word_pairs if it has them, or of a list of cells: each probability is multiplied by
+    what they say it should be. network: a finished run or a pre-training, whose weight in the mixture is `weight`; left
+    out, of a pre-training the one under which that validation part is likeliest, and of a run BESIDE_COUNTS or
+    BESIDE_NGRAMS. A network of public text is bent by the counts, too. A counted model that is at `out` is replaced.
+    Raises: InputError where the parts have different words, nothing is known of what one promises, or nothing would be
+    mixed; RunError where a run's files are not what it wrote.
     """
     from tacit.jobs.counted_folder import check_place
     from tacit.keyboard.mixture import BEND, NETWORK, NGRAM, MixtureSettings

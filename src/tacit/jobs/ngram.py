@@ -80,10 +80,11 @@ def ngram(
 ) -> NGramModel:
     """Count a Kneser-Ney model of the training part of a cache of public text, into the folder `out`.
 
-    order: the words of the longest n-grams. cutoffs: for each length from 2 on, how often an n-gram has to be seen to
-    be kept; left out, 1, 2, then 3. A mixture with plain pairs is weighted by the validation part. declared_public: as
-    in `pretrain`. A counted model that is at `out` is replaced. Raises: InputError where the text is clients' and not
-    declared public, where nothing can be counted, and where `out` is something else.
+    data: a cache of public text. out: the folder to write. order: the words of the longest n-grams. cutoffs: for each
+    length from 2 on, how often an n-gram has to be seen to be kept; left out, 1, 2, then 3. A mixture with plain pairs
+    is weighted by the validation part. declared_public: as in `pretrain`. A counted model that is at `out` is replaced.
+    Raises: InputError where the text is clients' and not declared public, where nothing can be counted, and where `out`
+    is something else.
     """
     import numpy as np
 

@@ -125,13 +125,20 @@ def pretrain(
 ) -> PretrainingResult:
     """Train a model on a cache of public text, into a run folder at `out`; `train(init=out)` begins from it.
 
-    If `out` holds a run with the same settings, that run is resumed. model: the network, or a table like a recipe's
-    [model] (kind and settings), by default the papers'; the cache determines its number of words. settings: how long,
-    and when to stop. held_out: clients of the validation part that evaluate. seed: of the initial model and of the
-    order of the text; nothing is private. declared_public: the text has clients and is public all the same, which every
-    statement of a run that begins from the model repeats. Raises: InputError when there is nothing to train on, or the
-    text is clients' and not declared public; RunError where `out` was begun with other settings; TrainingError when
-    training diverges.
+    If `out` holds a run with the same settings, that run is resumed.
+
+    data: the cache, or its path.
+    out: the run folder to make.
+    model: the network, or a table like a recipe's [model] (kind and settings), by default the papers'; the cache
+    determines its number of words.
+    settings: how long, and when to stop.
+    held_out: clients of the validation part that evaluate.
+    seed: of the initial model and of the order of the text; nothing is private.
+    declared_public: the text has clients and is public all the same, which every statement of a run that begins from
+    the model repeats.
+
+    Raises: InputError when there is nothing to train on, or the text is clients' and not declared public; RunError
+    where `out` was begun with other settings; TrainingError when training diverges.
     """
     from tacit.jobs.run_start import (
         begin,

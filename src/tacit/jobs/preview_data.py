@@ -68,6 +68,8 @@ def preview_data(
 ) -> Preview:
     """What `import_data` would read with the same arguments: counts, columns, what is left out, the first few texts.
 
+    source, client_id, text, timestamp, how: as of `import_data`.
+
     All of the source is read, and nothing is written. Raises: SourceError, InputError, as `import_data` would.
     """
     called = columns_called(client_id, text, timestamp)

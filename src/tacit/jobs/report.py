@@ -21,6 +21,8 @@ from tacit.runs import Run, TrainingMetadata
 def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     """Write the report of a run into its folder (or into `out`): HTML, Markdown, JSON, figures and the statement.
 
+    run: its folder, or what `open_run` gave. out: the folder to write, in place of the run's own.
+
     `report` of that folder may be published; `simulation` has what is exact, and with it the page to look at.
     Of a run of any kind, from its folder alone: of training and pre-training in whatever state it is, of the others
     when they are finished. Raises: InputError where there is no report to write; RunError where the folder is damaged,
@@ -44,9 +46,13 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
 def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | None = None) -> RunComparison:
     """Runs that train, side by side: accuracy at equal rounds, the price, what differs, and a figure of all curves.
 
-    runs: each by itself, or all in one list. The first is compared with. The figure is written into `out` (left out:
-    the first one's `simulation`, for accuracies are exact), as compare-NAME.png of the second. Raises: as `report`;
-    InputError for fewer than two runs.
+    The first is compared with. The figure is written into `out` (left out: the first one's `simulation`, for accuracies
+    are exact), as compare-NAME.png of the second.
+
+    runs: folders of training runs, or what `open_run` gave; each by itself, or all in one list.
+    out: the folder of the figure.
+
+    Raises: as `report`; InputError for fewer than two runs.
     """
     named = _each(runs)
     if not 2 <= len(named) <= MOST:

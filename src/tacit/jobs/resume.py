@@ -43,8 +43,10 @@ def resume(
 ) -> Result:
     """Resume an interrupted run to its end; the result is that of an uninterrupted run. A finished run is read.
 
-    own: the program's own parts with which a training began (docs/extending.md), given again. Raises: RunError where it
-    is no run folder or another process works on it; InputError for an argument that this kind of run has no use for.
+    run: its folder, or what `open_run` gave. hardware, cluster: change the speed, never the result. until: stop after
+    so many rounds. own: the program's own parts with which a training began (docs/extending.md), given again. Raises:
+    RunError where it is no run folder or another process works on it; InputError for an argument that this kind of run
+    has no use for.
     """
     path = None if isinstance(run, Run) else as_path("run", run)
     target: Run | Path

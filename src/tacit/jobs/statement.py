@@ -117,8 +117,9 @@ class Verification:
 def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
     """The privacy statement of what a run has released so far, from its folder alone.
 
-    delta: left out, the one that the run was begun with. Raises: AccountingError where nothing is released, InputError
-    for a kind of run that releases nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
+    run: its folder, or what `open_run` gave. delta: left out, the one that the run was begun with. Raises:
+    AccountingError where nothing is released, InputError for a kind of run that releases nothing, UnknownRelease for a
+    ledger that is not understood, RunError (damaged).
     """
     with opened(run) as found, reading(found):
         if (why := KINDS[found.kind].unstated) is not None:
@@ -139,9 +140,10 @@ def verify(
     digest. Of an exported model's folder it is the statement in the manifest, if its model has one, and each file is
     held against its digest. Of a published `report` folder it is the statement, and of a discovery its words too, which
     are made again from the votes that were published.
-    run: the folder against whose ledger, log and seal a statement that was published is held. plan: the SHA-256 of the
-    plan that a device had (`device_status`), to be that of a published discovery. Raises: InputError where it is no
-    statement of a format that this version reads; for a run also as `statement`.
+    run: the folder against whose ledger, log and seal a statement that was published is held.
+    plan: the SHA-256 of the plan that a device had (`device_status`), to be that of a published discovery.
+
+    Raises: InputError where it is no statement of a format that this version reads; for a run also as `statement`.
     """
     if plan is not None and not (isinstance(statement, str | os.PathLike) and _is_published(Path(statement))):
         raise InputError("a device's plan is held against the published report of a discovery; give that folder.")

@@ -46,8 +46,11 @@ def suggest(
     """The k likeliest next words after each prompt, which is whole words; "" asks for the first of a sentence.
 
     model: a finished run, a pre-training, a model folder, an exported one, "trigram:CACHE" for the trigram of a cache's
-    training clients, or what `load_model` gave. Suggested are words of the vocabulary alone. Raises: InputError where
-    there is no model, no prompt, or the vocabulary has not so many words.
+    training clients, or what `load_model` gave. Suggested are words of the vocabulary alone.
+    prompts: texts of whole words.
+    k: words for each prompt.
+
+    Raises: InputError where there is no model, no prompt, or the vocabulary has not so many words.
     """
     from tacit.jobs.phone_models import phone_model
 

@@ -59,9 +59,9 @@ def extend_vocabulary(
 ) -> Vocabulary:
     """The vocabulary with its old ids and, after them, the `most` frequent of the words found (None: all of them).
 
-    words: a finished discovery run that started from this vocabulary, or its result; or a finished count of candidates
-    (`count.new_words`). Raises: InputError where it
-    started from another, or no word can be added; RunError where it is not finished.
+    vocabulary: the words before, or their file. most: words to add, at most. words: a finished discovery run that
+    started from this vocabulary, or its result; or a finished count of candidates (`count.new_words`). Raises:
+    InputError where it started from another, or no word can be added; RunError where it is not finished.
     """
     old = vocabulary if isinstance(vocabulary, Vocabulary) else Vocabulary.load(as_path("vocabulary", vocabulary))
     if isinstance(words, DiscoveryResult):

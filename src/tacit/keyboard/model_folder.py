@@ -78,6 +78,8 @@ def write_model(folder: Path, network: LanguageModel, parameters: Parameters, vo
 def load_model(path: PathLike) -> TrainedModel:
     """The model of a folder that `write_model` wrote, or of the run or pre-training whose `model/` it is.
 
+    path: that folder.
+
     Raises: InputError when there is none, or its files do not belong together.
     """
     path = as_path("path", path)

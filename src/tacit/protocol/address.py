@@ -17,7 +17,12 @@ BACKLOG = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where a server listens, and how its connections are protected."""
+    """Where a server listens, and how its connections are protected.
+
+    host: the address of this machine to listen on. port: 0 for any that is free. tls_certificate, tls_key: PEM files,
+    given together. behind_proxy: a proxy ends TLS, and alone reaches this address. Raises: InputError where others
+    would reach it without TLS.
+    """
 
     host: str = HOST
     port: int = PORT

@@ -411,5 +411,8 @@ class Run:
 
 
 def open_run(path: PathLike) -> Run:
-    """A run folder of any kind, to be read; close it, or use it in a `with`. Raises: RunError where it is none."""
+    """A run folder of any kind, to be read; close it, or use it in a `with`. Raises: RunError where it is none.
+
+    path: its folder.
+    """
     return Run.open(as_path("path", path))

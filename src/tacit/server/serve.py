@@ -130,14 +130,25 @@ def serve(
     """Serve devices until every run is done, or until `stop` is set (SIGTERM and Ctrl-C set it too).
 
     recipes: of training, or files of other kinds of runs (`jobs.py`). Without any, only workers start, for the rounds
-    of coordinators elsewhere that share store, blobs and key. out: a folder for what is not given otherwise:
-    `runs/NAME`, the run folder of each recipe, resumed where it exists; `store.db`; `blobs`; `operator.key`, made where
-    there is none, and `operator.pub`, which devices pin. data: a cache that replaces the recipes' own. admin_token:
-    whoever has it may pause and resume runs by HTTP; without it nobody may. enrolment_codes: a file with a secret code
-    for each device, a line each: whoever has one may take part, and nobody else; left out, all may. Where decryptors
-    open the sums, nobody can see which report spoilt one, so only without_enrolment lets all take part. serving: told
-    once, when devices can come. Raises: InputError for what contradicts itself or cannot be used; StoreError for a
-    store or blobs that cannot, and with the words of a coordinator that refuses its recipe.
+    of coordinators elsewhere that share store, blobs and key.
+    out: a folder for what is not given otherwise: `runs/NAME`, the run folder of each recipe, resumed where it exists;
+    `store.db`; `blobs`; `operator.key`, made where there is none, and `operator.pub`, which devices pin.
+    store: the address of a database that workers share.
+    blobs: where models lie, a folder or an address.
+    operator_key: the file of the secret key that signs plans.
+    data: a cache that replaces the recipes' own.
+    workers: processes that answer devices.
+    address: where the server listens.
+    admin_token: whoever has it may pause and resume runs by HTTP; without it nobody may.
+    enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and nobody
+    else; left out, all may.
+    without_enrolment: let all take part even where decryptors open the sums, and nobody sees which report spoilt one.
+    upgrade_store: bring an older store to this version.
+    serving: told once, when devices can come.
+    stop: an event that ends it.
+
+    Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or blobs that cannot, and
+    with the words of a coordinator that refuses its recipe.
     """
     of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)

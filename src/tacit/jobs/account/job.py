@@ -49,13 +49,22 @@ def account(
     clients: int | None = None,
     clip_inflation: float = 1.0,
 ) -> Guarantee:
-    """What a strategy promises to clients who keep the participation limits; of the three prices, exactly one is given
-    and the others follow: the noise multiplier in clip norms, rho of zCDP, or epsilon at a delta.
+    """What a strategy promises to clients who keep the participation limits.
 
+    Of the three prices exactly one is given, and the others follow: the noise multiplier in clip norms, rho of zCDP, or
+    epsilon at a delta. With clip norm 1: what is promised does not depend on it.
+
+    strategy: the matrix by which noise is correlated, as `tacit.design_mechanism` gives it.
+    participation: how often, and how far apart, a client takes part.
+    noise_multiplier: the standard deviation of the noise, in clip norms.
+    zcdp: rho.
+    epsilon: at `delta`.
     delta: left out, that of a run with so many training `clients`, or else the papers' 1e-10.
+    clients: how many train.
+    clip_inflation: the factor by which encoding for secure sums lengthens a clipped update (`privacy.encoding`).
 
-    With clip norm 1: what is promised does not depend on it. clip_inflation: see `privacy.encoding`. Raises: InputError
-    unless there is one price, or where a value is none; AccountingError where no sensitivity is known.
+    Raises: InputError unless there is one price, or where a value is none; AccountingError where no sensitivity is
+    known.
     """
     if isinstance(strategy, str):
         raise InputError(

@@ -87,6 +87,8 @@ class PopulationAccount:
 def account_population(population: PathLike) -> PopulationAccount:
     """What was taken of a population's budget, and by which runs. Raises: RunError where there is none, or it is not
     what was written.
+
+    population: the folder that `begin_population` made.
     """
     path = as_path("population", population)
     budget = PopulationBudget.open(path)
@@ -122,11 +124,20 @@ def begin_population(
 ) -> PopulationAccount:
     """Begin the budget of a population: a new folder in which every run that names it is entered.
 
-    clients: who they are, in words. zcdp, or epsilon at delta: what all releases with noise may cost each of them in
-    all; local_epsilon: what all reports that they randomise themselves may. What is left out may not be taken at all.
-    window_days: beside that, every so many days may cost no more than window_zcdp, or window_epsilon at delta, and
-    window_local_epsilon; a run counts whole in each window in which it may release. Nothing of this can be changed
-    later. Raises: InputError; RunError where there is something at `population`.
+    What is left out may not be taken at all, and nothing of this can be changed later.
+
+    population: the folder to make.
+    clients: who they are, in words.
+    zcdp: what all releases with noise may cost each of them in all.
+    epsilon, delta: the same, in place of zcdp.
+    local_epsilon: what all reports that they randomise themselves may cost.
+    window_days: the days of a window, for which there is a smaller budget beside; a run counts whole in each window in
+    which it may release.
+    window_zcdp: what releases with noise may cost in a window.
+    window_epsilon: the same at delta, in place of it.
+    window_local_epsilon: what reports that they randomise themselves may cost in a window.
+
+    Raises: InputError; RunError where there is something at `population`.
     """
     of_type("clients", clients, str)
     numbers = {"zcdp": zcdp, "epsilon": epsilon, "delta": delta, "local_epsilon": local_epsilon}

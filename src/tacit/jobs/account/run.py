@@ -94,8 +94,9 @@ class RunAccount(JobResult):
 def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccount:
     """What a run of any kind promises as realised: participations from its log, the mechanism from its ledger.
 
-    delta: left out, the one that the run was begun with. A run that is under way may be read. Raises: InputError for a
-    kind of run that promises nothing, UnknownRelease for a ledger that is not understood, RunError (damaged).
+    run: its folder, or what `open_run` gave. delta: left out, the one that the run was begun with. A run that is under
+    way may be read. Raises: InputError for a kind of run that promises nothing, UnknownRelease for a ledger that is not
+    understood, RunError (damaged).
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")

@@ -63,11 +63,19 @@ def count(
     cell, and release those at a price.
 
     data: the cache of the clients. A run that is at `out` already and was begun with the same is gone on with.
-    population: in whose budget the release is entered first. seed: fixes the noise, which then is not private.
+    out: the run folder to make.
+    settings: what is counted, and by which cuts and slices.
+    release: the privacy cost at which it leaves the simulation; left out, the counts are exact and none may be
+    published.
+    population: in whose budget the release is entered first.
+    seed: fixes the noise, which then is not private.
+    vocabulary: the file of the words that those devices' text is cut into.
     collector: asks real devices in place of the clients of `data`, which is None then; nothing is known of them but
-    what is released. vocabulary: the file of the words that those devices' text is cut into. progress: gets events in
-    this thread. Raises: InputError before anything is written; RunError where `out` is another run or was changed; what
-    the collector does.
+    what is released.
+    progress: gets events in this thread.
+
+    Raises: InputError before anything is written; RunError where `out` is another run or was changed; what the
+    collector does.
     """
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import CountSettings

@@ -78,10 +78,14 @@ def discover(
 
     data: a source, the line of text that names one, or a cache with a larger vocabulary; None of real devices, whom a
     collector of `tacit serve` asks. If `out` holds a run with the same arguments, that run is resumed; nobody is asked
-    twice. delta: where the central epsilon is stated, and nothing else; by default that of so many clients
-    (`privacy.delta`). collector: how clients are asked; `UsersOneByOne` has each make its reports, as a device does,
-    and gives sums of the same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`,
-    whatever is named here. population: its budget pays for the run, before anybody is asked.
+    twice.
+    vocabulary: the words that are known, or their file.
+    out: the run folder to make.
+    settings: epsilon, layers of the trie and users of each.
+    delta: where the central epsilon is stated, and nothing else; by default that of so many clients (`privacy.delta`).
+    population: its budget pays for the run, before anybody is asked.
+    collector: how clients are asked; `UsersOneByOne` has each make its reports, as a device does, and gives sums of the
+    same law as the quick `AtOnce`; settings with a `secure_sum` are asked by `SecurelySummed`, whatever is named here.
 
     Raises: InputError, SourceError, CacheError, ParticipationError (too few clients), all before anything is written;
     RunError where `out` was begun with other settings or is another thing; what the collector raises.

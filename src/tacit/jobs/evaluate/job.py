@@ -88,13 +88,21 @@ def evaluate(
     one model over the first.
 
     models: finished runs, model folders, counted ones where clients are simulated, "trigram:CACHE" for that of a
-    cache's training text, or what `load_model` gave; all with the vocabulary of `data`. release: the privacy cost at
-    which histograms leave the simulation; they are written to the run folder `out`, with their row of the ledger. If
-    `out` holds a run with the same settings, that run is resumed. population: its budget pays for the release, before
-    anything is released. seed: fixes the noise, which then is not private. collector: asks real devices instead of the
-    clients of `data` (`tacit.evaluation.counts.collect`); only what is released is known of them. hardware: changes the
-    speed, never the result. progress: gets events in this thread. Raises: InputError before anything is written;
-    RunError where `out` is another run or was changed; what the collector does.
+    cache's training text, or what `load_model` gave; all with the vocabulary of `data`.
+    data: the clients' cache; None where a collector asks real devices.
+    settings: which clients, and how much of their text.
+    release: the privacy cost at which histograms leave the simulation; they are written to the run folder `out`, with
+    their row of the ledger. If `out` holds a run with the same settings, that run is resumed.
+    out: the run folder to make, of a release.
+    population: its budget pays for the release, before anything is released.
+    seed: fixes the noise, which then is not private.
+    collector: asks real devices instead of the clients of `data` (`tacit.evaluation.counts.collect`); only what is
+    released is known of them.
+    hardware: changes the speed, never the result.
+    progress: gets events in this thread.
+
+    Raises: InputError before anything is written; RunError where `out` is another run or was changed; what the
+    collector does.
     """
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import EvaluationSettings

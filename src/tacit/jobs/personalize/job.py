@@ -90,12 +90,20 @@ def personalize(
 
     model: a finished run, a model folder, or what `load_model` gave, with the vocabulary of `data`; of a counted one or
     a mixture a device adds its own caches and moves nothing by SGD, and clients have to be simulated. If `out` holds a
-    run with the same settings, that run is resumed after its last client. population: its budget pays for the release,
-    before anything is released. seed: fixes the noise, which then is not private. collector: asks real devices instead
-    (`tacit.evaluation.counts.collect`), with `data` None; only what is released is known of them. hardware: changes the
-    speed, never the result. progress: gets events in this thread. Raises: InputError before anything is written, or
-    where too few clients could be evaluated; RunError where `out` is another run or was changed; what the collector
-    does.
+    run with the same settings, that run is resumed after its last client.
+    data: a cache with held-out clients.
+    out: the run folder to make.
+    settings: how a device fine-tunes, and whose text is read.
+    release: the privacy cost at which histograms leave the simulation.
+    population: its budget pays for the release, before anything is released.
+    seed: fixes the noise, which then is not private.
+    collector: asks real devices instead (`tacit.evaluation.counts.collect`), with `data` None; only what is released is
+    known of them.
+    hardware: changes the speed, never the result.
+    progress: gets events in this thread.
+
+    Raises: InputError before anything is written, or where too few clients could be evaluated; RunError where `out` is
+    another run or was changed; what the collector does.
     """
     from tacit.evaluation.release_cost import ReleaseCost
     from tacit.evaluation.settings import PersonalizationSettings

@@ -113,9 +113,10 @@ def plan_counts(
 ) -> CountPlan:
     """What to count of so many clients at a price, from public text alone: sums, or a list of cells.
 
-    public: a cache of public text over the clients' vocabulary. cells: the file of a list to write; left out, sums over
-    the first words are chosen. Raises: InputError where the text is not public, noise would hide every count, the price
-    is local, or the file is there and is another; CacheError.
+    clients: how many are counted. release: the price. public: a cache of public text over the clients' vocabulary.
+    cells: the file of a list to write; left out, sums over the first words are chosen. Raises: InputError where the
+    text is not public, noise would hide every count, the price is local, or the file is there and is another;
+    CacheError.
     """
     from tacit.evaluation.release_cost import ReleaseCost
 

@@ -152,6 +152,7 @@ def plan_epsilon(
 ) -> EpsilonResult:
     """The least epsilon at which each population keeps half, 90% and 95% of the accuracy without noise.
 
+    populations: numbers of clients. training: the rounds, and what the model is. mechanism: its name in the catalogue.
     availability, most_reports: the share of the clients within reach, and the most reports a round; the report goal is
     the best up to that. delta: left out, that of each population. public, init: a cache of public text and a model of
     `tacit.pretrain` of it, whose best free model is measured and has to be beaten. Raises: InputError.

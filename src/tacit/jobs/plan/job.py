@@ -109,6 +109,9 @@ def plan(
 ) -> PlanResult:
     """The plan for `goal` in the seven steps of arXiv:2305.18465, Section 2.5.
 
+    scenario: the population, its devices and the noise that the model bears. mechanism: its name in the catalogue.
+    goal: the privacy to reach, and at most how many reports. simulate: the simulated devices.
+
     Who takes part is estimated by formulas; with `simulate` it is simulated, with timers of whole days, in runs that
     end within its `rules.most_days`. Raises: InputError, and ParticipationError where no simulated run ends in time.
     """

@@ -98,10 +98,11 @@ def new_mixture(
 ) -> NewMixture:
     """A recipe of a whole predictor for the training clients of a cache; nothing they typed is looked at.
 
-    public: a cache of public text over the same vocabulary. ngram: a model of `tacit.ngram`, or several; left out, the
-    run counts `public`. init: a network of `tacit.pretrain`. training_share: of the zCDP, that of rounds which train
-    it; 0: none. delta, out, name: as for `new_recipe`. Raises: InputError where noise would hide every word, a part has
-    other words, or `out` is there and is something else; CacheError.
+    data: the clients' cache. epsilon: of the whole predictor, at `delta`. public: a cache of public text over the same
+    vocabulary. ngram: a model of `tacit.ngram`, or several; left out, the run counts `public`. init: a network of
+    `tacit.pretrain`. training_share: of the zCDP, that of rounds which train it; 0: none. delta, out, name: as for
+    `new_recipe`. Raises: InputError where noise would hide every word, a part has other words, or `out` is there and is
+    something else; CacheError.
     """
     check_asked(epsilon, delta, name)
     of_type("training_share", training_share, Real)

@@ -103,10 +103,16 @@ def new_recipe(
 ) -> NewRecipe:
     """A complete recipe for the training clients of a cache at this epsilon; nothing they typed is looked at.
 
-    delta: left out, that of so many clients. init: a model of `tacit.pretrain` to begin from, over the same vocabulary.
-    public: a cache of public text, whose best free model is measured and is what the recipe is judged over; left out,
-    the text that `init` was made of, where it is at hand.
-    out: the file to write; None writes none. name: what reports call the run. anyway: a recipe that cannot work, too.
+    data: the clients' cache.
+    epsilon: what the run may cost a client, at `delta`.
+    delta: left out, that of so many clients.
+    init: a model of `tacit.pretrain` to begin from, over the same vocabulary.
+    public: a cache of public text, whose best free model is measured: over that the recipe is judged. Left out, the
+    text that `init` was made of, where it is at hand.
+    out: the file to write; None writes none.
+    name: what reports call the run.
+    anyway: a recipe that cannot work, too.
+
     Raises: InputError where it cannot work, saying which epsilon or how many clients would, or where `out` is there and
     is something else; CacheError.
     """

@@ -147,6 +147,9 @@ def plan_production(
 ) -> ProductionResult:
     """The production recipe that reaches `goal`, in a folder with its planned statement and the simulated rounds.
 
+    scenario: the population, its devices and the noise that the model bears. goal: the privacy to reach, and at most
+    how many reports. out: the folder to write. settings: the cache, the model and what a simulation may take.
+
     Raises: InputError, RecipeError for what contradicts itself; ParticipationError where no run ends in the acceptable
     days, with what would fit. Nothing is written then.
     """

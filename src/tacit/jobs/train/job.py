@@ -146,19 +146,30 @@ def train(
     stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
-    """Train a model by a recipe (a value, or the path of one) and leave a run folder at `out`, with its report.
+    """Train a model by a recipe, and leave a run folder at `out` with its report.
 
     If `out` holds a run with the same settings, that run is resumed; its result is the same to the bit as without the
-    interruption. data, init, population, seed, model: replace the recipe's cache, first model, population (whose budget
-    pays for the run), seed and network. hardware, cluster: change the speed, never the result. collector, sampler,
-    algorithm, optimizer: your own parts (docs/extending.md), which the run records by name. until: stop after so many
-    rounds. stop: a rule that is asked after each round, with a `RunState`, whether the run ends there: its last model
-    is released, and the statement says so. It decides by released models; one that also reads `state.metrics`, which
-    are exact, says stop_looks_at="exact". anyway: train even where the noise is estimated to leave nothing of the
-    model. stop_if_diverged: stop after a round whose model does worse than one that knows nothing. progress: gets
-    events in this thread; an exception that it raises stops training after the last committed round. Raises:
-    RecipeError, InputError, CacheError, ParticipationError, BudgetError: before anything is written; RunError where
-    `out` is another run, or is trained by another process; TrainingError where the model diverges.
+    interruption.
+
+    recipe: a Recipe, the path of its file, or the name of a shipped one.
+    out: the run folder to make.
+    data: a cache in place of the recipe's.
+    init: the model to begin from, in place of the recipe's: a run folder of `tacit.pretrain`.
+    population: whose budget pays for the run, in place of the recipe's.
+    seed: fixes all randomness, in place of the recipe's; whoever knows it can take the noise away.
+    model: a network of your own, in place of the recipe's.
+    hardware, cluster: change the speed, never the result; cluster is the address of one of Ray, or "auto".
+    collector, sampler, algorithm, optimizer: your own parts (docs/extending.md), which the run records by name.
+    until: stop after so many rounds.
+    stop: a rule that is asked after each round, with a `RunState`, whether the run ends there: its last model is
+    released, and the statement says so.
+    stop_looks_at: by what the rule decides: "released" models, or "exact", where it also reads `state.metrics`.
+    anyway: train even where the noise is estimated to leave nothing of the model.
+    stop_if_diverged: stop after a round whose model does worse than one that knows nothing.
+    progress: gets events in this thread; an exception that it raises stops training after the last committed round.
+
+    Raises: RecipeError, InputError, CacheError, ParticipationError, BudgetError: before anything is written; RunError
+    where `out` is another run, or is trained by another process; TrainingError where the model diverges.
     """
     from tacit.jobs.train.run import begin
     from tacit.jobs.train.stopping import Rule, check_rule

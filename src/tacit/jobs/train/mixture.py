@@ -129,9 +129,16 @@ def train_mixture(
     """Make a predictor by a recipe with [mixture] (a value, or the path of one) and leave a run folder at `out`.
 
     If `out` holds a run with the same recipe, that is gone on with; its model is the same to the byte as without the
-    interruption. data, init, population, seed: replace the recipe's cache, network, population (whose budget pays for
-    counts and rounds) and seed. cluster, anyway, stop_if_diverged: of the rounds, as in `tacit.train`. Raises: as that
-    one and `tacit.count`, before anything is released; RunError where `out` is another run.
+    interruption.
+
+    recipe: a recipe with [mixture], or the path of its file.
+    out: the run folder to make.
+    data, init, population, seed: replace the recipe's cache, network, population (whose budget pays for counts and
+    rounds) and seed.
+    hardware: changes the speed, never the result.
+    cluster, anyway, stop_if_diverged: of the rounds, as in `tacit.train`.
+
+    Raises: as that one and `tacit.count`, before anything is released; RunError where `out` is another run.
     """
     from tacit.recipe.mixture import MixtureRecipe
 

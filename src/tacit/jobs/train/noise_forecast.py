@@ -215,9 +215,10 @@ def noise_forecast(
     """What the noise of a recipe will leave of its model, and whether that gains anything over what is free; nothing is
     trained, and no client's text is read.
 
-    data, init: in place of the recipe's cache and first model. public: a cache of public text, whose best free model is
-    measured; left out, that which the first model was made of, where it is at hand. Raises: RecipeError, CacheError,
-    AccountingError; InputError where the first model is none that training could begin from.
+    recipe: a Recipe, or the path of its file. data, init: in place of the recipe's cache and first model. public: a
+    cache of public text, whose best free model is measured; left out, that which the first model was made of, where it
+    is at hand. Raises: RecipeError, CacheError, AccountingError; InputError where the first model is none that training
+    could begin from.
     """
     from tacit.jobs.opened_cache import open_cache
     from tacit.jobs.train.refusals import check_client_cost

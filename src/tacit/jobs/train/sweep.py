@@ -70,11 +70,18 @@ def sweep(
 ) -> SweepResult:
     """Train a recipe once for each value, or each combination of values, of the keys in `grid`, one after another.
 
-    grid: {"rounds.rounds": [50, 100], "privacy.epsilon": [1, 2]}, by dotted keys of the TOML. out: the folder whose
-    subfolders are the runs; called again, it goes on. given: as `train` or `train_mixture` takes it. On clients' text
-    each run is a release of its own, and their costs add: the page says how much. A run whose model diverges is warned
-    of, and the others go on. Raises: RecipeError, InputError before anything is computed, where one of the runs could
-    not be; RunError where `out` is something else.
+    On clients' text each run is a release of its own, and their costs add: the page says how much. A run whose model
+    diverges is warned of, and the others go on.
+
+    recipe: a Recipe or a MixtureRecipe, the path of its file, or the name of a shipped one.
+    out: the folder whose subfolders are the runs; called again, it goes on.
+    grid: {"rounds.rounds": [50, 100], "privacy.epsilon": [1, 2]}, by dotted keys of the TOML.
+    anyway: train even what the noise is estimated to leave nothing of.
+    given: as `train` or `train_mixture` takes it.
+    progress: gets events in this thread.
+
+    Raises: RecipeError, InputError before anything is computed, where one of the runs could not be; RunError where
+    `out` is something else.
     """
     of_type("grid", grid, Mapping)
     folder = as_path("out", out)

@@ -61,10 +61,16 @@ def tune(
     """Try server learning rates and clipping quantiles small, and write the recipe for production into `out`.
 
     If `out` holds a tuning, it is resumed: other rates or quantiles add trials, and the settings that only read trials
-    (`choose_by`, `large_report_goal`, `public`) may change. population: replaces the recipe's; its budget pays for each
-    trial. hardware: changes the speed, never the result. Raises: InputError, RecipeError, AccountingError,
-    ParticipationError, CacheError before anything is written; RunError where `out` is something else, or its trials are
-    other experiments, naming the keys.
+    (`choose_by`, `large_report_goal`, `public`) may change.
+
+    recipe: of the production run, or the path of its file.
+    out: the folder to make.
+    settings: the rates, quantiles and sizes of the trials.
+    population: replaces the recipe's; its budget pays for each trial.
+    hardware: changes the speed, never the result.
+
+    Raises: InputError, RecipeError, AccountingError, ParticipationError, CacheError before anything is written;
+    RunError where `out` is something else, or its trials are other experiments, naming the keys.
     """
     of_type("settings", settings, TuningSettings)
     folder = as_path("out", out)

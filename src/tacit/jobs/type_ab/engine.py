@@ -74,12 +74,12 @@ def type_engine(
 ) -> EngineResult:
     """Ask a keyboard engine for next words and have simulated users type with it, beside tacit's own keyboard.
 
-    model: of tacit's keyboard, as in `type_ab`. engine: a command that speaks the lines of docs/dictionary.md; it is
-    run as it is, and reads `dictionary`. data: a source or a cache, as in `type_ab`. settings: whose text, the typist
-    and the language weight; the condition is "network". timeout: seconds that the engine has for an answer, left out 5.
-    seed: of users and their slips, the same on both. Nothing is written and nothing released: these are exact numbers
-    of users' own text. Raises: InputError, SourceError, CacheError as `type_ab`, and where the engine does not speak as
-    it should.
+    dictionary: the file of `tacit.export_dictionary`. model: of tacit's keyboard, as in `type_ab`. engine: a command
+    that speaks the lines of docs/dictionary.md; it is run as it is, and reads `dictionary`. data: a source or a cache,
+    as in `type_ab`. settings: whose text, the typist and the language weight; the condition is "network". timeout:
+    seconds that the engine has for an answer, left out 5. seed: of users and their slips, the same on both. Nothing is
+    written and nothing released: these are exact numbers of users' own text. Raises: InputError, SourceError,
+    CacheError as `type_ab`, and where the engine does not speak as it should.
     """
     from tacit.data import Cache, Source
     from tacit.evaluation.type_ab.settings import TypingSettings

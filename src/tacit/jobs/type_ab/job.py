@@ -69,13 +69,20 @@ def type_ab(
     """Have simulated users type held-out text on two keyboards, and say what B changes against A.
 
     a, b: a finished run, a pre-training, a model folder, an exported folder, "trigram:CACHE", or what `load_model`
-    gave; a model may be compared with itself. data: a source or the line of text that names one, or a cache, as far as
-    its vocabulary spells the words. If `out` holds a run with the same settings, that run is resumed after its last
-    user. release: the privacy cost at which histograms of users' changes leave the simulation. population: its budget
-    pays for the release, before anything is released. seed: of users and their slips, the same ones on A and on B.
-    noise_seed: fixes the noise of the release, which then is not private. hardware: changes the speed, never the
-    result. progress: gets events in this thread. Raises: InputError, SourceError, CacheError before anything is
-    written; RunError where `out` is another run or was changed.
+    gave; a model may be compared with itself.
+    data: a source or the line of text that names one, or a cache, as far as its vocabulary spells the words. If `out`
+    holds a run with the same settings, that run is resumed after its last user.
+    out: the run folder to make.
+    settings: whose text is typed, the typists and the conditions.
+    release: the privacy cost at which histograms of users' changes leave the simulation.
+    population: its budget pays for the release, before anything is released.
+    seed: of users and their slips, the same ones on A and on B.
+    noise_seed: fixes the noise of the release, which then is not private.
+    hardware: changes the speed, never the result.
+    progress: gets events in this thread.
+
+    Raises: InputError, SourceError, CacheError before anything is written; RunError where `out` is another run or was
+    changed.
     """
     from tacit.data import Cache, Source
     from tacit.evaluation.release_cost import ReleaseCost

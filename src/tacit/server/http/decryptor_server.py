@@ -147,7 +147,10 @@ def operator_of(key: str) -> Ed25519PublicKey:
 
 
 class DecryptorAddress(NamedTuple):
-    """Where a decryptor listens, and whose server it answers: checked before there is a decryptor."""
+    """Where a decryptor listens, and whose server it answers: checked before there is a decryptor.
+
+    operator: the public key of whose server it answers. address: where it listens.
+    """
 
     operator: Ed25519PublicKey
     address: Address

@@ -91,9 +91,9 @@ def note_build(run: Run) -> None:
 def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None = None) -> tuple[CheckedLine, ...]:
     """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
 
-    run: its folder, or the `report` folder that it published. log: a file of entries, such as the operator's or one
-    that somebody kept, or the address of a server. Raises: InputError for a run that was not served, and for what is no
-    log; ServerError.
+    certificates: PEM, in place of the system's, for the address of a server. run: its folder, or the `report` folder
+    that it published. log: a file of entries, such as the operator's or one that somebody kept, or the address of a
+    server. Raises: InputError for a run that was not served, and for what is no log; ServerError.
     """
     of_type("log", log, str, Path)
     if not isinstance(run, Run) and (as_path("run", run) / RECORD).is_file():
