@@ -29,7 +29,7 @@ SESSIONS = [
 # Their Python takes long; that of a page with commands `make long` runs between them anyway (test_pages.py).
 SLOW = {
     "api.md",
-    *("keyboard.md", "secure-aggregation.md", "your-own-data.md"),
+    *("changing-recipes.md", "keyboard.md", "secure-aggregation.md", "your-own-data.md"),
     *("on-device-training.md", "planning.md", "production.md", "tuning.md"),
     *("budgets.md", "device.md", "populations.md", "speed.md", "typing.md", "word-discovery.md"),
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tacit.jobs.doctor import doctor
     from tacit.jobs.evaluate.job import evaluate
     from tacit.jobs.export import export, export_dictionary
+    from tacit.jobs.finish import finish
     from tacit.jobs.import_data import import_data, open_data
     from tacit.jobs.ladder import ladder
     from tacit.jobs.mix import mix
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from tacit.jobs.train.job import train
     from tacit.jobs.train.mixture import train_mixture
     from tacit.jobs.train.noise_forecast import noise_forecast
+    from tacit.jobs.train.sweep import sweep
     from tacit.jobs.tune.job import tune
     from tacit.jobs.type_ab.engine import type_engine
     from tacit.jobs.type_ab.job import type_ab
@@ -76,6 +78,7 @@ _HOME = {
     "export": "tacit.jobs.export",
     "export_dictionary": "tacit.jobs.export",
     "extend_vocabulary": "tacit.jobs.vocabulary",
+    "finish": "tacit.jobs.finish",
     "import_data": "tacit.jobs.import_data",
     "decryptor": "tacit.jobs.decryptor",
     "ladder": "tacit.jobs.ladder",
@@ -101,6 +104,7 @@ _HOME = {
     "simulate": "tacit.jobs.plan.simulate",
     "statement": "tacit.jobs.statement",
     "suggest": "tacit.jobs.suggest",
+    "sweep": "tacit.jobs.train.sweep",
     "train": "tacit.jobs.train.job",
     "train_mixture": "tacit.jobs.train.mixture",
     "tune": "tacit.jobs.tune.job",
@@ -130,6 +134,7 @@ __all__ = [
     "export",
     "export_dictionary",
     "extend_vocabulary",
+    "finish",
     "import_data",
     "ladder",
     "load_model",
@@ -154,6 +159,7 @@ __all__ = [
     "simulate",
     "statement",
     "suggest",
+    "sweep",
     "train",
     "train_mixture",
     "tune",

@@ -93,6 +93,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "recipe show": ("own-data", "--out", "new"),
     "train": ("recipe.toml", "--out", "new"),
     "resume": ("unfinished",),
+    "finish": ("run",),  # which is finished
     "export": ("model", "--out", "new"),
     "count": ("words:10", "--data", "cache", "--out", "out", "--epsilon", "4"),
     "evaluate": ("model", *MODEL_OUT, "--epsilon", "4"),
@@ -408,6 +409,7 @@ def _with_damaged(at: Path) -> Iterator[tuple[str, tuple[str, ...], tuple[int, .
                 yield "train", (name, "--out", "new"), REFUSED
             case _:
                 yield "resume", (name,), REFUSED
+                yield "finish", (name,), REFUSED
                 yield "report", (name,), REFUSED
                 yield "account run", (name,), REFUSED if "settings" not in name else (0, 2)  # which it does not need
                 yield "verify", (name,), FAILS

@@ -222,3 +222,76 @@ def test_a_run_that_is_being_trained_is_refused(cache: Cache, tmp_path: Path) ->
     with begin(Recipe.load(written(tmp_path, cache)), tmp_path / "run") as run, run.locked():
         said = refusal(tacit("resume", tmp_path / "run", "--json"))
     assert f"is being worked on by process {os.getpid()}" in said
+
+
+# -- a recipe changed on the command line ------------------------------------------------------------------------------
+
+
+def test_a_set_key_is_recorded_as_if_the_recipe_said_so(cache: Cache, tmp_path: Path, finished: Path) -> None:
+    other = written(tmp_path, cache, rounds={"rounds": 3}, privacy=MECHANISMS["tree"])
+    sets = ("--set", "rounds.rounds=9", "--set", "privacy.mechanism.name=blt-b400")
+    result = train(other, tmp_path / "run", *sets, "--set", "privacy.mechanism.restarts=")
+    assert result.exit_code == 0, result.output
+    assert what_happened(tmp_path / "run") == what_happened(finished)
+    with Run.open(tmp_path / "run") as run, Run.open(finished) as said:
+        assert run.settings == said.settings
+
+
+def test_several_values_are_a_sweep_and_its_size_is_said_first(cache: Cache, tmp_path: Path) -> None:
+    recipe = written(tmp_path, cache)
+    words = ("train", recipe, "--out", tmp_path / "out", "--workers", 1, "--anyway")
+    result = tacit(*words, "--set", "rounds.rounds=2,3")
+    assert result.exit_code == 0, result.output
+    assert result.stderr.startswith("2 runs, one after another: rounds.rounds = 2, 3. Each is a release of its own")
+    assert "rounds.rounds=2" in result.stdout and "2 releases" in result.stdout
+    again = tacit(*words, "--set", "rounds.rounds=2,3", "--json")
+    record = json.loads(again.stdout)
+    assert record["schema"] == "tacit.sweep" and len(record["runs"]) == 2
+    assert Path(record["page"]).is_file()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("rounds.rouds=5", "the key 'rounds.rouds' is unknown; did you mean rounds.rounds?"),
+        ("rounds.rounds=0", "rounds.rounds = 0: input should be greater than or equal to 1"),
+        ("rounds=5", "'rounds' is a section; write [rounds]"),
+        ("rounds.rounds", "sets no key; write SECTION.KEY=VALUE"),
+        ("rounds.rounds=1,1", "has rounds.rounds=1 twice; give each value once"),
+        ("[/red]\x1b[31m=5", "sets no key"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_in_one_line(cache: Cache, tmp_path: Path, given: str, message: str) -> None:
+    said = refusal(train(written(tmp_path, cache), tmp_path / "run", "--set", given))
+    assert message in said and "\x1b" not in said
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_training_sweeps(cache: Cache, tmp_path: Path) -> None:
+    said = refusal(tacit("plan", "recipe", written(tmp_path, cache), "--json", "--set", "rounds.rounds=20,30"))
+    assert "--set rounds.rounds has 2 values, of which `tacit train` makes a run each; give one here" in said
+    one = tacit("plan", "recipe", written(tmp_path, cache), "--json", "--set", "rounds.rounds=40")
+    assert one.exit_code == 0, one.output
+
+
+# -- ended before the last round ---------------------------------------------------------------------------------------
+
+
+def test_a_run_stops_after_so_many_rounds_and_is_finished_there(cache: Cache, tmp_path: Path) -> None:
+    stopped = train(written(tmp_path, cache), tmp_path / "run", "--until", 3)
+    assert stopped.exit_code == 0 and json.loads(stopped.stdout)["rounds"] == 3, stopped.output
+    assert json.loads(stopped.stdout)["report"] is None
+    ended = tacit("finish", tmp_path / "run", "--json", "--workers", 1)
+    assert ended.exit_code == 0, ended.output
+    values = json.loads(ended.stdout)
+    assert values["rounds"] == 3 and Path(values["report"]).is_file() and values["test"]
+    assert "is finished already, after 3 rounds" in refusal(tacit("finish", tmp_path / "run"))
+    shown = tacit("resume", tmp_path / "run", "--workers", 1)
+    assert "under what happened in 3 rounds" in shown.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize("until", [-1, 10])
+def test_rounds_that_will_not_be_are_refused(cache: Cache, tmp_path: Path, until: int) -> None:
+    said = refusal(train(written(tmp_path, cache), tmp_path / "run", "--until", until))
+    assert f"until={until} is not between 0 and the 9 rounds of the recipe" in said
+    assert not (tmp_path / "run").exists()

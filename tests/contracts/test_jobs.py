@@ -469,6 +469,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     "tacit.jobs.train.release",
     "tacit.jobs.train.run",
     "tacit.jobs.train.simulation",
+    "tacit.jobs.train.stopping",
     "tacit.jobs.tune.job",
     "tacit.jobs.tune.result",
     "tacit.jobs.type_ab.record",

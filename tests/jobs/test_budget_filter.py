@@ -110,7 +110,7 @@ def test_a_run_that_was_stopped_can_end_with_the_rounds_that_are_done(
     cache: Cache, budget: Path, tmp_path: Path
 ) -> None:
     """It had no way to release its last model. No sampler is needed, because nobody is asked."""
-    with pytest.raises(BudgetError, match="with --end it releases the model of the last one"):
+    with pytest.raises(BudgetError, match="`tacit finish` releases the model of the last one"):
         trained(cache, budget, tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
         done, spent = run.steps_done, spent_by(run)

@@ -11,19 +11,22 @@ import numpy as np
 import pytest
 from tests.support.evaluation.typists import typists_and_model
 from tests.support.networks.gru import Gru
-from tests.support.training.tiny import SETTINGS, WORDS
+from tests.support.training.tiny import SETTINGS, WORDS, tiny_cache
 from typer.testing import CliRunner
 
 import tacit
 from tacit.cli.commands import app
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
-from tacit.data import Cache
+from tacit.data import Cache, TextsOf, VocabularyChoice
 from tacit.errors import InputError, RunError
 from tacit.evaluation.accuracy import evaluate as count
 from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.reader_accuracy import evaluate_reader
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import EvaluationSettings
+from tacit.evaluation.trigram import BackedOffTrigram
+from tacit.evaluation.trigram_reader import TrigramReader
 from tacit.jobs import analytics_run
 from tacit.jobs.account.run import account_run
 from tacit.jobs.evaluate import run as evaluation_run
@@ -361,3 +364,64 @@ def test_the_command(world: tuple[Path, Path, Path], tmp_path: Path) -> None:
     assert "3 histograms" in said("account", "run", out)
     assert "each say the whole price" in said(*released, "--zcdp", "1", code=2)
     assert "nothing is; give --zcdp" in said(*asked, "--secure-sum", "masks", code=2)
+
+
+# -- a trigram of a cache's text ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def typists(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Whose training clients can be counted."""
+    return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache").path
+
+
+def test_a_trigram_of_a_cache_is_a_model_too(typists: Path) -> None:
+    """Word by word it is `BackedOffTrigram`, whose probabilities another test compares with a slow one."""
+    name = f"trigram:{typists}"
+    result = found_by(Path(name), data=typists)
+    opened = Cache.open(typists)
+    trigram = BackedOffTrigram.train(opened, opened.clients("train"), vocabulary=opened.manifest.vocabulary.size)
+    held_out = HeldOut.read(opened, opened.clients("test"), sentences=64, words=20)
+    slow = evaluate_reader(TrigramReader(trigram), held_out)
+    assert result.exact["models"][name]["pooled"] == pytest.approx(slow.total.value("top1_accuracy"))
+    done = CliRunner().invoke(app, ["evaluate", name, "--data", str(typists), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["models"] == [name]
+
+
+def test_a_release_about_clients_text_that_was_counted_is_refused(typists: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"counts clients' text, to whom it promises nothing.*leave the price out"):
+        found_by(Path(f"trigram:{typists}"), data=typists, release=COST, out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_about_public_text_is_released_and_gone_on_with(
+    typists: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = TextsOf({f"text {n}": ["waa wab wac", "wad waa"] for n in range(60)}, description="public text of a test")
+    same = VocabularyChoice(file=Cache.open(typists).vocabulary_path)
+    assert tacit.import_data(texts, tmp_path / "public", vocabulary=same).manifest.public
+    monkeypatch.chdir(tmp_path)  # its path is relative, and the run goes on from elsewhere
+    first = found_by(Path("trigram:public"), data=typists, release=COST, out=tmp_path / "run")
+    assert first.released is not None and tacit.verify(tmp_path / "run").holds
+    monkeypatch.chdir("/")
+    again = resume_evaluation(tmp_path / "run", hardware=ONE)
+    assert again.released is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bigram:{cache}", "'bigram' is no kind of model that is counted here; give trigram:CACHE"),
+        ("trigram:", "trigram: names no cache; give trigram:CACHE"),
+        ("trigram:nowhere", "no cache"),
+        ("Trigram:{cache}", "'Trigram' is no kind"),
+        ("[/red]:x", "model"),
+    ],
+)
+@pytest.mark.parametrize("command", ["evaluate", "suggest"])
+def test_a_kind_that_is_none_is_one_line(typists: Path, command: str, name: str, message: str) -> None:
+    more = ["--data", str(typists)] if command == "evaluate" else ["x"]
+    done = CliRunner().invoke(app, [command, name.format(cache=typists), *more])
+    assert done.exit_code == 2 and done.stderr.count("\n") == 1 and done.stderr.startswith("error: "), done.output
+    assert message in done.stderr

@@ -3,6 +3,7 @@
 import json
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tacit.jobs.train.noise_forecast import forecast_for_record
 from tacit.keyboard.model_folder import write_model
 from tacit.networks.language_model import parameter_count
 from tacit.networks.model_files import write_origin
+from tacit.planning.judgement import FreeModel
 from tacit.planning.new_recipe import Corpus, RecipeProposal, propose
 from tacit.planning.noise_forecast import ratio_for
 from tacit.recipe import Recipe
@@ -122,7 +124,7 @@ def test_it_is_written_once_and_an_edited_one_stays(cache: Cache, tmp_path: Path
     assert "is there and says something else" in refusal(cache, epsilon=8, out=path, anyway=True)
     assert path.read_text().endswith("# mine\n")
     assert made.blocks() and "40 training clients" in made._repr_html_()
-    assert json.loads(json.dumps(made.to_record()))["prospect"] == "cannot work"
+    assert json.loads(json.dumps(made.to_record()))["judgement"] == "cannot work"
 
 
 def test_nothing_that_clients_typed_goes_in(cache: Cache, tmp_path: Path) -> None:
@@ -149,7 +151,7 @@ def test_a_public_model_gives_its_network_and_begins_the_run(cache: Cache, tmp_p
     write_origin(tmp_path / "p", "the manuals")
     made = new_recipe(cache, epsilon=8, init=tmp_path / "p", anyway=True)
     assert made.recipe.model.init == tmp_path / "p" and made.recipe.model.settings(60) == SETTINGS
-    assert made.recipe.server.method == "sgd" and "of the public model's accuracy" in str(made.blocks()[0])
+    assert made.recipe.server.method == "sgd" and "CANNOT WORK" in str(made.blocks()[0])
     assert "holds no model" in refusal(cache, epsilon=8, init=tmp_path / "none")
 
 
@@ -161,9 +163,15 @@ def test_what_a_public_model_gains_depends_on_how_near_its_text_is(clients: int,
     made = proposal(clients, epsilon, PUBLIC)
     alike, unlike, farthest = made.gains
     assert made.prospect == prospect and alike < unlike < farthest and alike <= 0.02 and unlike <= 0.15
-    for said in (f"{alike:+.1%} of the public model's accuracy", f"{unlike:+.0%}, where they write otherwise"):
-        assert said in made.to_toml()
-    assert f"up to {farthest:+.0%}, where it is far" in made.to_toml()
+    assert made.judgement.word == ("cannot work" if prospect == "cannot work" else "over nothing")
+    for ratio in (1.0, 1.01, 1.1, 2.0):
+        free = FreeModel(made_of="a mixture", text="manuals", top1=0.2 * ratio, network=0.2, passages=9)
+        over = replace(made, free=free).judgement
+        assert over.gains == pytest.approx([(1 + each) / ratio - 1 for each in (alike, unlike, farthest)])
+        assert over.word != "works" or (alike >= ratio * 1 - 1 and over.gains.alike >= 0)
+        assert over.word != "costly" or over.gains.farthest > 0
+        head = " ".join(line.lstrip("# ") for line in replace(made, free=free).to_toml().splitlines()[:9])
+        assert f"Expected: {over.word.upper()}: " in head and "a mixture, of manuals" in head
     if prospect == "cannot work":
         assert made.working_epsilon and proposal(clients, made.working_epsilon, PUBLIC).prospect == "works"
         assert made.working_clients

@@ -1,5 +1,6 @@
 """What the noise will do is told before training, what cannot work refused; what drowns is said and can be stopped."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from tacit.data import Cache
 from tacit.errors import CacheError, InputError
 from tacit.jobs.resume import resume
 from tacit.jobs.train.job import train
-from tacit.jobs.train.noise_forecast import CODE, NoiseForecastResult, forecast_for_record, noise_forecast
+from tacit.jobs.train.noise_forecast import CODE, NoiseForecastResult, forecast_for_record, noise_forecast, tell
 from tacit.planning import noise_forecast as curve
+from tacit.planning.judgement import FreeModel
 from tacit.progress import Event, Noted, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Labels, Paragraph
@@ -119,13 +121,23 @@ def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache
     network, plan = made.model.settings(cache.manifest.vocabulary.size), made.plan(made.matrix())
     random, public = (forecast_for_record(made, plan, network, clients=40, public=first) for first in (False, True))
     assert random.noise_forecast and public.noise_forecast and public.noise_forecast.ratio == pytest.approx(0.15)
-    assert random.judgement == "works" and public.judgement == "costly"
-    assert "2% to 15% more without noise, once 33%" in public.sentence and "public model" not in random.sentence
-    for ratio, kept, better in ((0.4, 0.78, False), (0.5, 0.63, True)):  # with 30% more to learn, 0.78 is still better
+    assert random.noise_forecast.judgement == "works" and public.noise_forecast.judgement == "costly"
+    assert random.judgement == public.judgement == "over nothing", "no text was measured"
+    assert "name that text: --public CACHE" in public.sentence and "over nothing" in random.sentence
+    free = FreeModel(made_of="the public n-gram", text="manuals", top1=0.2, network=0.2, passages=9)
+    for ratio, kept, word in ((0.4, 0.78, "costly"), (0.5, 0.63, "gains nothing"), (0.01, 1.0, "works")):
         loud = recipe(cache, noise_at(cache, ratio))
-        drowned = forecast_for_record(loud, loud.plan(loud.matrix()), network, clients=40, public=True)
-        assert drowned.noise_forecast and drowned.noise_forecast.share_kept == pytest.approx(kept, abs=0.01)
-        assert ("is better: take that as it is" in drowned.sentence) == better
+        plan = loud.plan(loud.matrix())
+        noised = forecast_for_record(loud, plan, network, clients=40, public=True, free=free)
+        assert noised.noise_forecast and noised.noise_forecast.share_kept == pytest.approx(kept, abs=0.01)
+        assert noised.judgement == word, "with 33% more to learn, 0.78 is still better"
+        assert "the public n-gram, of manuals (top-1 20.00%" in noised.sentence
+    heard: list[Event] = []
+    quiet = recipe(cache, noise_at(cache, 0.01))
+    better = replace(free, top1=0.4)
+    told = forecast_for_record(quiet, quiet.plan(quiet.matrix()), network, clients=40, public=True, free=better)
+    tell(told, heard.append, anyway=False)
+    assert isinstance(heard[-1], Warned) and heard[-1].message.startswith("GAINS NOTHING: the noise is")
 
 
 def test_of_a_cohort_that_extrapolate_to_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
@@ -145,7 +157,8 @@ def test_of_fewer_rounds_than_were_measured_only_the_worst_is_told(cache: Cache,
 
     quiet = 1e-4
     short, long = of(fewest - 1, quiet), of(fewest, quiet)
-    assert (short.judgement, long.judgement) == ("unknown", "works")
+    assert (short.judgement, long.judgement) == ("unknown", "over nothing")
+    assert long.noise_forecast and long.noise_forecast.judgement == "works"
     assert f"not measured below {fewest} rounds, and this recipe has {fewest - 1}" in short.sentence
     assert short.to_record()["judgement"] == "unknown" and "kept" not in short.to_record()
     assert of(fewest - 1, LOUD * 10).judgement == "cannot work"

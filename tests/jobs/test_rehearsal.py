@@ -285,9 +285,9 @@ def test_an_evaluation_that_works_again_is_missed_no_more(
 
 
 def test_a_model_that_diverged_is_released_when_somebody_wants_it(cache: Cache, tmp_path: Path) -> None:
-    """No round is released of a model that is no numbers any more; its last one is had by `--end`."""
+    """No round is released of a model that is no numbers any more; its last one is had by `finish`."""
     wild = tiny_recipe(cache.path, privacy=MECHANISMS["none"], server={"learning_rate": 1e38}, rounds={"rounds": 1})
-    with pytest.raises(TrainingError, match=r"no numbers.*--end"):
+    with pytest.raises(TrainingError, match=r"no numbers.*tacit finish"):
         tacit.train(wild, tmp_path / "run", hardware=ONE)
     with pytest.raises(TrainingError, match="no numbers"):
         tacit.resume(tmp_path / "run")

@@ -139,3 +139,12 @@ def test_one_run_and_one_twice_are_refused(tmp_path: Path) -> None:
         compare(a)
     with pytest.raises(InputError, match="named twice"):
         compare(a, tmp_path / ".." / tmp_path.name / "a")
+
+
+def test_runs_are_named_one_by_one_or_in_one_list(tmp_path: Path) -> None:
+    paths = [write_run(tmp_path / name, strategy=Tree()) for name in ("one", "two")]
+    with Run.open(paths[1]) as opened:
+        assert compare(paths).to_record() == compare(*paths).to_record() == compare((paths[0], opened)).to_record()
+    for wrong in ([paths[:1]], [paths, paths], [paths, paths[0]], [[]], [[paths]]):
+        with pytest.raises(InputError):
+            compare(*wrong)

@@ -30,7 +30,7 @@ def of_the_page(begins: str) -> str:
 
 def test_the_recipe_of_the_quick_start_promises_something_that_its_devices_can_compute() -> None:
     asked = Recipe.load(Path(RUN))
-    assert asked.deployment is not None and asked.deployment.devices == 10
+    assert asked.deployment is not None and asked.deployment.devices == 16
     assert asked.matrix() is None and asked.designed().plan().guarantee.epsilon(1e-5) <= 8
     assert shipped()[RUN].count("\n") > 20
 

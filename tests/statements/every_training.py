@@ -65,6 +65,9 @@ STATEMENTS = {
         separation=DeviceSeparation(rounds=31, most=4),
     ),
     "devices with timers": replace(FACTS, separation=DeviceSeparation(timer_seconds=48 * 3600.0), population=12_000),
+    "ended by a rule": replace(FACTS, ended="released"),
+    "ended by a rule that looks": replace(FACTS, ended="exact"),
+    "ended by hand": replace(FACTS, ended="by hand"),
     "without noise": replace(FACTS, planned=BARE, realised=BARE.with_participation(HAPPENED)),
 }
 

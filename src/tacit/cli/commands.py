@@ -72,6 +72,10 @@ COMMANDS = {
     "resume": at(
         "train:resume", "Carry an interrupted run to its end; the result is bit for bit that of an uninterrupted one."
     ),
+    "finish": at(
+        "train:finish",
+        "End an unfinished training with the rounds that it has: its last model is released, with its statement.",
+    ),
     "suggest": at(
         "suggest:suggest", "The likeliest next words after each prompt, words of the model's vocabulary alone."
     ),
@@ -149,7 +153,19 @@ COMMANDS = {
 PANELS = {
     "First steps": ("demo", "docs", "doctor"),
     "Data": ("data", "vocab"),
-    "Models": ("pretrain", "ngram", "recipe", "tune", "train", "resume", "mix", "suggest", "keyboard", "export"),
+    "Models": (
+        "pretrain",
+        "ngram",
+        "recipe",
+        "tune",
+        "train",
+        "resume",
+        "finish",
+        "mix",
+        "suggest",
+        "keyboard",
+        "export",
+    ),
     "Discovery and personalization": ("discover", "count", "personalize"),
     "Judging": ("evaluate", "ladder", "type", "report", "compare"),
     "Privacy": ("plan", "simulate", "design", "account", "verify"),

@@ -15,7 +15,9 @@ from tacit.evaluation.settings import EvaluationSettings
 
 @command
 def evaluate(
-    models: Annotated[list[Path], typer.Argument(help="Finished runs or model folders; the first is compared with.")],
+    models: Annotated[
+        list[Path], typer.Argument(help="Finished runs, model folders, or trigram:CACHE; the first is compared with.")
+    ],
     data: Annotated[Path, typer.Option(help="A cache of clients' text, with the models' vocabulary.")],
     settings: EvaluationSettings,
     cost: ReleaseOptions,

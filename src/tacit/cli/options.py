@@ -30,6 +30,14 @@ OwnDelta = Annotated[
 Population = Annotated[
     Path | None, typer.Option(help="Enter it in the budget of these clients (docs/budgets.md), which may refuse it.")
 ]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a key of the recipe, such as rounds.rounds=100 (KEY= leaves it out); may be given several times.",
+    ),
+]
 Workers = Annotated[int, typer.Option(help="CPU cores to use; 0 is all. Never changes the result.")]
 Seed = Annotated[
     int | None,

@@ -13,7 +13,7 @@ import typer
 from tacit.cli import values
 from tacit.cli.blocks import say_blocks
 from tacit.cli.groups import LateGroup, late_app
-from tacit.cli.options import Json, OwnDelta, ReleaseOptions, command
+from tacit.cli.options import Json, OwnDelta, ReleaseOptions, Sets, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
 from tacit.cli.plan_show import FigureFile, listening, show
@@ -25,6 +25,10 @@ Chosen = Annotated[
     list[str] | None, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}; may be given several times.")
 ]
 One = Annotated[str, typer.Option("--mechanism", help=f"One of {', '.join(MECHANISMS)}.")]
+Public = Annotated[
+    Path | None,
+    typer.Option(help="A cache of public text, whose best free model is measured: what has to be beaten."),
+]
 Most = Annotated[int | None, typer.Option(help="Most reports a round that the system can take.")]
 
 
@@ -156,14 +160,19 @@ def plan_recipe(
     recipe: Annotated[Path, typer.Argument(help="A recipe in TOML.")],
     data: Annotated[Path | None, typer.Option(help="A cache in place of the recipe's data.cache.")] = None,
     init: Annotated[Path | None, typer.Option(help="Begin from this model of `tacit pretrain`.")] = None,
+    public: Public = None,
+    sets: Sets = None,
     figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
     """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
+    from tacit.jobs.changed_recipe import changed_rounds
     from tacit.jobs.train.noise_forecast import noise_forecast
 
-    with listening(as_json, figure):
-        result = noise_forecast(recipe, data=data, init=init)
+    with listening(as_json, figure) as progress:
+        result = noise_forecast(
+            changed_rounds(recipe, sets or ()), data=data, init=init, public=public, progress=progress
+        )
     show(result, figure, as_json)
 
 
@@ -178,6 +187,8 @@ def plan_epsilon(
     most_reports: Annotated[int, typer.Option(help="Most reports a round that the system can take.")] = 10_000,
     mechanism: One = "blt",
     delta: OwnDelta = None,
+    public: Public = None,
+    init: Annotated[Path | None, typer.Option(help="A model of `tacit pretrain` of that text.")] = None,
     figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -195,6 +206,8 @@ def plan_epsilon(
             availability=availability,
             most_reports=most_reports,
             delta=delta,
+            public=public,
+            init=init,
             progress=progress,
         )
     show(result, figure, as_json)

@@ -7,6 +7,7 @@ import typer
 
 from tacit.cli.blocks import say_blocks
 from tacit.cli.console import print_toml
+from tacit.cli.display import display
 from tacit.cli.groups import late_app
 from tacit.cli.options import Json, OwnDelta, command
 
@@ -26,7 +27,7 @@ def new(
         Path | None,
         typer.Option(
             help="A cache of public text over the same vocabulary: the recipe then makes a mixture. Left out, that "
-            "which --init was made of."
+            "which --init was made of. What is free of it is measured: it has to be beaten."
         ),
     ] = None,
     ngram: Annotated[
@@ -50,19 +51,21 @@ def new(
     """Write a whole recipe for so many clients at this epsilon, and say what is expected of it."""
     from tacit.jobs.plan.new_mixture import new_recipe_for  # JAX comes with it
 
-    made = new_recipe_for(
-        data,
-        epsilon=epsilon,
-        delta=delta,
-        public=public,
-        ngram=ngram,
-        init=init,
-        training_share=training_share,
-        network_alone=network_alone,
-        out=out,
-        name=name,
-        anyway=anyway,
-    )
+    with display(json) as progress:
+        made = new_recipe_for(
+            data,
+            epsilon=epsilon,
+            delta=delta,
+            public=public,
+            ngram=ngram,
+            init=init,
+            training_share=training_share,
+            network_alone=network_alone,
+            out=out,
+            name=name,
+            anyway=anyway,
+            progress=progress,
+        )
     if out is None and not json:
         print_toml(made.to_toml())
     else:

@@ -8,7 +8,7 @@ import typer
 
 import tacit
 from tacit.cli.console import complaints, say
-from tacit.cli.options import BehindProxy, Host, Json, TlsCert, TlsKey, command
+from tacit.cli.options import BehindProxy, Host, Json, Sets, TlsCert, TlsKey, command
 from tacit.errors import InputError
 from tacit.files import read_bounded
 from tacit.process_limits import no_core_dumps
@@ -55,9 +55,12 @@ def serve(
     upgrade_store: Annotated[
         bool, typer.Option("--upgrade-store", help="Bring the store of an older version up to this one.")
     ] = False,
+    sets: Sets = None,
     json: Json = False,
 ) -> None:
     """Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched."""
+
+    from tacit.jobs.changed_recipe import changed_rounds
 
     def serving(told: "Serving") -> None:
         complaints.print(str(told))
@@ -65,7 +68,7 @@ def serve(
     no_core_dumps()
     address = tacit.Address(host=host, port=port, tls_certificate=tls_cert, tls_key=tls_key, behind_proxy=behind_proxy)
     result = tacit.serve(
-        recipes or [],
+        [changed_rounds(each, sets) for each in recipes] if recipes and sets else recipes or [],
         out,
         store=store,
         blobs=blobs,

@@ -1,4 +1,4 @@
-"""`tacit train` and `tacit resume`: rounds until the recipe is done.
+"""`tacit train`, `tacit resume` and `tacit finish`: rounds until the recipe is done, or until it is enough.
 
 JAX is imported by the functions that train, not by this file: `tacit account` must not wait for it.
 """
@@ -11,7 +11,7 @@ import typer
 from tacit.cli.blocks import print_blocks
 from tacit.cli.console import say
 from tacit.cli.display import display
-from tacit.cli.options import Json, LogOptions, Population, Seed, command
+from tacit.cli.options import Json, LogOptions, Population, Seed, Sets, command
 from tacit.compute import Hardware
 from tacit.progress import together
 
@@ -42,6 +42,11 @@ def train(
     ] = None,
     population: Population = None,
     seed: Seed = None,
+    sets: Sets = None,
+    until: Annotated[
+        int | None,
+        typer.Option(help="Stop after so many rounds: `tacit resume` goes on, `tacit finish` ends it."),
+    ] = None,
     cluster: Cluster = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="Train a recipe that the noise leaves nothing of.")] = False,
     stop_if_diverged: Diverged = False,
@@ -50,25 +55,30 @@ def train(
 ) -> None:
     """Train a model by the recipe and leave a run folder.
 
-    A recipe with [mixture] makes private counts, rounds if it has any, and one model of all (docs/mixture.md).
+    A recipe with [mixture] makes private counts, rounds if it has any, and one model of all (docs/mixture.md). Where
+    --set names several values, KEY=A,B,C, OUT gets a run with each, and a page that compares them.
     """
-    from tacit.jobs.train.mixture import train_any as job
+    from tacit.jobs.train.sweep import SweepResult
+    from tacit.jobs.train.sweep import train_with as job
 
     with logs.logs(out) as told, display(json, out) as progress:
         result = job(
             recipe,
             out,
+            sets or (),
             data=data,
             init=init,
             population=population,
             seed=seed,
             hardware=hardware,
             cluster=cluster,
+            until=until,
             anyway=anyway,
             stop_if_diverged=stop_if_diverged,
             progress=together(progress, told),
         )
-    say(result, json, lambda each: print_blocks(each.blocks(profile=profile)))
+    options = {} if isinstance(result, SweepResult) else {"profile": profile}
+    say(result, json, lambda each: print_blocks(each.blocks(**options)))
 
 
 @command
@@ -77,9 +87,6 @@ def resume(
     hardware: Hardware,
     logs: LogOptions,
     cluster: Cluster = None,
-    end: Annotated[
-        bool, typer.Option("--end", help="Of a training: no further round; the model of the last one is released.")
-    ] = False,
     stop_if_diverged: Diverged = False,
     profile: Profiled = False,
     json: Json = False,
@@ -94,9 +101,22 @@ def resume(
             run,
             hardware=hardware,
             cluster=cluster,
-            stop_if_diverged=stop_if_diverged or None,  # of a training alone, as the next
-            end=end or None,
+            stop_if_diverged=stop_if_diverged or None,  # of a training alone
             progress=together(progress, told),
         )
     options = {"profile": profile} if isinstance(result, TrainingResult | MixtureResult) else {}
     say(result, json, lambda each: print_blocks(each.blocks(**options)))
+
+
+@command
+def finish(
+    run: Annotated[Path, typer.Argument(help="A run of `tacit train` with rounds left to do.")],
+    hardware: Hardware,
+    json: Json = False,
+) -> None:
+    """End an unfinished training with the rounds that it has: its last model is released, with its statement."""
+    from tacit.jobs.finish import finish as job
+
+    with display(json, run) as progress:
+        result = job(run, hardware=hardware, progress=progress)
+    say(result, json, lambda each: print_blocks(each.blocks()))

@@ -28,6 +28,7 @@ from tacit.evaluation.release_cost import ReleaseCost
 from tacit.federation.collector import Answered, Collector, released
 from tacit.files import write_whole
 from tacit.jobs.account.budget import Reservation
+from tacit.jobs.phone_models import TRIGRAM, counted_cache
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.keyboard.phone_model import PhoneModel
 from tacit.mechanisms import add_independent_noise, round_key
@@ -51,7 +52,9 @@ CENTRAL, LOCAL = "evaluation histogram", "local reports"  # what randomness of t
 
 def model_record(model: TrainedModel | PhoneModel) -> dict[str, str]:
     """A model that was read from files as the settings of a run name it."""
-    return {"path": str(Path(str(model)).resolve()), "sha256": model.digest}
+    cache = counted_cache(Path(str(model)))
+    path = str(Path(str(model)).resolve()) if cache is None else f"{TRIGRAM}{cache.resolve()}"
+    return {"path": path, "sha256": model.digest}
 
 
 def refused_of_devices(model: PhoneModel) -> InputError:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:  # JAX comes with it
     from tacit.keyboard.model_folder import TrainedModel
 
 TRIGRAM = "trigram:"  # before the path of a cache
+_KIND = re.compile(r"([A-Za-z][A-Za-z-]*):")
 
 
 def phone_model(name: str, model: "PhoneModel | TrainedModel | PathLike", *, progress: Progress = silent) -> PhoneModel:
@@ -29,9 +31,24 @@ def phone_model(name: str, model: "PhoneModel | TrainedModel | PathLike", *, pro
     ):  # asked of the model, so that JAX is not loaded to ask its class
         return phone_model_of(model)
     path = as_path(name, model)
-    if str(path).startswith(TRIGRAM):
-        return trigram_model(Path(str(path).removeprefix(TRIGRAM)), progress=progress)
+    if (cache := counted_cache(path)) is not None:
+        return trigram_model(cache, progress=progress)
     return load_phone_model(path)
+
+
+def counted_cache(model: Path) -> Path | None:
+    """The cache of "trigram:CACHE"; None of the path of a model. Raises: InputError for another kind than that."""
+    kind = _KIND.match(str(model))
+    if kind is None or model.exists():
+        return None
+    if kind[0] != TRIGRAM:
+        raise InputError(
+            f"'{model}' is no folder, and '{kind[1]}' is no kind of model that is counted here; give trigram:CACHE, or "
+            "the folder of a model (`tacit ngram` counts longer n-grams into one)."
+        )
+    if str(model) == TRIGRAM:
+        raise InputError(f"{TRIGRAM} names no cache; give {TRIGRAM}CACHE.")
+    return Path(str(model).removeprefix(TRIGRAM))
 
 
 def trigram_model(cache: Path, *, progress: Progress = silent) -> PhoneModel:

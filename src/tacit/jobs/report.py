@@ -3,6 +3,7 @@
 Only folders are read, so both can be written again anywhere and at any time, while a run trains too.
 """
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from tacit.errors import InputError
@@ -42,21 +43,22 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
         return files
 
 
-def compare(*runs: Run | PathLike, out: PathLike | None = None) -> RunComparison:
+def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | None = None) -> RunComparison:
     """Runs that train, side by side: accuracy at equal rounds, the price, what differs, and a figure of all curves.
 
     The first is compared with. The figure is written into `out` (left out: the first one's `simulation`, for accuracies
     are exact), as compare-NAME.png of the second.
 
-    runs: folders of training runs, or what `open_run` gave.
+    runs: folders of training runs, or what `open_run` gave; each by itself, or all in one list.
     out: the folder of the figure.
 
     Raises: as `report`; InputError for fewer than two runs.
     """
-    if not 2 <= len(runs) <= MOST:
-        raise InputError(f"{len(runs)} runs were named, and 2 to {MOST} can be laid side by side; name so many.")
+    named = _each(runs)
+    if not 2 <= len(named) <= MOST:
+        raise InputError(f"{len(named)} runs were named, and 2 to {MOST} can be laid side by side; name so many.")
     with ExitStack() as stack:
-        found = [stack.enter_context(opened(each)) for each in runs]
+        found = [stack.enter_context(opened(each)) for each in named]
         for each in found:
             each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
         if len({each.path.resolve() for each in found}) < len(found):
@@ -70,3 +72,11 @@ def compare(*runs: Run | PathLike, out: PathLike | None = None) -> RunComparison
         if out is None:
             found[0].keep_files(f"{SIMULATION}/{name}")
     return made.drawn_at(folder / name)
+
+
+def _each(runs: Sequence[Run | PathLike | Sequence[Run | PathLike]]) -> list[Run | PathLike]:
+    """Of one list of all, or of each by itself. Raises: InputError for several lists."""
+    listed = runs[0] if len(runs) == 1 and isinstance(runs[0], list | tuple) else runs
+    if any(isinstance(each, list | tuple) for each in listed):
+        raise InputError("runs are named one by one, or in one list; give one list of all.")
+    return [each if isinstance(each, Run) else as_path("run", each) for each in listed]

@@ -19,9 +19,6 @@ from tacit.privacy.gaussian import epsilon, zcdp_for_epsilon
 from tacit.privacy.guarantee import Guarantee
 
 HALF = 0.5  # share of the accuracy without noise: a model that has learnt what is frequent
-# A model of public text had 91% to 94% of what private training from it ended with (docs/results/pretraining.md): where
-# noise leaves less than that, the private rounds make it worse.
-OF_PUBLIC = 0.95
 REFERENCE = 0.5  # zCDP at which report goals are compared; which one is best does not depend on it
 
 

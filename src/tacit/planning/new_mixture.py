@@ -5,13 +5,15 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
 from tacit.evaluation.counts.device_part import StatisticSum
 from tacit.parsing import parsed_toml
 from tacit.planning.counts import BELIEVED, ProposedSums, proposed_sums
-from tacit.planning.new_recipe import Corpus, RecipeProposal, propose
+from tacit.planning.judgement import FreeModel, Judgement, judged_counts
+from tacit.planning.new_recipe import HEAD, Corpus, RecipeProposal, propose
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import epsilon as epsilon_of
 from tacit.privacy.gaussian import zcdp_for_epsilon
@@ -49,6 +51,12 @@ class MixtureProposal:
     delta: float
     counted: ProposedSums
     rounds: RecipeProposal | None  # None: there are none
+    free: FreeModel | None = None  # of the public text
+
+    @property
+    def judgement(self) -> Judgement:
+        """Whether it is worth it, over what is free: by its counts, of which it has one at least."""
+        return judged_counts(self.clients, self.epsilon, self.free)
 
     def expectation(self) -> str:
         """What the noise leaves of the counts."""
@@ -63,7 +71,8 @@ class MixtureProposal:
             "n-gram model,",
             "private counts that bend it, and a network beside it; one promise for all of it.",
             "Written by `tacit recipe new` from how many clients there are and from public text alone.",
-            f"Expected: {self.expectation()}.",
+            *wrap(f"Expected: {self.judgement.says()}.", HEAD),
+            f"{self.expectation()}.".capitalize(),
             "Every value may be changed: docs/mixture.md says what else there is.",
         )
         text = annotated_toml(self.recipe.model_copy(update={TRAINING: None}), self.reasons, head)

@@ -5,13 +5,15 @@ reason beside it, in the words of a comment.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from textwrap import wrap
+from typing import Any, Literal
 
 from tacit.design.best import BestMechanism, best_mechanism
 from tacit.errors import InputError
+from tacit.planning.judgement import FreeModel, Gains, Judgement, from_random, judged
 from tacit.planning.noise_forecast import ALIKE, HOLD, OF_PUBLIC_SUMS, OF_SUMS, UNLIKE
 from tacit.planning.run_shape import VISITS, Learning, RunShape, shape_of_run
 from tacit.privacy.delta import default_delta
@@ -59,6 +61,7 @@ GAIN = 0.02  # of a public model's accuracy, where the texts differ: less is no 
 SMALL, MIDDLE = 20_000, 200_000  # clients up to which the small network, and the middle one, are taken
 CLOSE_ENOUGH = 1.01  # of the smallest epsilon or population that works
 LOOKS = 8  # evaluations on the way
+HEAD = 112  # letters of a line of the comment above a recipe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,14 +72,6 @@ class Corpus:
     train: int
     validation: int
     test: int
-
-
-class Gains(NamedTuple):
-    """Shares of the accuracy of a public model, gained by training it: by how far its text is from the clients'."""
-
-    alike: float  # of one kind
-    unlike: float  # of another
-    farthest: float  # as commit messages and old novels: at most
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +85,7 @@ class RecipeProposal:
     clients: int
     shape: RunShape
     learning: Learning
+    free: FreeModel | None = None  # measured; None: no public text is known
 
     @property
     def best_without_noise(self) -> float:
@@ -107,8 +103,14 @@ class RecipeProposal:
         return _gains(self.shape)
 
     @property
+    def judgement(self) -> Judgement:
+        """Whether it is worth training, over what is free."""
+        start = self.gains if self.learning.start else from_random(self.shape.expected)
+        return judged(start, self.free, hopeless=self.prospect == "cannot work")
+
+    @property
     def prospect(self) -> Prospect:
-        """Whether it is worth training."""
+        """What the noise leaves of it, whatever is free: by this a recipe is written or refused."""
         return _prospect(self.shape, self.best_without_noise)
 
     @property
@@ -141,20 +143,15 @@ class RecipeProposal:
         )
         return annotated_toml(self.recipe, self.reasons, head)
 
-    def _expectation(self) -> tuple[str, str]:
-        if self.learning.start:
-            gains = self.gains
-            return (
-                f"Expected: {self.prospect}. {gains.alike:+.1%} of the public model's accuracy, where the clients "
-                "write as that text does,",
-                f"{gains.unlike:+.0%}, where they write otherwise, and up to {gains.farthest:+.0%}, where it is far "
-                "from theirs, as far as small runs tell.",
+    def _expectation(self) -> Iterator[str]:
+        yield from wrap(f"Expected: {self.judgement.says()}.", HEAD)
+        if not self.learning.start:
+            yield from wrap(
+                f"{self.loss:.0%} is lost of what these clients would teach without privacy, as far as small runs "
+                f"tell: the model learns {self.shape.learnt:.0%} of what there is to learn and keeps "
+                f"{self.shape.share_kept:.0%} of that.",
+                HEAD,
             )
-        return (
-            f"Expected: {self.prospect}. {self.loss:.0%} is lost of what these clients would teach without privacy, as",
-            f"far as small runs tell: the model learns {self.shape.learnt:.0%} of what there is to learn and keeps "
-            f"{self.shape.share_kept:.0%} of that.",
-        )
 
 
 def _gains(shape: RunShape) -> Gains:

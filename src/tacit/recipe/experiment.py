@@ -23,6 +23,7 @@ from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
 from tacit.privacy.strategy import Matrix
+from tacit.recipe.changes import said, with_changes
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.recipe.model_section import Network, section_of
@@ -208,6 +209,10 @@ class Recipe(Section):
                 f"{where} has [mixture]: it makes counts and a network one model, which `tacit train` does (in Python "
                 "`tacit.train_mixture`); for rounds alone give a recipe without that section."
             )
+        return cls._from_values(values, where)
+
+    @classmethod
+    def _from_values(cls, values: Mapping[str, Any], where: str) -> Self:
         try:
             recipe = cls.model_validate(values)
             # at the largest of the deltas that a population may have: the least noise
@@ -222,6 +227,24 @@ class Recipe(Section):
         except ValueError as error:
             raise RecipeError(f"{where}: {error}") from error
         return recipe
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """The same experiment with other values: {"rounds.rounds": 100, "privacy.epsilon": 2}, as if its file said so.
+
+        changes: by dotted keys of the TOML; None leaves a key out, so that its default holds. Raises: RecipeError
+        naming the key and the rule, as of a file.
+        """
+        given = self.given()
+        if self.clipping is not None and "clip_norm" in given["privacy"]:
+            del given["privacy"]["clip_norm"]  # it is clipping.initial's, which may be what changes
+        return self._from_values(with_changes(given, changes), f"the recipe {self.name!r} with {said(changes)}")
+
+    def given(self) -> dict[str, Any]:
+        """The keys that were given, without defaults: TOML of them makes the same recipe."""
+        given: dict[str, Any] = without_none(self.model_dump(mode="json", exclude_unset=True))
+        if "model" in given:
+            given["model"]["kind"] = self.model.kind
+        return given
 
     def to_toml(self) -> str:
         """Every key with its value; `from_toml` gives the same recipe back."""

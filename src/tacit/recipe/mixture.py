@@ -17,6 +17,7 @@ from tacit.files import PathLike, as_path, read_bounded
 from tacit.parsing import parsed_toml
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
+from tacit.recipe.changes import said, with_changes
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.experiment import Recipe, differences, without_none
 from tacit.recipe.recipe_files import read_recipe
@@ -151,12 +152,21 @@ class MixtureRecipe(Section):
             values = parsed_toml(text)
         except ValueError as error:
             raise RecipeError(f"{where} is not TOML: {error}; mend that line.") from error
+        return cls._from_values(values, where)
+
+    @classmethod
+    def _from_values(cls, values: Mapping[str, Any], where: str) -> Self:
         try:
             recipe = cls.model_validate(values)
         except ValidationError as error:
             raise RecipeError(f"{where}: {first_complaint(error, cls, values)}") from error
         recipe.rounds(1, where=where)  # refuses here what is wrong in [training], at the largest delta
         return recipe
+
+    def changed(self, changes: Mapping[str, Any]) -> Self:
+        """See `Recipe.changed`; the rounds' keys are below "training"."""
+        given = without_none(self.model_dump(mode="json", exclude_unset=True))
+        return self._from_values(with_changes(given, changes), f"the recipe {self.name!r} with {said(changes)}")
 
     def to_toml(self) -> str:
         """Every key with its value; `from_toml` gives the same recipe back."""

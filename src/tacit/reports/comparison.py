@@ -242,7 +242,7 @@ def _compared(letter: str, summary: RunSummary, beside: Sequence[RunSummary], de
         over_free=None if ours is None else ours.gain(MODEL, FREE, TOP1),
         validation=dict(summary.curves.get(TOP1, {})),
         planned=_at(delta, summary.planned),
-        realised=None if summary.realised is None else _at(delta, summary.realised),
+        realised=None if summary.holds is None else _at(delta, summary.holds[1]),
     )
 
 

@@ -84,10 +84,10 @@ def cost(summary: RunSummary) -> str:
 
 
 def _promise(summary: RunSummary) -> str:
-    realised, delta = summary.realised, summary.delta
-    if not summary.private or realised is None:
+    holds, delta = summary.holds, summary.delta
+    if not summary.private or holds is None:
         return "no noise was added, so nothing is promised to anybody"
-    epsilon = realised["epsilon"]
+    epsilon = holds[1]["epsilon"]
     tier = next((said for most, said in TIERS if epsilon <= most), WEAK)
     return f"the price is epsilon {rounded_up(epsilon)} at delta {delta:g} for all that one client typed, {tier}"
 

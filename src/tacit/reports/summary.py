@@ -119,6 +119,17 @@ class RunSummary:
         return self.metadata.deployment is not None
 
     @property
+    def holds(self) -> tuple[str, Record] | None:
+        """("realised" or "planned", the prices that hold); None while nothing is released.
+
+        Planned ones hold of a run that a rule ended by what was released: its number of rounds was not fixed before.
+        """
+        if self.realised is None or self.statement is None:
+            return None
+        which = self.statement.figures.get("holds", "realised")
+        return which, self.planned if which == "planned" else self.realised
+
+    @property
     def planned_rounds(self) -> int:
         return int(self.planned["rounds"])
 

@@ -40,7 +40,9 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
     if stated is None:
         return blocks
     figures = stated.figures
-    at = f"at delta {figures['delta']:g}, per client, under what happened in {rounds} rounds"
+    happened = f"under what happened in {rounds} rounds"
+    planned = f"as planned, for a rule ended it after {rounds} rounds by what was released"
+    at = f"at delta {figures['delta']:g}, per client, {planned if 'holds' in figures else happened}"
     blocks += [
         Paragraph(f"privacy: {_cost(figures)} {at}"),
         Labels(tuple(label for label in stated.labels if label.name in SURPRISING)),
@@ -63,8 +65,8 @@ def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> 
 
 
 def _cost(of: Mapping[str, Any]) -> str:
-    realised = of.get("in_all", of)["realised"]  # of everything together, where updates are not all
-    return f"zCDP {rounded_up(realised['zcdp'])}, epsilon {rounded_up(realised['epsilon'])}"
+    holds = of.get("in_all", of)[of.get("holds", "realised")]  # of everything together, where updates are not all
+    return f"zCDP {rounded_up(holds['zcdp'])}, epsilon {rounded_up(holds['epsilon'])}"
 
 
 def of_profile(spent: Mapping[str, Any], meanings: Mapping[str, str]) -> list[Block]:

@@ -125,9 +125,10 @@ def headline(summary: RunSummary) -> dict[str, Any]:
 def tiles(summary: RunSummary) -> dict[str, str]:
     """The headline for people: a name and a figure each. Privacy figures are rounded up."""
     shown = {"rounds": f"{summary.released:,} of {summary.planned_rounds:,}"}
-    if summary.realised is not None:
-        shown["zCDP, realised"] = rounded_up(summary.realised["zcdp"])
-        shown[f"epsilon at delta {summary.delta:g}, realised"] = rounded_up(summary.realised["epsilon"])
+    if summary.holds is not None:
+        which, prices = summary.holds
+        shown[f"zCDP, {which}"] = rounded_up(prices["zcdp"])
+        shown[f"epsilon at delta {summary.delta:g}, {which}"] = rounded_up(prices["epsilon"])
     return shown
 
 

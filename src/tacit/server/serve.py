@@ -29,6 +29,7 @@ from tacit.server.jobs import jobs_of
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.metrics import SHARED
+from tacit.server.rounds.who_could_come import too_few_codes
 from tacit.server.served import ServedJob
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
@@ -48,12 +49,14 @@ class Serving:
     operator_key: str  # 64 hexadecimal digits: what devices pin
     runs: tuple[Path, ...]  # the run folders of its recipes
     workers: int
+    warnings: tuple[str, ...] = ()  # of rounds that cannot fill
 
     def __str__(self) -> str:
         """As people read it."""
+        warned = "".join(f"warning: {each}\n" for each in self.warnings)
         names = ", ".join(run.name for run in self.runs) or "the rounds of coordinators elsewhere"
         return (
-            f"serving {names} at {self.url} with {self.workers} worker{'s' * (self.workers > 1)}\n"
+            f"{warned}serving {names} at {self.url} with {self.workers} worker{'s' * (self.workers > 1)}\n"
             f"operator key {self.operator_key}\n"
             f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
         )
@@ -180,7 +183,13 @@ def serve(
             # one owner of its lease for all that are started here, one after another: each ends before the next begins
             told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
             roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
-        said = Serving(url=address.url(listener), operator_key=public, runs=tuple(runs.values()), workers=workers)
+        said = Serving(
+            url=address.url(listener),
+            operator_key=public,
+            runs=tuple(runs.values()),
+            workers=workers,
+            warnings=_too_few(jobs, codes) if enrolment_codes is not None else (),
+        )
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)
 
@@ -196,6 +205,13 @@ def _check_enrolment(jobs: Mapping[str, ServedJob], *, enrolled: bool, without: 
             "whoever reaches the server reports as often as they like. Give --enrolment-codes FILE with a secret code "
             "for each device, or --without-enrolment where all may take part."
         )
+
+
+def _too_few(jobs: Mapping[str, ServedJob], codes: Sequence[str]) -> tuple[str, ...]:
+    """What to say of runs for which fewer devices are enrolled than their rounds need."""
+    enrolled = sum(bool(each.strip()) for each in codes)
+    said = (too_few_codes(name, codes=enrolled, needs=job.needs[0], goal=job.needs[1]) for name, job in jobs.items())
+    return tuple(each for each in said if each is not None)
 
 
 @contextmanager

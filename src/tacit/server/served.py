@@ -36,6 +36,11 @@ class ServedJob(ABC):
     def deployment(self) -> "DeploymentSection":
         """Who the devices are, and how rounds wait."""
 
+    @property
+    def needs(self) -> tuple[int, int]:
+        """(devices without which its rounds cannot all fill, reports of a round)."""
+        return 1, 1
+
     @classmethod
     @abstractmethod
     def from_toml(cls, text: str, *, where: str) -> Self:

@@ -25,6 +25,7 @@ from tacit.recipe.deployment_section import DeploymentSection
 from tacit.runs import Run
 from tacit.runs.draft import SETTINGS
 from tacit.server.rounds.rounds import ServedRounds
+from tacit.server.rounds.who_could_come import needed
 from tacit.server.served import Enrolment, ServedJob, aggregation_of
 from tacit.statements.accounts import matrix_of, trained
 from tacit.training import TrainQuestion
@@ -56,6 +57,12 @@ class ServedTraining(ServedJob):
         """See ServedJob."""
         assert self.recipe.deployment is not None  # it was made with one
         return self.recipe.deployment
+
+    @property
+    def needs(self) -> tuple[int, int]:
+        """See ServedJob."""
+        asked, apart = self.recipe.rounds, self.deployment.separation(self.recipe.rounds).rounds
+        return needed(asked.report_goal, apart or 1, asked.rounds), asked.report_goal
 
     @classmethod
     def from_toml(cls, text: str, *, where: str) -> Self:

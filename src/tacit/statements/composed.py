@@ -123,7 +123,7 @@ def _facts(part: str, record: Record) -> TrainingFacts | EvaluationFacts:
 
 def _realised(part: str, record: Record) -> Composition:
     facts = _facts(part, record)
-    found = facts.realised_in_all if isinstance(facts, TrainingFacts) else facts.guarantee
+    found = facts.holding if isinstance(facts, TrainingFacts) else facts.guarantee
     if not isinstance(found, Composition):
         raise InputError(f"{part} has released no noised sum, so there is no cost to add.")
     return found

@@ -25,6 +25,7 @@ PUBLIC_DATA = {  # by the vocabulary's kind
 IN_THE_CLEAR = "simulated in the clear"
 PROTOCOLS = {"masks": "pairwise masks", "one-message": "one encrypted message of each and decryptors"}
 BUDGET = "budget"  # a note: the state of the population's after the run was settled
+ENDED = "ended"  # a note: by what it was decided that a training has no further round
 EXACT_FIGURES = "the exact figures under 'simulation' in the folder and in its report, counted in the clients' own text"
 SEEN_ALL_THE_SAME = (  # by whom, in a simulation and in what it simulates
     "a simulation hides nothing from whoever runs it, and by the protocol alone a server would still learn each exact "

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from typing import TypeVar
 
-from tacit.errors import AccountingError
+from tacit.errors import AccountingError, RunError
 from tacit.privacy.composition import Composition, ReleasedSequence
 from tacit.privacy.guarantee import OPERATING_SYSTEM, Guarantee
 from tacit.privacy.participation import Participation
@@ -23,6 +23,7 @@ from tacit.statements.device_text import participations_of_log
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import (
+    ENDED,
     IN_THE_CLEAR,
     PROTOCOLS,
     PUBLIC_DATA,
@@ -41,7 +42,7 @@ from tacit.statements.statement import (
     delta_label,
     numbered,
 )
-from tacit.statements.train_facts import ADJACENCIES, UNITS, SideRelease, TrainingFacts
+from tacit.statements.train_facts import ADJACENCIES, BY_HAND, EXACT, RELEASED, UNITS, SideRelease, TrainingFacts
 
 FACTS = TrainingFacts
 P = TypeVar("P")
@@ -90,6 +91,8 @@ def figures(facts: TrainingFacts) -> Record:
             "report_goal": facts.extrapolation.report_goal,
             **_planned_and_realised(facts.at_larger_cohort()),
         }
+    if facts.ended in (RELEASED, EXACT):
+        found["holds"] = "planned"  # the number of rounds followed from what was released
     if facts.simulated:
         found["simulated"] = asdict(facts.simulated)
     return found
@@ -226,7 +229,19 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         budget=budget_of(run),
         decryptors=0 if training.secure is None else training.secure.decryptors,
         honest_decryptors=1 if training.secure is None else training.secure.honest_decryptors,
+        ended=_ended(run, accounts),
     )
+
+
+def _ended(run: Run, accounts: Accounts) -> str:
+    """By what it was decided that the run ends early; "" where it was not. Raises: RunError where the note is no such.
+
+    A run that a kill left between that note and its end has no further round, so it is ended, too.
+    """
+    how = run.notes.get(ENDED, "")
+    if how not in ("", RELEASED, EXACT, BY_HAND):
+        raise RunError(f"'{run.path}' notes {how!r} as how it ended; use the version that wrote it.")
+    return how if 0 < accounts.released < accounts.participation.rounds else ""
 
 
 def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
@@ -465,6 +480,7 @@ def assumptions(facts: TrainingFacts) -> str:
         f"- A client's update of a round has norm at most {norm} (clipped as one vector{encoded}) "
         f"and weight one; the mean divides by the constant report goal {facts.report_goal:,}, whatever number "
         f"{'came' if facts.realised else 'comes'}.",
+        *([f"- {_ended_by(facts)}"] if facts.ended else []),
         *([f"- {_clip_norms(facts)}"] if facts.clip_norms else []),
         f"- {noise}",
         *(f"- {_side_assumption(each)}" for each in facts.also_released),
@@ -496,6 +512,31 @@ def _participations(facts: TrainingFacts) -> list[str]:
     return [*seen, f"- Participation is to be enforced so: {facts.cohort_rule}."]
 
 
+def _ended_by(facts: TrainingFacts) -> str:
+    """Why there are fewer rounds than planned, and what that does to the figures."""
+    assert facts.realised is not None  # checked
+    done, planned = facts.realised.participation.rounds, facts.planned.participation.rounds
+    ended = f"The run ended after {done:,} of {planned:,} planned rounds,"
+    if facts.ended == RELEASED:
+        return (
+            f"{ended} by a rule of the program's own that was given the released models and no exact number; that it "
+            "looked at nothing else is the word of whoever ran it. Its decision follows from releases, so that "
+            "it costs nothing beside the planned figures."
+        )
+    if facts.ended == EXACT:
+        return (
+            f"{ended} by a rule of the program's own that was given exact accuracies of validation clients. Those have "
+            "no guarantee, and when it ended tells of them; for the clients that were trained on, the planned figures "
+            "hold."
+        )
+    return (
+        f"{ended} by the decision of whoever ran it, who can have seen exact accuracies and losses on the way. If the "
+        "decision followed from what was released, or from held-out clients, the planned figures hold; if it followed "
+        "from neither, as where a budget was spent, the realised ones; if from the losses of clients that were trained "
+        "on, it has no guarantee."
+    )
+
+
 def formal(facts: TrainingFacts) -> str:
     """Item 3c."""
     if not facts.planned_in_all.private:
@@ -506,10 +547,13 @@ def formal(facts: TrainingFacts) -> str:
             "As planned, and not as it happened, because nothing has: the run would be "
             f"{promise(facts.planned_in_all, facts.delta)}. Figures are rounded up."
         )
+    fixed = ", had the number of rounds been fixed beforehand," if facts.ended else ","
     text = (
         f"As planned, the run is {promise(facts.planned_in_all, facts.delta)}. "
-        f"As realised, it is {promise(realised, facts.delta)}. Figures are rounded up."
+        f"As realised{fixed} it is {promise(realised, facts.delta)}. Figures are rounded up."
     )
+    if facts.ended in (RELEASED, EXACT):
+        text += " It was not, so the planned figures are those that hold."
     if facts.also_released:
         parts = ", ".join(f"{each.what} {rounded_up(each.guarantee.zcdp, 6)}" for each in realised.sequences)
         text += f" Of the realised rho: {parts}."

@@ -61,7 +61,10 @@ _ABSENT = {
     "decryptors": 0,
     "honest_decryptors": 1,
     "separation": None,
+    "ended": "",
 }
+# How it was decided that a run ends before its last planned round.
+RELEASED, EXACT, BY_HAND = "released", "exact", "by hand"
 ROUNDED_MULTIPLIERS = 0.02  # papers print 0.54 at 500 reports for 7, not 7.02, at 6,500
 
 
@@ -105,8 +108,9 @@ class TrainingFacts:
     described in words by `simulation`, saw its devices do. `decryptors` parties each added noise to the sums of
     updates, in the server's place, any `honest_decryptors` of them together what is accounted; 0: the server did.
     `separation` is what devices without identities kept, each by itself: `participations` are counted then, `realised`
-    is the most that a device which kept it can have done, and `population` is the operator's guess. InputError where
-    the facts contradict each other.
+    is the most that a device which kept it can have done, and `population` is the operator's guess. `ended` says by
+    what it was decided to end before the last planned round: by released models, by exact numbers, by hand; "" of a run
+    that was not. InputError where the facts contradict each other.
     """
 
     format: ClassVar[str] = "tacit statement 1"
@@ -138,6 +142,7 @@ class TrainingFacts:
     decryptors: int = 0
     honest_decryptors: int = 1
     separation: DeviceSeparation | None = None
+    ended: str = ""
 
     def __post_init__(self) -> None:
         choose("unit", self.unit, tuple(UNITS))
@@ -167,6 +172,15 @@ class TrainingFacts:
         _check_sides(self.also_released, self.realised)
         check_decryptors(self.decryptors, self.honest_decryptors, self.planned, beside=len(self.also_released))
         self._check_simulation()
+        self._check_end()
+
+    def _check_end(self) -> None:
+        if not self.ended:
+            return
+        choose("ended", self.ended, (RELEASED, EXACT, BY_HAND))
+        planned = self.planned.participation.rounds
+        if self.realised is None or self.realised.participation.rounds >= planned:
+            raise InputError(f"ended={self.ended!r} is of a run with fewer than its {planned} planned rounds; {ASK}.")
 
     def _check_participations(self) -> None:
         limits = self.planned.participation
@@ -210,6 +224,13 @@ class TrainingFacts:
         """What all that is released promises together, as it happened; None of a planned run."""
         happened = [(each.what, each.realised) for each in self.also_released if each.realised]
         return _together((MODEL_UPDATE, self.realised), *happened) if self.realised else None
+
+    @property
+    def holding(self) -> Composition | None:
+        """What holds of a run, of the two: what happened, unless the number of rounds followed from what was released;
+        None of a planned run.
+        """
+        return self.planned_in_all if self.ended in (RELEASED, EXACT) else self.realised_in_all
 
     def at_larger_cohort(self) -> "TrainingFacts":
         """The extrapolated run, itself extrapolating nothing: every sequence has more noise by the same factor."""

@@ -98,7 +98,7 @@ class PeriodicEvaluation:
 def checked_metrics(rounds: int, split: str, metrics: Mapping[str, float]) -> Mapping[str, float]:
     """The metrics of the model after so many rounds. Raises: TrainingError where one is nan."""
     if any(math.isnan(value) for value in metrics.values()):
-        end = "; `tacit resume RUN --end` keeps its last model" if rounds else ""
+        end = "; `tacit finish RUN` keeps its last model" if rounds else ""
         raise TrainingError(
             f"after {rounds} rounds the model's {split} metrics are no numbers: it has diverged; start another run "
             f"with a lower server.learning_rate or client.learning_rate{end}."
@@ -122,12 +122,15 @@ def run_rounds(
     cost: CostSoFar | None = None,
     until: int | None = None,
     stops: Callable[[], bool] = lambda: False,
+    ends: Callable[[int, Array], bool] | None = None,
     opening: str = "",
     progress: Progress = silent,
 ) -> Array:
     """Play the rounds that `run` lacks (up to `until`, else all) and return the flat model after the last.
 
-    stops: asked before each round whether to end here, as if killed. opening: what listeners are told before the first.
+    stops: asked before each round whether to end here, as if killed. ends: asked the same with the rounds that are on
+    disk and the flat model (d,) after them, once there is one and while rounds are left. opening: what listeners are
+    told before the first.
 
     start: the initial model. The checkpoint of a round is written while the next round is computed, or before it, where
     the collector broadcasts; the round's ledger row is committed when its checkpoint is on disk, the collector is told
@@ -144,6 +147,14 @@ def run_rounds(
         for round in range(done, plan.rounds if until is None else until):
             if stops():
                 break
+            if ends is not None and round:
+                if pending is not None:
+                    pending.at_once(run, states, collector, evaluation)
+                    pending = None
+                with phase("evaluation"):
+                    evaluation.settle()  # so that a rule which looks at it sees the same however fast it is
+                if ends(round, state.model):
+                    break
             try:
                 state, outcome = run_round(state, round, plan=plan, key=key, collector=collector)
             finally:  # a round that cannot be computed takes nothing from the one before it

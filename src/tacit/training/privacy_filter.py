@@ -81,7 +81,7 @@ class PrivacyFilter:
                 f"{self._planned.zcdp:.6g} was planned, because {_said(happened)}, and the plan says at most "
                 f"{planned.effective.max_participations} times, {planned.min_separation} apart. {error} The rounds "
                 f"before it are whole: `tacit resume {self._run}` goes on once other runs are settled for less, and "
-                "with --end it releases the model of the last one."
+                "`tacit finish` releases the model of the last one."
             ) from error
 
 

@@ -87,8 +87,8 @@ def evaluate(
     """Count how well each model predicts the text of held-out clients: quantiles, the worst decile, and who gains from
     one model over the first.
 
-    models: finished runs, model folders, counted ones where clients are simulated, or what `load_model` gave; all with
-    the vocabulary of `data`.
+    models: finished runs, model folders, counted ones where clients are simulated, "trigram:CACHE" for that of a
+    cache's training text, or what `load_model` gave; all with the vocabulary of `data`.
     data: the clients' cache; None where a collector asks real devices.
     settings: which clients, and how much of their text.
     release: the privacy cost at which histograms leave the simulation; they are written to the run folder `out`, with

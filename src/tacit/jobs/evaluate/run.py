@@ -39,6 +39,8 @@ from tacit.files import PathLike, as_path
 from tacit.jobs.analytics_run import AnalyticsRun, Ask, carry_out, open_folder
 from tacit.jobs.clients_or_devices import Devices, Simulated, check_answered, clients_or_devices
 from tacit.jobs.count_steps import Lines, model_record, refused_of_devices, simulated
+from tacit.jobs.opened_cache import open_cache
+from tacit.jobs.phone_models import counted_cache, trigram_model
 from tacit.keyboard.model_folder import TrainedModel, load_model
 from tacit.keyboard.phone_model import PhoneModel, load_phone_model
 from tacit.networks.metrics import Counts
@@ -224,7 +226,7 @@ def open_evaluation(
 ) -> Evaluation:
     """Raises: InputError for models and a cache of different vocabularies, or fewer than two clients."""
     participants = clients_or_devices(data, settings.split_name, settings.clients, cost, collector, progress)
-    loaded = [each if isinstance(each, TrainedModel) else _opened(as_path("models", each)) for each in models]
+    loaded = [_opened(each, cost, progress) for each in models]
     counted = next((each for each in loaded if isinstance(each, PhoneModel)), None)
     if counted is not None and collector is not None:
         raise refused_of_devices(counted)
@@ -241,7 +243,17 @@ def open_evaluation(
     return evaluation
 
 
-def _opened(path: Path) -> TrainedModel | PhoneModel:
+def _opened(model: TrainedModel | PathLike, cost: ReleaseCost | None, progress: Progress) -> TrainedModel | PhoneModel:
+    if isinstance(model, TrainedModel):
+        return model
+    path = as_path("models", model)
+    if (cache := counted_cache(path)) is not None:
+        if cost is not None and not open_cache(cache).manifest.public:
+            raise InputError(
+                f"'{path}' counts clients' text, to whom it promises nothing, and what is released of it would tell of "
+                "them; leave the price out, or count public text."
+            )
+        return trigram_model(cache, progress=progress)
     return load_phone_model(path) if is_counted(path) else load_model(path)
 
 

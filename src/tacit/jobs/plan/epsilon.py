@@ -1,20 +1,26 @@
 """Which epsilon populations of several sizes afford, with and without a model of public text."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.errors import InputError, of_type
+from tacit.files import PathLike, as_path
+from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.plan.job import DrawnResult, columns_of
 from tacit.planning import Clients, mechanism_named
-from tacit.planning.affordable import HALF, OF_PUBLIC, Affordable, PlannedTraining, affordable
+from tacit.planning.affordable import HALF, Affordable, PlannedTraining, affordable
+from tacit.planning.judgement import FreeModel, from_random, judged, share_to_gain
 from tacit.planning.noise_forecast import GOOD
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Progress, counted, silent
+from tacit.records import json_ready, to_plain
 from tacit.reports.blocks import Block, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Panel, Rule
+from tacit.reports.release import number_from
 
-SHARES = {"half": HALF, "works": GOOD, "public": OF_PUBLIC}
+SHARES = {"half": HALF, "works": GOOD}
 LOUDEST = 1000.0  # epsilon above which nobody speaks of privacy
 LEAST, CURVE = 0.01, 60  # the least epsilon of a figure, and how many points a curve has
 MOST_REPORTS = 10_000  # a round; arXiv:2305.18465 ran 6,500
@@ -27,6 +33,16 @@ class EpsilonResult(DrawnResult):
     training: PlannedTraining
     mechanism: str
     answers: tuple[Affordable, ...]
+    free: FreeModel | None = None  # measured; None: no public text is named
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What is to be kept, by the names of the columns; `public` may be 1 and more, which no epsilon does."""
+        return {**SHARES, "public": share_to_gain(self.free)}
+
+    def epsilon_for(self, answer: Affordable, share: float) -> float:
+        """From which on a population keeps the share; infinite where none does."""
+        return answer.epsilon_for(share) if share < 1 else math.inf
 
     def to_record(self) -> dict[str, Any]:
         """The answers as plain values for JSON."""
@@ -40,7 +56,7 @@ class EpsilonResult(DrawnResult):
                     "report_goal": each.report_goal,
                     "min_separation": participation.min_separation,
                     "max_participations": participation.max_participations,
-                    **{f"epsilon_{name}": each.epsilon_for(share) for name, share in SHARES.items()},
+                    **{f"epsilon_{name}": self.epsilon_for(each, share) for name, share in self.shares.items()},
                 }
             )
         return {
@@ -50,8 +66,9 @@ class EpsilonResult(DrawnResult):
             "parameters": self.training.parameters,
             "step": self.training.step,
             "mechanism": self.mechanism,
-            "shares": dict(SHARES),
-            "answers": rows,
+            "shares": self.shares,
+            "free": None if self.free is None else to_plain(self.free),
+            "answers": json_ready(rows),
         }
 
     @property
@@ -67,11 +84,13 @@ class EpsilonResult(DrawnResult):
                 f"{row['delta']:.1e}",
                 f"{row['report_goal']:,}",
                 str(row["max_participations"]),
-                *(_told(row[f"epsilon_{name}"]) for name in SHARES),
+                *(_told(number_from(row[f"epsilon_{name}"])) for name in self.shares),
             )
             for row in self.to_record()["answers"]
         ]
+        gains = self.shares["public"]
         head = ("population", "delta", "reports", "MaxP", f"{HALF:.0%} kept", f"{GOOD:.0%} kept", "beats public")
+        over = judged(from_random(1.0), self.free)  # at its best, without noise
         training = self.training
         return [
             Paragraph(
@@ -80,9 +99,10 @@ class EpsilonResult(DrawnResult):
             ),
             Table(tuple(rows), head),
             Paragraph(
-                f"beats public: from there on ({OF_PUBLIC:.0%} kept) private rounds can make a good model of public "
-                "text better; below, use that model as it is, at no epsilon at all."
+                f"beats public: from there on ({gains:.0%} kept) private rounds can make a good model of public text "
+                "better; below, use that model as it is, at no epsilon at all."
             ),
+            Paragraph(f"Without any noise, {over.says()}."),
             Paragraph("Estimates, for clients that come in turn: docs/which-epsilon.md.", soft=True),
         ]
 
@@ -100,7 +120,7 @@ class EpsilonResult(DrawnResult):
             )
             for number, each in enumerate(self.answers)
         )
-        rule = Rule(at=OF_PUBLIC, label="what a public model has", stroke=1, hue=RED)
+        rule = Rule(at=min(1.0, share_to_gain(self.free)), label="what a public model has", stroke=1, hue=RED)
         told = "; ".join(f"{each.clients.devices:,} at epsilon {_told(each.works)}" for each in self.answers)
         return Figure(
             name="plan",
@@ -126,13 +146,16 @@ def plan_epsilon(
     availability: float = 1.0,
     most_reports: int = MOST_REPORTS,
     delta: float | None = None,
+    public: PathLike | None = None,
+    init: PathLike | None = None,
     progress: Progress = silent,
 ) -> EpsilonResult:
     """The least epsilon at which each population keeps half, 90% and 95% of the accuracy without noise.
 
     populations: numbers of clients. training: the rounds, and what the model is. mechanism: its name in the catalogue.
     availability, most_reports: the share of the clients within reach, and the most reports a round; the report goal is
-    the best up to that. delta: left out, that of each population. Raises: InputError.
+    the best up to that. delta: left out, that of each population. public, init: a cache of public text and a model of
+    `tacit.pretrain` of it, whose best free model is measured and has to be beaten. Raises: InputError.
     """
     of_type("populations", populations, list, tuple)
     of_type("training", training, PlannedTraining)
@@ -141,13 +164,15 @@ def plan_epsilon(
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")
     chosen = mechanism_named(mechanism)
+    network = None if init is None else as_path("init", init)
+    free = free_model_for(network, public, progress=progress)
     answers = tuple(
         affordable(
             Clients(devices=devices, availability=availability), training, chosen, most=most_reports, delta=delta
         )
         for devices in counted(populations, "weighing report goals", progress, total=len(populations))
     )
-    return EpsilonResult(training=training, mechanism=chosen.name, answers=answers)
+    return EpsilonResult(training=training, mechanism=chosen.name, answers=answers, free=free)
 
 
 def _told(epsilon: float) -> str:

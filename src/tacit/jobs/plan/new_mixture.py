@@ -1,7 +1,7 @@
 """`tacit.new_mixture`: a recipe of a whole predictor, with reasons; and which one `recipe new` writes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -10,8 +10,11 @@ from tacit.data import Cache
 from tacit.errors import InputError, TacitError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file
 from tacit.jobs.opened_cache import open_cache
+from tacit.jobs.plan.free_model import free_model
 from tacit.jobs.plan.new_recipe import NewRecipe, check_asked, first_section, new_recipe, write_recipe
 from tacit.jobs.result import JobResult
+from tacit.progress import Progress, silent
+from tacit.records import to_plain
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.planning.new_mixture import MixtureProposal
@@ -53,6 +56,9 @@ class NewMixture(JobResult):
             "delta": made.delta,
             "believed": dict(made.counted.believed),
             "stddev": dict(made.counted.stddev),
+            "judgement": made.judgement.word,
+            "expected": made.judgement.expected,
+            "free": None if made.free is None else to_plain(made.free),
         }
 
     def blocks(self) -> "list[Block]":
@@ -66,7 +72,8 @@ class NewMixture(JobResult):
         trained = "of public text alone" if made.rounds is None else f"trained in {made.rounds.shape.rounds} rounds"
         lines = [
             f"{made.clients:,} training clients, epsilon {made.epsilon:g} at delta {made.delta:g}: "
-            f"{made.expectation()}",
+            f"{made.judgement.says()}.",
+            f"  left       {made.expectation()}",
             f"  n-grams    {counted}",
             f"  counts     {', '.join(mixture.sums)}; {mixture.counts_share:.0%} of the zCDP",
             f"  network    {network}" + ("" if mixture.network is None else f", {trained}"),
@@ -87,6 +94,7 @@ def new_mixture(
     training_share: float = 0.0,
     out: PathLike | None = None,
     name: str | None = None,
+    progress: Progress = silent,
 ) -> NewMixture:
     """A recipe of a whole predictor for the training clients of a cache; nothing they typed is looked at.
 
@@ -133,6 +141,7 @@ def new_mixture(
         delta=delta,
         training_share=float(training_share),
     )
+    made = replace(made, free=free_model(text, network, progress=progress))
     if path is not None:
         write_recipe(path, made.to_toml())
     return NewMixture(proposal=made, path=path)
@@ -151,15 +160,18 @@ def new_recipe_for(
     out: PathLike | None = None,
     name: str | None = None,
     anyway: bool = False,
+    progress: Progress = silent,
 ) -> NewRecipe | NewMixture:
     """What `tacit recipe new` writes: a mixture wherever public text is known, which `init` may tell; else a network.
 
-    network_alone: a network, whatever is known. Raises: as the two.
+    network_alone: a network, whatever is known; `public` is then what it is judged over. Raises: as the two.
     """
-    of_the_mixture = {"public": public, "ngram": ngram, "training_share": training_share}
+    of_the_mixture = {"ngram": ngram, "training_share": training_share}
     if network_alone and (named := [name for name, each in of_the_mixture.items() if each is not None]):
         raise InputError(f"{named[0]} is of a mixture, and network_alone wants none; drop one of the two.")
-    text = public if public is not None or network_alone or init is None else _text_of(as_path("init", init), data)
+    text = None if network_alone else public
+    if text is None and not network_alone and init is not None:
+        text = _text_of(as_path("init", init), data)
     if text is not None:
         return new_mixture(
             data,
@@ -171,13 +183,24 @@ def new_recipe_for(
             training_share=training_share or 0.0,
             out=out,
             name=name,
+            progress=progress,
         )
     if not network_alone and (ngram is not None or training_share is not None):
         raise InputError(
             "a mixture needs public text over the clients' words, from which its sums and its weight follow; give "
             "--public CACHE (`tacit data import public:FILE.parquet --vocabulary VOCABULARY.json`)."
         )
-    return new_recipe(data, epsilon=epsilon, delta=delta, init=init, out=out, name=name, anyway=anyway)
+    return new_recipe(
+        data,
+        epsilon=epsilon,
+        delta=delta,
+        init=init,
+        public=public,
+        out=out,
+        name=name,
+        anyway=anyway,
+        progress=progress,
+    )
 
 
 def _text_of(init: Path, data: Cache | PathLike) -> Path | None:

@@ -1,6 +1,6 @@
 """`tacit.new_recipe`: a recipe for the clients of a cache, a reason beside each value, or why there is none."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from types import NoneType
@@ -10,8 +10,11 @@ from tacit.data import Cache
 from tacit.errors import InputError, conceivable, of_type
 from tacit.files import PathLike, as_path, check_file, write_whole
 from tacit.jobs.opened_cache import open_cache
+from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.result import JobResult
 from tacit.privacy.rounding import rounded_up
+from tacit.progress import Progress, silent
+from tacit.records import to_plain
 from tacit.statements.statement import PROTECTIVE_EPSILON
 
 if TYPE_CHECKING:  # JAX comes with them
@@ -30,7 +33,7 @@ class NewRecipe(JobResult):
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", {str(self.path)!r}"
-        return f"NewRecipe({self.recipe.name!r}: {self.proposal.prospect}{where})"
+        return f"NewRecipe({self.recipe.name!r}: {self.proposal.judgement.word}{where})"
 
     @property
     def recipe(self) -> "Recipe":
@@ -53,11 +56,14 @@ class NewRecipe(JobResult):
             "clients": made.clients,
             "epsilon": made.epsilon,
             "delta": made.delta,
-            "prospect": made.prospect,
+            "judgement": made.judgement.word,
+            "expected": made.judgement.expected,
             "expected_loss": made.loss,
             "learnt": shape.learnt,
             "kept": shape.share_kept,
             "noise_in_a_weight": shape.noise,
+            "free": None if made.free is None else to_plain(made.free),
+            "gain_over_free": None if made.judgement.gains is None else made.judgement.gains._asdict(),
             **({f"gain_{name}": value for name, value in made.gains._asdict().items()} if made.learning.start else {}),
         }
 
@@ -73,8 +79,6 @@ class NewRecipe(JobResult):
             f"{shape.min_separation} rounds apart",
             f"  mechanism  {self.recipe.privacy.mechanism_name}",
         ]
-        if made.learning.start:
-            lines.append("  to beat    what is free: n-grams of the public text mixed with that start (docs/ladder.md)")
         if made.epsilon > PROTECTIVE_EPSILON:
             lines.append(
                 f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself, and the statement will say so"
@@ -91,9 +95,11 @@ def new_recipe(
     epsilon: float,
     delta: float | None = None,
     init: PathLike | None = None,
+    public: Cache | PathLike | None = None,
     out: PathLike | None = None,
     name: str | None = None,
     anyway: bool = False,
+    progress: Progress = silent,
 ) -> NewRecipe:
     """A complete recipe for the training clients of a cache at this epsilon; nothing they typed is looked at.
 
@@ -101,6 +107,8 @@ def new_recipe(
     epsilon: what the run may cost a client, at `delta`.
     delta: left out, that of so many clients.
     init: a model of `tacit.pretrain` to begin from, over the same vocabulary.
+    public: a cache of public text, whose best free model is measured: over that the recipe is judged. Left out, the
+    text that `init` was made of, where it is at hand.
     out: the file to write; None writes none.
     name: what reports call the run.
     anyway: a recipe that cannot work, too.
@@ -131,6 +139,7 @@ def new_recipe(
     )
     if made.prospect == "cannot work" and not anyway:
         raise InputError(_refusal(made, corpus.cache))
+    made = replace(made, free=free_model_for(None if first is None else first.init, public, progress=progress))
     if path is not None:
         write_recipe(path, made.to_toml())
     return NewRecipe(proposal=made, path=path)
@@ -171,14 +180,12 @@ def write_recipe(path: Path, text: str) -> None:
 
 
 def _expected(made: "RecipeProposal") -> str:
-    if made.learning.start:
-        gains = made.gains
-        return (
-            f"{made.prospect}, {gains.alike:+.1%} of the public model's accuracy, where the clients write as that text "
-            f"does, {gains.unlike:+.0%}, where they write otherwise, and up to {gains.farthest:+.0%}, where it is far "
-            "from theirs (compare, and keep the better one)"
-        )
-    return f"{made.prospect}, about {made.loss:.0%} is lost of what these clients would teach without privacy"
+    lost = (
+        ""
+        if made.learning.start
+        else f" About {made.loss:.0%} is lost of what these clients would teach without privacy."
+    )
+    return f"{made.judgement.says()}.{lost}"
 
 
 def _refusal(made: "RecipeProposal", cache: Path) -> str:

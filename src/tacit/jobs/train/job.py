@@ -7,7 +7,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from tacit.compute import Hardware
-from tacit.errors import RecipeError, RunError, of_type
+from tacit.errors import InputError, RecipeError, RunError, of_type
 from tacit.files import as_path
 from tacit.jobs.result import JobResult
 from tacit.progress import Progress, Warned, silent
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what these need is loaded when something is trained
 
     from tacit.federation.collector import Collector
     from tacit.jobs.account.run import RunAccount
+    from tacit.jobs.train.stopping import Looks, Rule, StopRule
     from tacit.keyboard.model_folder import TrainedModel
     from tacit.networks.language_model import LanguageModel
     from tacit.recipe import Recipe
@@ -139,6 +140,8 @@ def train(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
+    stop: "StopRule | None" = None,
+    stop_looks_at: "Looks" = "released",
     anyway: bool = False,
     stop_if_diverged: bool = False,
     progress: Progress = silent,
@@ -158,6 +161,9 @@ def train(
     hardware, cluster: change the speed, never the result; cluster is the address of one of Ray, or "auto".
     collector, sampler, algorithm, optimizer: your own parts (docs/extending.md), which the run records by name.
     until: stop after so many rounds.
+    stop: a rule that is asked after each round, with a `RunState`, whether the run ends there: its last model is
+    released, and the statement says so.
+    stop_looks_at: by what the rule decides: "released" models, or "exact", where it also reads `state.metrics`.
     anyway: train even where the noise is estimated to leave nothing of the model.
     stop_if_diverged: stop after a round whose model does worse than one that knows nothing.
     progress: gets events in this thread; an exception that it raises stops training after the last committed round.
@@ -166,15 +172,19 @@ def train(
     where `out` is another run, or is trained by another process; TrainingError where the model diverges.
     """
     from tacit.jobs.train.run import begin
+    from tacit.jobs.train.stopping import Rule, check_rule
     from tacit.training.hooks import Hooks
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
     changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    _check_until(until, changed)
+    check_rule(stop, stop_looks_at)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
     run = begin(changed, as_path("out", out), hooks=hooks, hardware=hardware, progress=progress, anyway=anyway)
-    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress)
+    rule = None if stop is None else Rule(stop, stop_looks_at)
+    return _to_the_end(run, hardware, cluster, hooks, until, stop_if_diverged, progress, rule=rule)
 
 
 def resume_training(
@@ -187,25 +197,35 @@ def resume_training(
     algorithm: "ClientAlgorithm | None" = None,
     optimizer: "OwnOptimizer | None" = None,
     until: int | None = None,
+    stop: "StopRule | None" = None,
+    stop_looks_at: "Looks" = "released",
     end: bool = False,
     stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> TrainingResult:
     """Go on with a training run; a finished one has its report written again.
 
-    Whatever parts of its own it was begun with are given again. end: the model of the last round that is done is
-    released, and no further device is asked: of a run that its budget stopped, say. Raises: as `train`.
+    Whatever parts of its own it was begun with are given again; a rule `stop` may be another. end: the model of the
+    last round that is done is released, and no further device is asked: of a run that its budget stopped, say. Raises:
+    as `train`.
     """
+    from tacit.jobs.train.stopping import Rule, check_rule
+    from tacit.recipe import Recipe
     from tacit.training.hooks import Hooks
 
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
+    check_rule(stop, stop_looks_at)
     hardware.apply()
     _refuse_a_silent_cluster(cluster, hooks)
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
+    of_type("until", until, Integral, NoneType)
+    if until is not None:
+        _check_until(until, Recipe.from_toml(found.settings, where=str(found.path)))
     if found.finished:
         progress(Warned("finished already", f"'{found.path}' is finished already; its report is written again."))
-    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_diverged, progress, end=end)
+    rule = None if stop is None else Rule(stop, stop_looks_at)
+    return _to_the_end(found, hardware, cluster, hooks, until, stop_if_diverged, progress, end=end, rule=rule)
 
 
 def _to_the_end(
@@ -218,6 +238,7 @@ def _to_the_end(
     progress: Progress,
     *,
     end: bool = False,
+    rule: "Rule | None" = None,
 ) -> TrainingResult:
     from tacit.jobs.rehearsal import Spared, as_it_is
     from tacit.jobs.train.release import write_reports
@@ -232,6 +253,7 @@ def _to_the_end(
         until=until,
         end=end,
         stop_if_diverged=stop_if_diverged,
+        rule=rule,
         progress=progress,
     )
     report = None
@@ -269,6 +291,15 @@ def _changed(
     if seed is not None:
         changed = changed.model_copy(update={"run": changed.run.model_copy(update={"seed": seed})})
     return changed
+
+
+def _check_until(until: int | None, recipe: "Recipe") -> None:
+    """Raises: InputError for fewer rounds than none, and for more than there will be."""
+    planned = recipe.rounds.rounds
+    if until is not None and not 0 <= until <= planned:
+        raise InputError(
+            f"until={until:,} is not between 0 and the {planned:,} rounds of the recipe; give one of those."
+        )
 
 
 def _refuse_a_silent_cluster(cluster: str | None, hooks: "Hooks") -> None:

@@ -97,13 +97,19 @@ def train_any(
     recipe: "Recipe | MixtureRecipe | PathLike", out: PathLike, **given: Any
 ) -> "TrainingResult | MixtureResult":
     """What `tacit train` does: rounds, or a mixture where the recipe has [mixture]. given: as both jobs take it."""
+    from tacit.jobs.changed_recipe import any_recipe
     from tacit.jobs.train.job import train
     from tacit.recipe import Recipe
-    from tacit.recipe.mixture import MixtureRecipe, is_mixture
 
-    if isinstance(recipe, MixtureRecipe) or (not isinstance(recipe, Recipe) and is_mixture(recipe)):
-        return train_mixture(recipe, out, **given)
-    return train(recipe, out, **given)
+    found = any_recipe(recipe)
+    if isinstance(found, Recipe):
+        return train(found, out, **given)
+    if given.pop("until", None) is not None:
+        raise InputError(
+            "until stops the rounds of a recipe, and this one makes a mixture; leave it out, stop with Ctrl-C, and end "
+            f"it with `tacit finish {out}`."
+        )
+    return train_mixture(found, out, **given)
 
 
 def train_mixture(
@@ -165,6 +171,35 @@ def resume_mixture(
 
     recipe = MixtureRecipe.load(run / RECIPE)
     return _to_the_end(recipe, run, hardware, cluster, True, stop_if_diverged, progress)
+
+
+def finish_mixture(
+    run: Path,
+    *,
+    hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
+    progress: Progress = silent,
+) -> MixtureResult:
+    """End the rounds of a run of `train_mixture` with those that are done, and make the rest. Raises: as that;
+    InputError where it is finished, or has no rounds that are not.
+    """
+    from tacit.jobs.train.job import resume_training
+    from tacit.jobs.train.mixture_folder import RECIPE, TRAINING
+    from tacit.recipe.mixture import MixtureRecipe
+    from tacit.runs import Run
+    from tacit.runs.journal import DATABASE
+
+    if _finished(run) is not None:
+        raise InputError(f"'{run}' is finished already; `tacit report` of its parts shows them.")
+    recipe = MixtureRecipe.load(run / RECIPE)
+    if recipe.training is None:
+        raise InputError(f"'{run}' has no rounds to leave out; `tacit resume {run}` makes the rest of it.")
+    if not (run / TRAINING / DATABASE).is_file():
+        raise RunError(f"'{run}' has no round that is done, so there is no model to release; `tacit resume {run}`.")
+    with Run.open(run / TRAINING) as rounds:
+        finished = rounds.finished
+    if not finished:
+        resume_training(run / TRAINING, hardware=hardware, end=True, progress=progress).run.close()
+    return _to_the_end(recipe, run, hardware, None, True, False, progress)
 
 
 def _to_the_end(

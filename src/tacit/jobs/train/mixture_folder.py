@@ -30,6 +30,7 @@ from tacit.jobs.account.budget import BudgetRequest, check_left
 from tacit.jobs.count.job import count
 from tacit.jobs.mix import mix
 from tacit.jobs.ngram import ngram
+from tacit.jobs.plan.free_model import free_model
 from tacit.jobs.rehearsal import MODEL, REHEARSING, RELEASE, TEST, refused
 from tacit.jobs.run_start import checked_cache
 from tacit.jobs.train.mixture_run import BEGUN, is_mixture_run
@@ -42,7 +43,9 @@ from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.networks.ngram.reader import ngram_reader
 from tacit.parsing import parsed_json
-from tacit.progress import Progress, StageBegan, StageEnded, silent
+from tacit.planning.judgement import judged_counts
+from tacit.privacy.gaussian import epsilon as epsilon_of
+from tacit.progress import Noted, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.recipe.mixture import MixtureRecipe
 from tacit.records import from_plain, to_plain
 from tacit.runs.budget_book import Cost
@@ -132,6 +135,7 @@ def begin(recipe: MixtureRecipe, out: Path, progress: Progress) -> Begun:
     )
     recipe.rounds(clients)  # refuses what cannot be trained
     check_budget(recipe, clients)
+    _tell(recipe, public, clients, progress)
     place = place_of(out)
     with folder_beside(place) as draft:
         _public_parts(recipe, public, draft, progress)
@@ -140,6 +144,14 @@ def begin(recipe: MixtureRecipe, out: Path, progress: Progress) -> Begun:
         write_whole(draft / BEGUN, (json.dumps(to_plain(begun), indent=1) + "\n").encode())
         replace_folder(place, draft)
     return begun
+
+
+def _tell(recipe: MixtureRecipe, public: Cache, clients: int, progress: Progress) -> None:
+    """Say first whether it is worth it, over what is free of the same text."""
+    epsilon = epsilon_of(recipe.privacy.rho(clients), recipe.privacy.delta_for(clients))
+    found = judged_counts(clients, epsilon, free_model(public, recipe.mixture.network, progress=progress))
+    kind = Warned if found.word == "gains nothing" else Noted
+    progress(kind("judgement", found.says()))
 
 
 def check_budget(recipe: MixtureRecipe, clients: int) -> None:

@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Any
 from tacit.design.workload import PREFIX
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
+from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.plan.job import DrawnResult
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import PlannedTraining, affordable
-from tacit.planning.noise_forecast import ALIKE, FACTOR, FARTHEST, UNLIKE, NoiseForecast, ratio_for, share_kept
+from tacit.planning.judgement import FreeModel, Judgement, from_public, from_random, judged
+from tacit.planning.noise_forecast import FACTOR, NoiseForecast, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
-from tacit.progress import Noted, Progress, Warned
+from tacit.progress import Noted, Progress, Warned, silent
+from tacit.records import to_plain
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.figure import BLUE, ORANGE, Axis, ErrorBars, Figure, Line, Panel, Points
 
@@ -42,11 +45,21 @@ class NoiseForecastResult(DrawnResult):
     public: bool
     extrapolated: bool = False  # for a larger cohort: its own epsilon is nobody's
     unknown: str = ""
+    free: FreeModel | None = None  # measured; None: no public text is known
+
+    @property
+    def judged(self) -> Judgement:
+        """Whether it is worth it, over what is free."""
+        found = self.noise_forecast
+        if found is None:
+            return judged(None, self.free)
+        start = from_public(found.share_kept) if self.public else from_random(found.share_kept)
+        return judged(start, self.free, hopeless=found.judgement == "cannot work")
 
     @property
     def judgement(self) -> str:
-        """What comes of it: "works", "costly", "cannot work", or "unknown"."""
-        return "unknown" if self.noise_forecast is None else self.noise_forecast.judgement
+        """What comes of it: a `Word`, or "unknown" where nothing is known of the noise."""
+        return "unknown" if self.noise_forecast is None else self.judged.word
 
     @property
     def sentence(self) -> str:
@@ -55,24 +68,13 @@ class NoiseForecastResult(DrawnResult):
         if found is None:
             return f"what the noise will do to the model cannot be told: {self.unknown}"
         if not found.noise:
-            return "no noise is added, so none costs accuracy"
+            return f"no noise is added, so none costs accuracy; {self.judged.expected}"
         low, high = found.interval
         noise = f"the noise of {found.noises} decryptors" if found.noises > 1 else "the noise"
         return (
             f"{noise} is {found.ratio:.2g} of the signal: about {found.share_kept:.0%} of the accuracy without noise "
             f"will "
-            f"be kept ({low:.0%} to {high:.0%} in measured runs)" + self._beside_public(found)
-        )
-
-    def _beside_public(self, found: NoiseForecast) -> str:
-        """What the model that it begins from has already."""
-        if not self.public:
-            return ""
-        if found.share_kept * (1 + FARTHEST) < 1:
-            return "; the public model that it begins from is better: take that as it is"
-        return (
-            f"; clients taught a public model {ALIKE:.0%} to {UNLIKE:.0%} more without noise, once {FARTHEST:.0%}, so "
-            "compare with that model as it is"
+            f"be kept ({low:.0%} to {high:.0%} in measured runs); {self.judged.expected}"
         )
 
     @property
@@ -155,6 +157,8 @@ class NoiseForecastResult(DrawnResult):
             "schema": "tacit.noise_forecast",
             "version": 1,
             "judgement": self.judgement,
+            "free": None if self.free is None else to_plain(self.free),
+            "gain_over_free": None if self.judged.gains is None else self.judged.gains._asdict(),
             "sentence": self.sentence,
             "ways": list(self.ways),
             "clients": self.clients,
@@ -201,12 +205,20 @@ class NoiseForecastResult(DrawnResult):
 
 
 def noise_forecast(
-    recipe: "Recipe | PathLike", *, data: PathLike | None = None, init: PathLike | None = None
+    recipe: "Recipe | PathLike",
+    *,
+    data: PathLike | None = None,
+    init: PathLike | None = None,
+    public: PathLike | None = None,
+    progress: Progress = silent,
 ) -> NoiseForecastResult:
-    """What the noise of a recipe will leave of its model; nothing is trained, and no client's text is read.
+    """What the noise of a recipe will leave of its model, and whether that gains anything over what is free; nothing is
+    trained, and no client's text is read.
 
-    recipe: a Recipe, or the path of its file. data, init: in place of the recipe's cache and first model. Raises:
-    RecipeError, CacheError, AccountingError; InputError where the first model is none that training could begin from.
+    recipe: a Recipe, or the path of its file. data, init: in place of the recipe's cache and first model. public: a
+    cache of public text, whose best free model is measured; left out, that which the first model was made of, where it
+    is at hand. Raises: RecipeError, CacheError, AccountingError; InputError where the first model is none that training
+    could begin from.
     """
     from tacit.jobs.opened_cache import open_cache
     from tacit.jobs.train.refusals import check_client_cost
@@ -224,7 +236,9 @@ def noise_forecast(
     check_client_cost(loaded, network.vocabulary, parameter_count(network))
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
-    return forecast_for_record(loaded, loaded.plan(matrix), network, clients=clients, public=begins is not None)
+    free = free_model_for(begins, public, progress=progress)
+    plan = loaded.plan(matrix)
+    return forecast_for_record(loaded, plan, network, clients=clients, public=begins is not None, free=free)
 
 
 def forecast_for_record(
@@ -235,10 +249,11 @@ def forecast_for_record(
     clients: int,
     public: bool,
     hooks: "Hooks | None" = None,
+    free: FreeModel | None = None,
 ) -> NoiseForecastResult:
     """Of the rounds that a recipe plans with a network.
 
-    hooks: the parts of its own that a run has, of which nothing was measured.
+    free: what it is judged over. hooks: the parts of its own that a run has, of which nothing was measured.
     """
     from tacit.networks.language_model import HasNoiseCurve, parameter_count
 
@@ -273,20 +288,24 @@ def forecast_for_record(
         public=public,
         extrapolated=recipe.privacy.extrapolate_to is not None,
         unknown=unknown,
+        free=free,
     )
 
 
 def tell(found: NoiseForecastResult, progress: Progress, *, anyway: bool) -> None:
-    """Say it: a note where the recipe works, a warning where noise costs; InputError where it cannot work, unless
+    """Say it: a note, or a warning where noise costs or nothing is gained; InputError where it cannot work, unless
     `anyway`. And what is to be known of its price before it is paid.
     """
     for warning in found.warnings:
         progress(Warned("delta", warning))
-    if found.judgement in ("works", "unknown"):
-        if found.noise_forecast is None or found.noise_forecast.noise:
-            progress(Noted(CODE, found.sentence))
+    noise, words = found.noise_forecast, found.judgement.upper()
+    if noise is None or noise.judgement == "works":
+        if found.judgement == "gains nothing":
+            progress(Warned(CODE, f"{words}: {found.sentence} (docs/which-epsilon.md)"))
+        elif noise is None or noise.noise:
+            progress(Noted(CODE, found.sentence if noise is None else f"{words}: {found.sentence}"))
         return
     said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
     if found.judgement == "cannot work" and not anyway:
         raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
-    progress(Warned(CODE, said))
+    progress(Warned(CODE, f"{words}: {said}"))

@@ -16,6 +16,7 @@ from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
+from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.rehearsal import VALIDATION, Spared, refused
 from tacit.jobs.run_start import cache_used, check_place, checked_cache, of_this_process, same_cache
 from tacit.jobs.train.learner import first_model, learner_of
@@ -32,6 +33,7 @@ from tacit.jobs.train.refusals import (
 from tacit.jobs.train.rehearsal import Begun, rehearsed
 from tacit.jobs.train.release import HeldOutClients, release
 from tacit.jobs.train.simulation import TrainedWith, collector_for, sampler_for
+from tacit.jobs.train.stopping import Rule, Stopping, is_ending, note_end
 from tacit.mechanisms import fresh_key
 from tacit.networks.language_model import parameter_count
 from tacit.progress import Progress, StageBegan, StageEnded, Warned, compiling, silent
@@ -41,6 +43,7 @@ from tacit.runs.budget_book import Cost
 from tacit.runs.draft import SETTINGS
 from tacit.runs.metadata import DeploymentUsed, FirstModelUsed, SecureSumUsed
 from tacit.statements.accounts import guarantee_record, matrix_of, planned_in_all, trained
+from tacit.statements.train_facts import BY_HAND
 from tacit.text.vocabulary import Vocabulary
 from tacit.training import key_from_seed
 from tacit.training.cohort import shard_size
@@ -98,9 +101,10 @@ def begin(
     check_client_cost(recipe, vocabulary.size, parameter_count(network))
     encoding = plan.encoding(parameter_count(network))
     first = first_model(recipe, vocabulary)
-    told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks)
     request = _budget_request(recipe, plan, clients)
     check_left(request)
+    free = free_model_for(recipe.model.init, progress=progress) if recipe.evaluation.baselines else None
+    told = forecast_for_record(recipe, plan, network, clients=clients, public=first is not None, hooks=hooks, free=free)
     tell(told, progress, anyway=anyway)
     metadata = TrainingMetadata(
         **of_this_process(seed),
@@ -192,12 +196,14 @@ def carry_on(
     progress: Progress = silent,
     until: int | None = None,
     end: bool = False,
+    rule: Rule | None = None,
     stop_if_diverged: bool = False,
     cluster: str | None = None,
 ) -> None:
     """Do the rounds that the run lacks and, after the last, test and release the model.
 
-    until: stop after so many rounds, as if killed there. end: the last round that is done is the run's last.
+    until: stop after so many rounds, as if killed there. end: the last round that is done is the run's last. rule: is
+    asked after each round whether it is; that is on disk before anything follows from it.
     stop_if_diverged: stop after the evaluation of a model that does worse than one that knows nothing; resuming
     tries on. cluster: the address of the Ray cluster whose workers train the clients; None: this machine's. Where
     the time went is added to the note "profile". Raises: RunError when another process trains this run, its recipe
@@ -210,6 +216,7 @@ def carry_on(
         if run.finished:
             run.tidy()
             return
+        end = end or is_ending(run)
         if end and not run.steps_done:
             raise RunError(
                 f"'{run.path}' has no round that is done, so there is no model to release; `tacit resume {run.path}`."
@@ -218,6 +225,7 @@ def carry_on(
             cores = Cores(hardware)
             cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress, ends=end)
             reservation = recheck(run, progress)
+        stopping = None if rule is None else Stopping(rule, run, learner, recipe)
         if cores.idle and cluster is None and hooks.collector is None:
             progress(Warned("idle-cores", cores.idle))
         held_out = HeldOutClients(recipe, cache, learner, cores)
@@ -229,20 +237,22 @@ def carry_on(
             piece = VALIDATION._replace(name=f"{VALIDATION.name} after {rounds} rounds")
             return spared(piece) if run.steps_done else refused(piece)
 
-        evaluation = PeriodicEvaluation(
-            run,
-            lambda model: held_out.evaluated("validation", model).metrics(),
-            every=recipe.evaluation.every,
-            rounds=run.steps_done if end else plan.rounds,
-            trying=trying,
-            progress=watched,
-        )
-        if end:
-            with evaluation:
-                model = last_model(run, evaluation)
-        else:
+        def evaluating(rounds: int) -> PeriodicEvaluation:
+            return PeriodicEvaluation(
+                run,
+                lambda model: held_out.evaluated("validation", model).metrics(),
+                every=recipe.evaluation.every,
+                rounds=rounds,
+                trying=trying,
+                progress=watched,
+            )
+
+        if not end:
             trained_with = TrainedWith(hardware, cores, cluster, progress)
-            with collector_for(run, recipe, learner, plan, hooks, trained_with) as collector, evaluation:
+            with (
+                collector_for(run, recipe, learner, plan, hooks, trained_with) as collector,
+                evaluating(plan.rounds) as evaluation,
+            ):
                 model = run_rounds(
                     run,
                     learner.start,
@@ -254,9 +264,16 @@ def carry_on(
                     else CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
                     until=until,
                     stops=lambda: watched.stops,
+                    ends=stopping,
                     opening="" if recipe.deployment else compiling("training", *program),
                     progress=watched,
                 )
+            end = stopping is not None and stopping.kept()
+        if end:
+            with evaluating(run.steps_done) as evaluation:
+                model = last_model(run, evaluation)
+            if run.steps_done < plan.rounds:
+                note_end(run, BY_HAND)  # unless a rule decided; the model of the last round is whole
         if end or run.steps_done == plan.rounds:
             release(run, held_out, model, Spared(run, progress, ends=True), progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))

@@ -23,7 +23,7 @@ from tacit.jobs.devices import RealDevices
 from tacit.protocol.bodies import sha256
 from tacit.protocol.contributed_noise import noise_margin, noise_of_one
 from tacit.protocol.fields import QuestionDocument
-from tacit.protocol.messages import Content, Plan, RoundTask, Signed, SignedPlan
+from tacit.protocol.messages import Content, Plan, RoundTask, Signed, SignedPlan, TrainingPrivacy
 from tacit.protocol.one_message_shape import settings_of
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import read_sum, sum_body
@@ -38,6 +38,7 @@ from tacit.server.rounds.one_message_rounds import (
     answers_of_contributors,
     check_decryptors,
 )
+from tacit.server.rounds.who_could_come import devices_seen, needed, waits_in_vain
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import BlobStore, model_name, total_name
 from tacit.server.store.heartbeat import Silence
@@ -121,6 +122,7 @@ class ServedRounds:
         self._silence = Silence(times.silence)
         self._served: ServedRun | None = None
         self._rests_until = -float("inf")
+        self._told = ""  # the attempt that was said to wait in vain
 
     @property
     def devices(self) -> RealDevices:
@@ -352,6 +354,7 @@ class ServedRounds:
     def _take(self, found: Attempt, now: float, wanted: Wanted, opening: OneMessageOpening | None) -> None:
         """A round that takes reports: ends its selection, gives up dead workers, closes it."""
         self._keep_content(found, wanted)
+        self._say_that_it_waits(found, now)
         checked = True
         if opening is not None and (found.counted > opening.reports or not opening.checked):
             checked = False
@@ -380,6 +383,23 @@ class ServedRounds:
         nobody_left = full and answered >= found.assigned
         if (checked and (enough or nobody_left)) or now >= found.deadline:
             round_states.begin_closing(self._store, self._lease, found.task)
+
+    def _say_that_it_waits(self, found: Attempt, now: float) -> None:
+        """At once, and once of each attempt, where those who come are too few."""
+        if found.state != round_states.SELECTING or found.task == self._told or found.assigned >= found.least:
+            return
+        plan = self._now_serving.plan
+        why = waits_in_vain(
+            came=found.assigned,
+            least=found.least,
+            waited=now - found.opened,
+            seen=devices_seen(self._store, plan.population),
+            separation=plan.separation.rounds,
+            needs=needed(found.goal, plan.separation.rounds or 1, _rounds_of(plan)),
+        )
+        if why is not None:
+            self._told = found.task
+            log.warning("round %d of '%s' %s", found.round, found.run, why)
 
     def _keep_content(self, found: Attempt, wanted: Wanted) -> None:
         """Another run that began with the same may have removed it."""
@@ -519,6 +539,11 @@ class ServedRounds:
         opened = {(_series(each) if once else each.attempt): each for each in self._attempts(found.round)}
         participants = sum(each.assigned for each in opened.values())
         return Summed(read_sum(body, task), total, max(participants, total.reports))
+
+
+def _rounds_of(plan: Plan) -> int:
+    """Of a training; of whatever asks each device once, one."""
+    return plan.privacy.rounds if isinstance(plan.privacy, TrainingPrivacy) else 1
 
 
 def _answered(question: Question, values: Any, total: Total, participants: int) -> Answered:

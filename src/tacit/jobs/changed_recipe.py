@@ -1,0 +1,51 @@
+"""A recipe of whatever kind with some of its keys changed: what `--set section.key=value` asks for."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tacit.errors import InputError
+from tacit.files import PathLike
+
+if TYPE_CHECKING:  # JAX comes with them
+    from tacit.recipe import Recipe
+    from tacit.recipe.mixture import MixtureRecipe
+
+
+def any_recipe(recipe: "Recipe | MixtureRecipe | PathLike") -> "Recipe | MixtureRecipe":
+    """The recipe as it is, or the one that a path leads to, with [mixture] or without. Raises: RecipeError."""
+    from tacit.recipe import Recipe
+    from tacit.recipe.mixture import MixtureRecipe, is_mixture
+
+    if isinstance(recipe, Recipe | MixtureRecipe):
+        return recipe
+    return (MixtureRecipe if is_mixture(recipe) else Recipe).from_argument(recipe)
+
+
+def changed_rounds(recipe: PathLike, texts: Sequence[str] = ()) -> "Recipe":
+    """A recipe of rounds alone with each `section.key=value`, one value a key.
+
+    Raises: RecipeError, also for one with [mixture]; InputError for what sets no key, and for several values.
+    """
+    from tacit.recipe import Recipe
+
+    changes = _one_each(texts)
+    found = Recipe.from_argument(recipe)
+    return found.changed(changes) if changes else found
+
+
+def grid_of(texts: Sequence[str]) -> dict[str, list[Any]]:
+    """{key: its values}, of `section.key=a,b,c`. Raises: InputError."""
+    from tacit.recipe.changes import parsed_changes
+
+    return parsed_changes(texts)
+
+
+def _one_each(texts: Sequence[str]) -> dict[str, Any]:
+    grid = grid_of(texts)
+    for key, values in grid.items():
+        if len(values) > 1:
+            raise InputError(
+                f"--set {key} has {len(values)} values, of which `tacit train` makes a run each; give one here, or "
+                'quote a text with commas: "a, b".'
+            )
+    return {key: value for key, (value,) in grid.items()}
