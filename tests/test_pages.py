@@ -30,7 +30,7 @@ NOT_RUN = {
     "git worktree": "part of such a benchmark",
     "export RAY": "it belongs to the next two",
     "ray": "it needs the machines of a cluster; tests/training/test_workers_ray_run.py trains on one of this machine",
-    "tacit train docstrings-private --out runs/first --cluster": "the same",
+    "tacit train chat-private --out runs/first --cluster": "the same",
     "tacit serve": "it goes on until devices end it; tests/server/test_quick_start.py plays them both",
     "for client": "those devices",
     "tacit device --server https": "one of them, of a server with TLS",

@@ -144,7 +144,7 @@ def test_the_noise_of_all_decryptors_is_what_the_model_bears(tmp_path: Path) -> 
     room.
     """
     for name, decryptors in (("one", ""), ("four", "decryptors = 4\n")):
-        shipped = (REPOSITORY / "recipes" / "docstrings-secure.toml").read_text().split("[aggregation]")
+        shipped = (REPOSITORY / "recipes" / "chat-secure.toml").read_text().split("[aggregation]")
         (tmp_path / f"{name}.toml").write_text(f"{shipped[0]}[aggregation]\n{decryptors}{shipped[1].lstrip()}")
     line = f"--population 6000 --rounds 300 --report-goal-max 120 {BORNE} --target-epsilon 400 --timer-hours 24"
     one, four = (

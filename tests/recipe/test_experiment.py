@@ -668,10 +668,10 @@ def test_a_path_may_be_text_and_an_empty_file_is_no_shipped_recipe(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert Recipe.load("docstrings-private") == Recipe.load(Path("docstrings-private"))
-    Path("docstrings-private.toml").write_text("")
+    assert Recipe.load("chat-private") == Recipe.load(Path("chat-private"))
+    Path("chat-private.toml").write_text("")
     with pytest.raises(RecipeError, match=r"the key .name. is missing"):
-        Recipe.load("docstrings-private.toml")
+        Recipe.load("chat-private.toml")
     with pytest.raises(InputError, match="path=7 is no path"):
         Recipe.load(7)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_a_file_may_begin_with_an_editors_mark_and_a_folder_is_none(tmp_path: Pa
 def test_another_name_is_told_which_there_are(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(
-        RecipeError, match=rf"no recipe '{re.escape(path)}'.*shipped.*docstrings-private, docstrings-secure, own-data"
+        RecipeError, match=rf"no recipe '{re.escape(path)}'.*shipped.*chat-private, chat-secure, own-data"
     ):
         Recipe.load(Path(path))
 

@@ -20,7 +20,7 @@ from tacit.recipe.shipped_recipes import shipped
 
 PAGE = REPOSITORY / "docs" / "deploy.md"
 PATIENCE = 900.0  # seconds, on a busy machine
-RUN = "docstrings-devices"
+RUN = "chat-devices"
 
 
 def of_the_page(begins: str) -> str:

@@ -1,4 +1,4 @@
-"""The recipes that come with the package, by their names: `tacit train docstrings-private` needs no path."""
+"""The recipes that come with the package, by their names: `tacit train chat-private` needs no path."""
 
 import re
 from collections.abc import Mapping
