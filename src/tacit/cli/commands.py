@@ -5,9 +5,9 @@ computation and population, `design.py` chooses a mechanism, `account.py` proves
 `pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
 finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
 model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
-`demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py` writes
-it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third party runs for secure sums,
-`serve.py` a server of real devices, and `device.py` is one of them.
+`demo.py` is the main job, `report.py` shows and compares, `view.py` shows live pages, `suggest.py` asks a model for
+next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third
+party runs for secure sums, `serve.py` a server of real devices, and `device.py` is one of them.
 """
 
 import sys
@@ -128,6 +128,9 @@ COMMANDS = {
     "compare": at(
         "report:compare",
         "Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves.",
+    ),
+    "view": at(
+        "view:view", "Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."
     ),
     "decryptor": at(
         "decryptor:decryptor",

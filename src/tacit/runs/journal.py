@@ -31,6 +31,7 @@ DATABASE, HEAD = "run.db", "head"
 PATIENCE = 30.0  # seconds that a writer waits for another to finish its transaction
 RESTORE = "restore the folder from a copy"
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)  # SQLite's complaints may show a damaged page's own bytes
+READ_ONLY = "mode=ro&readonly_shm=1"  # not even SQLite's index of the write-ahead file is written
 START = "0" * 64  # stands where the seal before the first would
 _SCHEMA = """
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -87,8 +88,11 @@ class Journal:
         return journal
 
     @classmethod
-    def open(cls, folder: Path) -> "Journal":
-        """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written."""
+    def open(cls, folder: Path, *, read_only: bool = False) -> "Journal":
+        """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written.
+
+        read_only: whoever may write opens it so that no file of the folder is written, made or removed.
+        """
         path = folder / DATABASE
         if not path.is_file():
             within = ", ".join(f"'{each.parent}'" for each in sorted(folder.glob(f"*/{DATABASE}")))
@@ -96,7 +100,7 @@ class Journal:
                 f"name one of its own: {within}" if within else f"start one with `tacit train RECIPE --out {folder}`"
             )
             raise RunError(f"'{folder}' is no run folder (it has no {DATABASE}); {way_out}.")
-        writable = os.access(folder, os.W_OK) and os.access(path, os.W_OK)
+        writable = not read_only and os.access(folder, os.W_OK) and os.access(path, os.W_OK)
         database = _connected(path, writable)
         try:
             found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
@@ -267,15 +271,19 @@ def _head(count: int, seal: str) -> str:
 
 
 def _connected(path: Path, writable: bool) -> sqlite3.Connection:
-    """On media that cannot be written SQLite may not make the files it shares with writers: there are none.
+    """Who does not write makes no files: SQLite then shares the index of the write-ahead file with a writer who made
+    it, and where there is no such file there is no writer.
 
     Any thread may close it: whichever collects garbage closes what nobody closed.
     """
-    database: str | Path = path
-    if not writable:
-        alone = not path.with_name(f"{path.name}-wal").exists()
-        database = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
+    database: str | Path = path if writable else read_only_uri(path)
     return sqlite3.connect(database, uri=not writable, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+
+
+def read_only_uri(path: Path) -> str:
+    """What SQLite opens so that it writes no file and makes none."""
+    alone = not path.with_name(f"{path.name}-wal").exists()
+    return f"{path.resolve().as_uri()}?{'immutable=1' if alone else READ_ONLY}"
 
 
 def _make_durable(database: sqlite3.Connection) -> None:

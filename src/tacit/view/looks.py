@@ -1,0 +1,118 @@
+"""How a run is read for its pages: opened without writing, shown as its report shows it, and read again when it grew.
+
+What a page says is what `tacit report` would write at that moment, by the same functions: that of `report/`, or, where
+exact numbers may be shown, that of `simulation/`.
+"""
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from tacit.errors import RunError, TacitError
+from tacit.federation.kinds import KINDS, loaded
+from tacit.reports.blocks import Block
+from tacit.reports.page import Page
+from tacit.reports.record_files import Records, read_records, understood
+from tacit.runs import Run
+from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
+from tacit.view.state import State, state_of
+
+KEPT = 6  # pages of runs in memory: one of 10,000 rounds takes a few MB
+WITHHELD = (
+    "Nothing of this run may be published: all that it found is exact. `tacit view --simulation` shows it to you alone."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """A run as it is now."""
+
+    path: Path
+    glance: Glance
+    state: State
+    page: Page | None  # None where there is none yet
+    why: str = ""  # there is none
+    more: tuple[Block, ...] = ()  # of this kind, beside what its report has
+    record: dict[str, Any] = field(default_factory=dict)  # what the page is made from
+    mark: tuple[Any, ...] = ()
+    seconds: float = 0.0  # that it took to read
+
+
+class Looks:
+    """The runs that were looked at last."""
+
+    def __init__(self, *, simulation: bool) -> None:
+        self.simulation = simulation
+        self._kept: OrderedDict[Path, Look] = OrderedDict()
+        self._lock = threading.Lock()
+        self._reading: dict[Path, threading.Lock] = {}
+
+    def look(self, path: Path) -> Look:
+        """Raises: RunError, UnknownRelease, where there is no run, or it is damaged."""
+        with self._lock:
+            reading = self._reading.setdefault(path, threading.Lock())
+        with reading:  # ten browsers read it once
+            mark = (mark_of(path), worked_on_by(path))
+            with self._lock:
+                found = self._kept.get(path)
+                if found is not None and found.mark == mark:
+                    self._kept.move_to_end(path)
+                    return found
+            found = self._read(path, mark)
+            with self._lock:
+                self._kept[path] = found
+                self._kept.move_to_end(path)
+                while len(self._kept) > KEPT:
+                    self._reading.pop(self._kept.popitem(last=False)[0], None)
+            return found
+
+    def _read(self, path: Path, mark: tuple[Any, ...]) -> Look:
+        begun = perf_counter()
+        seen = glance(path)
+        state = state_of(seen, worked_on_by(path))
+        with Run.open(path, read_only=True) as run, understood(run):
+            kind = KINDS[run.kind]
+            try:
+                records = read_records(run) if kind.records is None else loaded(kind.records)(run)
+            except TacitError as error:
+                if run.finished:
+                    raise
+                return Look(path=path, glance=seen, state=state, page=None, why=str(error), mark=mark)
+            page, record = shown(run.kind, records, simulation=self.simulation)
+            more = () if kind.live is None else loaded(kind.live)(run, record, simulation=self.simulation)
+        taken = perf_counter() - begun
+        why = "" if page else WITHHELD
+        return Look(
+            path=path,
+            glance=seen,
+            state=state,
+            page=page,
+            why=why,
+            more=tuple(more),
+            record=record,
+            mark=mark,
+            seconds=taken,
+        )
+
+
+def shown(kind: str, records: Records, *, simulation: bool) -> tuple[Page | None, dict[str, Any]]:
+    """(the page, the record that it is made from): of what was released, or with `simulation` of everything.
+
+    A run of which nothing may be published has no page without it; one of which nothing is exact has one page.
+    """
+    maker = loaded(KINDS[kind].page)
+    if simulation and records.exact is not None:
+        return maker.page(records.exact), dict(records.exact)
+    if records.released is not None:
+        return maker.released_page(records.released), dict(records.released)
+    return None, {}
+
+
+def opened_to_read(path: Path) -> Run:
+    """A run that nothing is written into. Raises: RunError."""
+    if not path.is_dir():
+        raise RunError(f"'{path}' is no run folder any more: it was moved or deleted.")
+    return Run.open(path, read_only=True)

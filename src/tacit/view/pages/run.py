@@ -1,0 +1,60 @@
+"""One run: its state, what its report says by now, its statement verified line by line, and what may be taken away."""
+
+from starlette.requests import Request
+
+from tacit.view.pages.downloads import offered
+from tacit.view.rows import answer
+from tacit.view.shown import Shown, View
+
+MOST_LINES = 400  # of a verification that stand in a page; those that fail stand first
+
+
+def page(view: View, request: Request) -> Shown:
+    """As its report is, or would be now. Raises: TacitError where there is no run, or it is damaged."""
+    place = request.path_params["place"]
+    path = view.folders.folder(place)
+    mark = view.changes.mark(place)  # before it is read: what is written meanwhile is told
+    look = view.looks.look(path)
+    title = look.page.title if look.page else path.name
+    first = answer(look.page.title, look.page.blocks) if look.page else look.why
+    headline = dict(look.page.headline) if look.page else {}
+    return Shown(
+        template="run",
+        title=title,
+        values={"place": place, "look": look, "answer": first, "mark": mark, "files": offered(view, path)},
+        record={
+            "place": place,
+            "kind": look.glance.kind,
+            "state": look.state.word,
+            "steps": look.glance.done,
+            "planned": look.glance.planned,
+            "answer": first,
+            "headline": headline,
+            "report": dict(look.page.record) if look.page else None,
+            "mark": mark,
+        },
+    )
+
+
+def statement(view: View, request: Request) -> Shown:
+    """The part of the page that is filled in when the statement is verified."""
+    place = request.path_params["place"]
+    checked = view.checks.of(view.folders.folder(place))
+    if checked is None:
+        return Shown(
+            template="statement",
+            title="",
+            values={"checked": None, "complaint": ""},
+            record={"checked": None},
+            status=202,
+        )
+    lines = [*checked.failing, *(each for each in checked.lines if each.holds)]
+    return Shown(
+        template="statement",
+        title="",
+        values={"checked": checked, "lines": lines[:MOST_LINES], "complaint": ""},
+        record={
+            "holds": not checked.failing,
+            "lines": [{"name": each.name, "holds": each.holds, "complaint": each.complaint} for each in lines],
+        },
+    )
