@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tacit.errors import RunError
 from tacit.parsing import parsed_json
@@ -19,6 +18,11 @@ from tacit.runs.entries import is_below
 from tacit.runs.journal import DAMAGED, DATABASE, FORMAT, HEAD, RESTORE, read_only_uri
 
 LOCK = "lock"
+# Of all notes that alone is read: others have thousands of numbers.
+FINISHED = (
+    "SELECT content FROM journal WHERE kind = 'note' AND json_extract(content, '$.name') = 'finished' "
+    "ORDER BY entry DESC LIMIT 1"
+)
 PARTS = (DATABASE, f"{DATABASE}-wal", HEAD, "report", "simulation", LOCK)  # where it shows that something was written
 
 
@@ -48,8 +52,8 @@ def glance(folder: Path) -> Glance:
             if found is None or found[0] != f'"{FORMAT}"':
                 raise RunError(f"'{folder}' has another format than this version reads; use the version that wrote it.")
             first = database.execute("SELECT content FROM journal WHERE entry = 0").fetchone()
-            rows = database.execute("SELECT kind, content FROM journal WHERE kind IN ('note', 'files') ORDER BY entry")
-            notes, files = _read(rows.fetchall())
+            rows = database.execute("SELECT content FROM journal WHERE kind = 'files' ORDER BY entry").fetchall()
+            ended = database.execute(FINISHED).fetchone()
             done = database.execute("SELECT COUNT(*) FROM journal WHERE kind = 'step'").fetchone()[0]
             last = database.execute(
                 "SELECT content FROM journal WHERE kind = 'step' ORDER BY entry DESC LIMIT 1"
@@ -61,8 +65,8 @@ def glance(folder: Path) -> Glance:
             created=float(metadata["created"]),
             planned=int(rounds["rounds"]) if isinstance(rounds, Mapping) and "rounds" in rounds else None,
             done=done,
-            finished=bool(notes.get("finished", False)),
-            files=files,
+            finished=ended is not None and bool(parsed_json(ended[0])["value"]),
+            files=_files([content for (content,) in rows]),
             last=None if last is None else float(parsed_json(last[0])["finished"]),
         )
     except (*DAMAGED, OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -71,18 +75,14 @@ def glance(folder: Path) -> Glance:
         raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
 
 
-def _read(rows: list[tuple[str, str]]) -> tuple[dict[str, Any], dict[str, str]]:
-    """(the last note of each name, the digests of files)."""
-    notes: dict[str, Any] = {}
+def _files(contents: list[str]) -> dict[str, str]:
+    """The digests of files, after each of these entries."""
     files: dict[str, str] = {}
-    for kind, content in rows:
+    for content in contents:
         entry = parsed_json(content)
-        if kind == "note":
-            notes[entry["name"]] = entry["value"]
-        else:
-            places = tuple(entry["of"])
-            files = {name: sha for name, sha in files.items() if not is_below(name, places)} | entry["files"]
-    return notes, files
+        places = tuple(entry["of"])
+        files = {name: sha for name, sha in files.items() if not is_below(name, places)} | entry["files"]
+    return files
 
 
 def mark_of(folder: Path) -> tuple[tuple[int, int, int], ...]:

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from tacit.errors import TacitError
+from tacit.privacy.rounding import rounded_up
 from tacit.records import json_ready
 from tacit.reports.page import blocks_to_html, stylesheet
 from tacit.reports.release import said
@@ -36,7 +37,11 @@ from tacit.view.state import when
 UNREADABLE = (TacitError, OSError, sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 COMMENT = ": still here\n\n"
 Shows = Callable[[View, Request], Shown | Response]
-STATIC = {"view.js": "text/javascript; charset=utf-8", "view.css": "text/css; charset=utf-8"}
+STATIC = {
+    "icon.svg": "image/svg+xml",
+    "view.css": "text/css; charset=utf-8",
+    "view.js": "text/javascript; charset=utf-8",
+}
 
 
 def application(folders: Folders, *, host: str, token: str | None, simulation: bool) -> Any:
@@ -152,7 +157,7 @@ def _content(name: str) -> str:
     from importlib.resources import files
 
     own = (files("tacit.view") / "static" / name).read_text(encoding="utf-8")
-    return own if name.endswith(".js") else f"{stylesheet()}\n{own}"
+    return f"{stylesheet()}\n{own}" if name.endswith(".css") else own
 
 
 @cache
@@ -169,7 +174,7 @@ def _environment() -> Environment:
         "blocks": blocks_to_html,
         "address": lambda place: quote(place),
         "share": lambda value: "–" if value is None else f"{value:.2%}",
-        "figure": lambda value: "–" if value is None else f"{value:.4g}",
+        "price": lambda value: "–" if value is None else rounded_up(value),
         "when": when,
         "said": said,
     }

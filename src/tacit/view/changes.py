@@ -65,7 +65,7 @@ class Changes:
             await asyncio.sleep(EVERY)
             turn += 1
             places = [each for each in self._waiting if each != ALL or turn % LIST_EVERY == 0]
-            found = await asyncio.to_thread(lambda asked=places: {each: self.mark(each) for each in asked})
+            found = {place: await asyncio.to_thread(self.mark, place) for place in places}
             changed = {place: mark for place, mark in found.items() if self._marks.get(place) != mark}
             if changed:
                 async with self._told:

@@ -54,7 +54,7 @@ SLIDERS = (
     Slider(name="population", label="clients", low=10, high=100_000_000, value=10_000),
     Slider(name="rounds", label="rounds", low=1, high=10_000, value=200),
     Slider(name="report_goal", label="reports a round", low=1, high=100_000, value=200),
-    Slider(name="min_separation", label="rounds between two visits of a client, and one", low=1, high=10_000, value=50),
+    Slider(name="min_separation", label="rounds from one visit of a client to its next", low=1, high=10_000, value=50),
     Slider(name="epsilon", label="epsilon", low=0.01, high=1_000, value=8, whole=False),
     Slider(name="parameters", label="weights of the model", low=1_000, high=100_000_000, value=PARAMETERS),
 )

@@ -28,6 +28,7 @@ class Folders:
 
     def __init__(self, roots: Sequence[PathLike]) -> None:
         """Raises: InputError where one is no folder."""
+        self.left_out = 0  # of what was found last: folders whose names are no text, which no address can say
         self.roots = tuple(as_path("folder", each).resolve() for each in roots)
         for root in self.roots:
             if not root.is_dir():
@@ -43,9 +44,14 @@ class Folders:
 
     def _with(self, name: str) -> list[str]:
         found: list[str] = []
+        self.left_out = 0
         for number, root in enumerate(self.roots):
             for folder in _having(name, root, DEEPEST):
-                found.append(self._place(number, folder))
+                place = self._place(number, folder)
+                if not _is_text(place):
+                    self.left_out += 1
+                    continue
+                found.append(place)
                 if len(found) >= MOST:
                     return found
         return found
@@ -83,6 +89,15 @@ class Folders:
             if path.is_symlink():
                 raise NotThere(f"'{asked[:200]}' is behind a link, and links are not followed; name its folder too.")
         return path
+
+
+def _is_text(place: str) -> bool:
+    """Whether the names on the way are UTF-8."""
+    try:
+        place.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _having(name: str, folder: Path, depth: int) -> Iterator[Path]:

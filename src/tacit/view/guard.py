@@ -102,7 +102,7 @@ class Guard:
             await self._refuse(scope, guarded, "This server asks for its token.")
 
     def _is_here(self, host: str) -> bool:
-        name = host[1 : host.find("]")] if host.startswith("[") else host.rpartition(":")[0] or host
+        name = host[1:].partition("]")[0] if host.startswith("[") and "]" in host else host.partition(":")[0]
         try:
             ipaddress.ip_address(name)
         except ValueError:

@@ -94,14 +94,10 @@ class Keyboards:
         from tacit.keyboard.touch import LAYOUTS, TouchModel
 
         phone = load_phone_model(path)
-
-        def prepared() -> Decoder:
-            touch = TouchModel(layout=LAYOUTS[LAYOUT], offset_x=0.0, offset_y=0.0)
-            made = Decoder(Lexicon.from_words(phone.vocabulary.words, LAYOUTS[LAYOUT]), touch)
-            made.prepare()
-            return made
-
-        found = phone, self._alone.submit(prepared)
+        # Here and not behind: what a thread raised would keep the frames, and with them the texts, of who heard it.
+        lexicon = Lexicon.from_words(phone.vocabulary.words, LAYOUTS[LAYOUT])
+        decoder = Decoder(lexicon, TouchModel(layout=LAYOUTS[LAYOUT], offset_x=0.0, offset_y=0.0))
+        found = phone, self._alone.submit(_prepared, decoder)
         with self._lock:
             self._kept[key] = found
             while len(self._kept) > KEPT:
@@ -123,6 +119,11 @@ def check_released(path: Path) -> None:
             raise InputError(SECRET.format(name=path.name, why="it was trained without noise"))
         if metadata.vocabulary["kind"] == "private":
             raise InputError(SECRET.format(name=path.name, why="its words were counted in clients' text"))
+
+
+def _prepared(decoder: "Decoder") -> "Decoder":
+    decoder.prepare()
+    return decoder
 
 
 def _cut(text: str) -> tuple[str, str]:

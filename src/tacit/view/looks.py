@@ -18,6 +18,7 @@ from tacit.reports.page import Page
 from tacit.reports.record_files import Records, read_records, understood
 from tacit.runs import Run
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
+from tacit.runs.journal import DATABASE
 from tacit.view.state import State, state_of
 
 KEPT = 6  # pages of runs in memory: one of 10,000 rounds takes a few MB
@@ -113,6 +114,11 @@ def shown(kind: str, records: Records, *, simulation: bool) -> tuple[Page | None
 
 def opened_to_read(path: Path) -> Run:
     """A run that nothing is written into. Raises: RunError."""
-    if not path.is_dir():
-        raise RunError(f"'{path}' is no run folder any more: it was moved or deleted.")
+    check_there(path)
     return Run.open(path, read_only=True)
+
+
+def check_there(path: Path) -> None:
+    """Raises: RunError where a run is no more."""
+    if not (path / DATABASE).exists():
+        raise RunError(f"'{path}' is no run folder, or no more: it was moved or deleted.")

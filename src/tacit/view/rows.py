@@ -44,7 +44,8 @@ class Row:
     gain: float | None = None
     answer: str = ""
     labels: tuple[str, ...] = ()
-    changed: float = 0.0  # Unix seconds
+    created: float | None = None  # Unix seconds
+    changed: float = 0.0  # the same, to sort by: when a round ended follows from clients' text, and is not shown
     complaint: str = ""
 
     @property
@@ -54,7 +55,7 @@ class Row:
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changed"}
 
 
 class Rows:
@@ -120,6 +121,7 @@ class Rows:
             "state": state.word,
             "done": seen.done,
             "planned": seen.planned,
+            "created": seen.created,
             "changed": changed,
         }
         try:

@@ -2,6 +2,8 @@
 
 from starlette.requests import Request
 
+from tacit.reports.blocks import Block, FigureOf, Labels, Paragraph
+from tacit.view.looks import Look, check_there
 from tacit.view.pages.downloads import offered
 from tacit.view.rows import answer
 from tacit.view.shown import Shown, View
@@ -17,11 +19,20 @@ def page(view: View, request: Request) -> Shown:
     look = view.looks.look(path)
     title = look.page.title if look.page else path.name
     first = answer(look.page.title, look.page.blocks) if look.page else look.why
+    labels, rest = arranged(look, first)
     headline = dict(look.page.headline) if look.page else {}
     return Shown(
         template="run",
         title=title,
-        values={"place": place, "look": look, "answer": first, "mark": mark, "files": offered(view, path)},
+        values={
+            "place": place,
+            "look": look,
+            "labels": labels,
+            "answer": first,
+            "blocks": rest,
+            "mark": mark,
+            "files": offered(view, path),
+        },
         record={
             "place": place,
             "kind": look.glance.kind,
@@ -36,10 +47,25 @@ def page(view: View, request: Request) -> Shown:
     )
 
 
+def arranged(look: Look, first: str) -> tuple[list[Block], list[Block]]:
+    """(the warnings that stand before all else, the rest): the answer once, and figures of a live page with the others.
+
+    first: the sentence that stands above.
+    """
+    found = list(look.page.blocks) if look.page else []
+    labels: list[Block] = [each for each in found[:1] if isinstance(each, Labels)]
+    rest = [each for each in found[len(labels) :] if not (isinstance(each, Paragraph) and each.text == first)]
+    drawn = [at for at, each in enumerate(rest) if isinstance(each, FigureOf)]
+    end = next((at for at in drawn if at + 1 not in drawn), -1) + 1  # of the first group of figures
+    return labels, [*rest[:end], *look.more, *rest[end:]]
+
+
 def statement(view: View, request: Request) -> Shown:
     """The part of the page that is filled in when the statement is verified."""
     place = request.path_params["place"]
-    checked = view.checks.of(view.folders.folder(place))
+    path = view.folders.folder(place)
+    check_there(path)
+    checked = view.checks.of(path)
     if checked is None:
         return Shown(
             template="statement",

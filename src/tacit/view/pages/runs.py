@@ -41,6 +41,7 @@ def page(view: View, request: Request) -> Shown:
             "found": len(found),
             "all": len(rows),
             "waiting": waiting,
+            "left_out": view.folders.left_out,
             "search": asked.get("search", "")[:200],
             "order": order,
             "orders": {name: title for name, (title, _) in ORDERS.items()},

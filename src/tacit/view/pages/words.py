@@ -81,10 +81,15 @@ def _last_prefixes(run: Run) -> list[Block]:
         except (OSError, ValueError, KeyError, TypeError):  # of counts, or gone
             continue
         if prefixes:
-            more = f", and {len(prefixes) - MOST:,} more" if len(prefixes) > MOST else ""
-            said = ", ".join(f"`{one_line(each)}`" for each in prefixes[:MOST])
-            found.append(Paragraph(f"After step {row.step + 1:,}: {said}{more}."))
+            found.append(branches(row.step, prefixes))
     return found
+
+
+def branches(step: int, prefixes: Sequence[str]) -> Paragraph:
+    """What a step kept; whatever devices sent, it is text and no markup."""
+    more = f", and {len(prefixes) - MOST:,} more" if len(prefixes) > MOST else ""
+    said = ", ".join(f"`{one_line(each)}`" for each in prefixes[:MOST])
+    return Paragraph(f"After step {step + 1:,}: {said}{more}.")
 
 
 def _anonymity(record: Mapping[str, Any]) -> list[Block]:

@@ -24,9 +24,11 @@ async function refresh() {
       part.replaceChildren(...found.childNodes);
       part.querySelectorAll("details").forEach((each, at) => { each.open = open[at] || false; });
       part.querySelectorAll("input[type=checkbox]").forEach((each) => { each.checked = chosen.has(each.value); });
+      if (found.hasAttribute("data-waiting")) part.setAttribute("data-waiting", ""); else part.removeAttribute("data-waiting");
     }
     prepare();
     fill();
+    wait();
   } catch {
     // the server was ended: what is shown stays
   } finally {
@@ -48,6 +50,12 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden && source) { source.close(); source = null; } else { listen(); }
 });
 listen();
+
+// Rows that the server is still reading.
+function wait() {
+  if (document.querySelector("[data-waiting]")) setTimeout(refresh, 700);
+}
+wait();
 
 // -- the verified statement, which takes seconds the first time
 async function fill() {
