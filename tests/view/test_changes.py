@@ -62,7 +62,7 @@ def test_a_mark_is_told_when_something_was_written_and_not_before(place: str, tm
 
 def test_a_round_is_on_the_page_soon_after_its_commit(tmp_path: Path) -> None:
     path = write_run(tmp_path / "run", strategy=Tree(), done=3)
-    with viewing(tmp_path) as url, httpx.Client(base_url=url, timeout=20) as asked:
+    with viewing(tmp_path) as (url, _), httpx.Client(base_url=url, timeout=20) as asked:
         first = asked.get("/run/0/run?format=json").json()
         assert first["steps"] == 3
         heard: list[tuple[float, str]] = []
@@ -90,7 +90,7 @@ def test_a_round_is_on_the_page_soon_after_its_commit(tmp_path: Path) -> None:
 
 def test_ten_browsers_wait_and_a_first_page_is_small(tmp_path: Path) -> None:
     write_run(tmp_path / "run", strategy=Tree())
-    with viewing(tmp_path) as url, httpx.Client(base_url=url, timeout=20) as asked:
+    with viewing(tmp_path) as (url, _), httpx.Client(base_url=url, timeout=20) as asked:
         streams = [httpx.Client(base_url=url, timeout=20) for _ in range(10)]
         waiting = [one.send(one.build_request("GET", "/changes?place=0/run"), stream=True) for one in streams]
         sent = sum(asked.get(each).num_bytes_downloaded for each in ("/", "/static/view.css", "/static/view.js"))
@@ -103,6 +103,6 @@ def test_ten_browsers_wait_and_a_first_page_is_small(tmp_path: Path) -> None:
 
 def test_the_variable_has_the_token(tmp_path: Path) -> None:
     token = "sixteen characters"
-    with viewing(tmp_path, TACIT_VIEW_TOKEN=token) as url:
+    with viewing(tmp_path, TACIT_VIEW_TOKEN=token) as (url, _):
         assert httpx.get(url).status_code == 401
         assert httpx.get(url, headers={"authorization": f"Bearer {token}"}).status_code == 200

@@ -22,7 +22,7 @@ from tacit.statements.run_folder import folder_lines
 from tacit.statements.verify import CheckedLine, against_run
 from tacit.statements.verify import verify as lines_of
 from tacit.view.folders import Folders
-from tacit.view.looks import opened_to_read
+from tacit.view.looks import opened_to_read, steadily
 
 KEPT = 32
 STATEMENT = "report/statement.json"
@@ -66,9 +66,12 @@ class Checks:
         self._alone.shutdown(wait=False, cancel_futures=True)
 
     def _check(self, path: Path) -> Checked:
-        with opened_to_read(path) as run, reading(run):
-            reconciled(run)
-            return Checked(lines=self._lines(run), of=f"{run.steps_done:,} steps")
+        def read() -> Checked:
+            with opened_to_read(path) as run, reading(run):
+                reconciled(run)
+                return Checked(lines=self._lines(run), of=f"{run.steps_done:,} steps")
+
+        return steadily(path, read)
 
     def _lines(self, run: Run) -> tuple[CheckedLine, ...]:
         files = folder_lines(run) if run.finished else ()

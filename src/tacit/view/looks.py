@@ -6,10 +6,11 @@ exact numbers may be shown, that of `simulation/`.
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from time import perf_counter, sleep
+from typing import Any, TypeVar
 
 from tacit.errors import RunError, TacitError
 from tacit.federation.kinds import KINDS, loaded
@@ -21,6 +22,8 @@ from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.runs.journal import DATABASE
 from tacit.view.state import State, state_of
 
+T = TypeVar("T")
+TURNS, PAUSE = 6, 0.05  # of reading what is just being written; seconds between two
 KEPT = 6  # pages of runs in memory: one of 10,000 rounds takes a few MB
 WITHHELD = (
     "Nothing of this run may be published: all that it found is exact. `tacit view --simulation` shows it to you alone."
@@ -62,7 +65,7 @@ class Looks:
                 if found is not None and found.mark == mark:
                     self._kept.move_to_end(path)
                     return found
-            found = self._read(path, mark)
+            found = steadily(path, lambda: self._read(path, mark))
             with self._lock:
                 self._kept[path] = found
                 self._kept.move_to_end(path)
@@ -97,6 +100,22 @@ class Looks:
             mark=mark,
             seconds=taken,
         )
+
+
+def steadily(path: Path, read: Callable[[], T]) -> T:
+    """What is read of a run, again where it was written meanwhile: whoever reads without a lock may see a file between
+    two of its states. Raises: what reading raises of a run that nobody touches.
+    """
+    for turn in range(TURNS):
+        mark = mark_of(path)
+        try:
+            return read()
+        except (RunError, OSError):
+            beside = (path / f"{DATABASE}-wal").exists()
+            if turn == TURNS - 1 or (turn and mark_of(path) == mark and not beside):
+                raise
+            sleep(PAUSE)
+    raise AssertionError("a turn returns or raises")
 
 
 def shown(kind: str, records: Records, *, simulation: bool) -> tuple[Page | None, dict[str, Any]]:

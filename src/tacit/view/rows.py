@@ -17,7 +17,7 @@ from tacit.reports.blocks import Block, Labels, Paragraph, Tiles
 from tacit.reports.page import PUBLISHED, SIMULATION
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.view.folders import Folders
-from tacit.view.looks import Looks
+from tacit.view.looks import Looks, steadily
 from tacit.view.state import state_of
 
 PATIENCE = 0.4  # seconds that a list waits for rows that are not read yet
@@ -111,7 +111,7 @@ class Rows:
     def _read_row(self, place: str, path: Path) -> Row:
         changed = mark_of(path)[2][1] / 1e9
         try:
-            seen = glance(path)
+            seen = steadily(path, lambda: glance(path))
         except RunError as error:
             return Row(place=place, name=path.name, complaint=str(error), changed=changed)
         state = state_of(seen, worked_on_by(path))

@@ -85,7 +85,8 @@ def listening(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         free = next((each for each in range(port + 1, min(port + TRIED, 1 << 16)) if _is_free(host, each)), None)
         way_out = "give another --host" if free is None else f"--port {free} is free"
-        why = os.strerror(error.errno) if isinstance(error, OSError) and (error.errno or -1) > 0 else str(error)
+        number = error.errno if isinstance(error, OSError) else None
+        why = os.strerror(number) if number is not None and number > 0 else str(error)
         raise InputError(f"--host {host[:80]} --port {port} cannot be listened on ({why}); {way_out}.") from None
 
 

@@ -8,13 +8,21 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 TOLD = re.compile(r"(http://\S+) shows ")
 
 
+class Viewed(NamedTuple):
+    """Where it listens, and which process it is."""
+
+    url: str
+    process: int
+
+
 @contextmanager
-def viewing(*folders: Path, arguments: tuple[str, ...] = (), **environment: str) -> Iterator[str]:
-    """Its address, while it runs; it ends by Ctrl-C, and says nothing of a traceback."""
+def viewing(*folders: Path, arguments: tuple[str, ...] = (), **environment: str) -> Iterator[Viewed]:
+    """While it runs; it ends by Ctrl-C, and says nothing of a traceback."""
     command = [sys.executable, "-m", "tacit", "view", *map(str, folders), "--port", "0", *arguments]
     env = {
         **os.environ,
@@ -28,7 +36,7 @@ def viewing(*folders: Path, arguments: tuple[str, ...] = (), **environment: str)
         line = process.stderr.readline()
         found = TOLD.search(line)
         assert found, line + process.stderr.read()
-        yield found[1]
+        yield Viewed(found[1], process.pid)
     finally:
         process.send_signal(signal.SIGINT)
         try:
