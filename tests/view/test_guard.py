@@ -31,7 +31,7 @@ def test_every_answer_has_a_strict_policy(run: Path) -> None:
         policy = answer.headers["content-security-policy"]
         assert policy.startswith("default-src 'none'") and "unsafe" not in policy and "*" not in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
-        assert answer.headers["referrer-policy"] == "no-referrer"
+        assert answer.headers["referrer-policy"] == "same-origin"
         assert "no-store" in answer.headers["cache-control"] or "/static/" in address
         assert "server" not in answer.headers
         if answer.headers["content-type"].startswith("text/html"):

@@ -95,3 +95,15 @@ def test_a_row_of_a_report_is_that_of_the_page(
     fast = rows()
     monkeypatch.setattr(Rows, "_report", lambda self, path, seen: None)
     assert fast == rows()
+
+
+def test_the_page_of_a_kept_record_is_that_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fast path: a finished run's page without its journal read is the page with it."""
+    for kind in ("tree", "blt", "non-private", "stands in"):
+        report(write_run(tmp_path / kind.replace(" ", "-"), **RUNS[kind]))
+        asked = client(tmp_path)
+        place = f"/run/0/{kind.replace(' ', '-')}"
+        fast = unmarked(asked.get(place).text)
+        with monkeypatch.context() as patch:
+            patch.setattr("tacit.view.looks.kept_record", lambda path, seen: None)
+            assert fast == unmarked(client(tmp_path).get(place).text)

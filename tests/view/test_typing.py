@@ -3,31 +3,18 @@
 import gc
 import logging
 from pathlib import Path
-from string import ascii_lowercase
 
-import jax
 import pytest
 from tests.support.made_runs import write_run
-from tests.support.training.tiny import SETTINGS
 from tests.support.view.looking import Parsed, client, tree
+from tests.support.view.models import with_model
 
 import tacit
-from tacit.keyboard.model_folder import write_model
 from tacit.privacy import Tree
-from tacit.text.vocabulary import SPECIALS, Provenance, Vocabulary
 from tacit.view.folders import Folders
 from tacit.view.keyboards import Keyboards
 
 SECRET = "xylophonically"
-
-
-def with_model(path: Path, seed: int = 1) -> Path:
-    """The run with a model in it, untrained."""
-    pairs = [a + b for a in ascii_lowercase for b in ascii_lowercase]
-    words = tuple(f"wor{pair}" for pair in pairs[: SETTINGS.vocabulary - SPECIALS])
-    vocabulary = Vocabulary(words=words, provenance=Provenance(kind="public", description="words"))
-    write_model(path / "model", SETTINGS, SETTINGS.init(jax.random.key(seed)), vocabulary.to_json().encode())
-    return path
 
 
 @pytest.fixture(scope="module")

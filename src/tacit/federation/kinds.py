@@ -21,7 +21,7 @@ class Kind:
     # a record has no such function.
     page: str
     records: str | None = None  # makes both records of a run that is under way from its folder; None: they are read
-    # More blocks of its live page: takes the open run, the record that is shown and whether exact numbers may be.
+    # More blocks of its live page: takes the open run or None, the record that is shown, whether exact numbers may be.
     live: str | None = None
     statement: str | None = None  # the module of its privacy statement: `statements.statement.formats` says what it has
     unstated: str | None = None  # why there is none

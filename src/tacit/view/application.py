@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from starlette.routing import Route
 
 from tacit.errors import TacitError
+from tacit.federation.kinds import loaded
 from tacit.privacy.rounding import rounded_up
 from tacit.records import json_ready
 from tacit.reports.page import blocks_to_html, stylesheet
@@ -28,7 +29,6 @@ from tacit.view.folders import Folders, NotThere
 from tacit.view.guard import Guard
 from tacit.view.keyboards import Keyboards
 from tacit.view.looks import Looks
-from tacit.view.pages import compare, downloads, planning, run, runs, servers, typing
 from tacit.view.rows import Rows
 from tacit.view.shown import Shown, View
 from tacit.view.state import when
@@ -36,7 +36,19 @@ from tacit.view.state import when
 # What a folder that changes under the reader can bring about, whatever is damaged in it.
 UNREADABLE = (TacitError, OSError, sqlite3.Error, ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 COMMENT = ": still here\n\n"
-Shows = Callable[[View, Request], Shown | Response]
+# Loaded with their first use: the mathematics of a plan takes longer than all the rest.
+PAGES = {
+    "/": "runs:page",
+    "/run/{place:path}": "run:page",
+    "/statement/{place:path}": "run:statement",
+    "/file/{place:path}": "downloads:file",
+    "/compare": "compare:page",
+    "/plan": "planning:page",
+    "/plan/recipe": "planning:recipe",
+    "/typing": "typing:page",
+    "/servers": "servers:page",
+    "/server/{place:path}": "servers:one",
+}
 STATIC = {
     "icon.svg": "image/svg+xml",
     "view.css": "text/css; charset=utf-8",
@@ -55,21 +67,9 @@ def application(folders: Folders, *, host: str, token: str | None, simulation: b
         changes=Changes(folders),
         keyboards=Keyboards(folders),
     )
-    pages: dict[str, Shows] = {
-        "/": runs.page,
-        "/run/{place:path}": run.page,
-        "/statement/{place:path}": run.statement,
-        "/file/{place:path}": downloads.file,
-        "/compare": compare.page,
-        "/plan": planning.page,
-        "/plan/recipe": planning.recipe,
-        "/typing": typing.page,
-        "/servers": servers.page,
-        "/server/{place:path}": servers.one,
-    }
-    routes = [Route(path, _endpoint(view, shows)) for path, shows in pages.items()]
+    routes = [Route(address, _endpoint(view, part)) for address, part in PAGES.items()]
     routes += [
-        Route("/typing/suggest", _endpoint(view, typing.suggest), methods=["POST"]),
+        Route("/typing/suggest", _endpoint(view, "typing:suggest"), methods=["POST"]),
         Route("/changes", _changes(view)),
         Route("/static/{name}", _static),
     ]
@@ -77,12 +77,12 @@ def application(folders: Folders, *, host: str, token: str | None, simulation: b
     return Guard(GZipMiddleware(app, minimum_size=1_000), host=host, token=token)
 
 
-def _endpoint(view: View, shows: Shows) -> Callable[[Request], Any]:
+def _endpoint(view: View, part: str) -> Callable[[Request], Any]:
     async def answer(request: Request) -> Response:
         body = await request.body() if request.method == "POST" else b""
         request.state.body = body
         try:
-            found = await run_in_threadpool(shows, view, request)
+            found = await run_in_threadpool(lambda: loaded(f"tacit.view.pages.{part}")(view, request))
         except NotThere as error:
             return _error(request, view, 404, str(error))
         except TacitError as error:

@@ -57,7 +57,7 @@ class Keyboards:
 
     def models(self) -> list[str]:
         """Places of runs that have a model."""
-        return [place for place in self._folders.runs() if (self._folders.folder(place) / "model").is_dir()]
+        return [place for place in self._folders.runs() if has_model(self._folders.folder(place))]
 
     def suggested(self, place: str, text: str, *, simulation: bool) -> Suggested:
         """What the model at a place offers after a text. Raises: InputError, RunError where there is no model, or it is
@@ -103,6 +103,11 @@ class Keyboards:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
         return found
+
+
+def has_model(path: Path) -> bool:
+    """Whether a run has weights to type with."""
+    return any((path / "model").glob("*.safetensors"))
 
 
 def check_released(path: Path) -> None:

@@ -6,7 +6,7 @@ exact numbers may be shown, that of `simulation/`.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 
 from tacit.errors import RunError, TacitError
 from tacit.federation.kinds import KINDS, loaded
+from tacit.files import read_bounded
+from tacit.parsing import parsed_json
 from tacit.reports.blocks import Block
-from tacit.reports.page import Page
-from tacit.reports.record_files import Records, read_records, understood
+from tacit.reports.page import PUBLISHED, Page
+from tacit.reports.record_files import RECORD, VERSION, Records, read_records, schema_of, understood
 from tacit.runs import Run
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.runs.journal import DATABASE
@@ -77,6 +79,12 @@ class Looks:
         begun = perf_counter()
         seen = glance(path)
         state = state_of(seen, worked_on_by(path))
+        known: dict[str, Any] = {"path": path, "glance": seen, "state": state, "mark": mark}
+        record = None if self.simulation else kept_record(path, seen)
+        if record is not None:
+            page = loaded(KINDS[seen.kind].page).released_page(record)
+            more = more_of(None, seen.kind, record, simulation=False)
+            return Look(**known, page=page, more=more, record=dict(record), seconds=perf_counter() - begun)
         with Run.open(path, read_only=True) as run, understood(run):
             kind = KINDS[run.kind]
             try:
@@ -84,22 +92,42 @@ class Looks:
             except TacitError as error:
                 if run.finished:
                     raise
-                return Look(path=path, glance=seen, state=state, page=None, why=str(error), mark=mark)
-            page, record = shown(run.kind, records, simulation=self.simulation)
-            more = () if kind.live is None else loaded(kind.live)(run, record, simulation=self.simulation)
-        taken = perf_counter() - begun
+                return Look(**known, page=None, why=str(error), seconds=perf_counter() - begun)
+            page, made_from = shown(run.kind, records, simulation=self.simulation)
+            more = more_of(run, run.kind, made_from, simulation=self.simulation)
         why = "" if page else WITHHELD
-        return Look(
-            path=path,
-            glance=seen,
-            state=state,
-            page=page,
-            why=why,
-            more=tuple(more),
-            record=record,
-            mark=mark,
-            seconds=taken,
-        )
+        return Look(**known, page=page, why=why, more=more, record=made_from, seconds=perf_counter() - begun)
+
+
+def kept_record(path: Path, seen: Glance) -> Mapping[str, Any] | None:
+    """What a finished run's published page is made from, as the run kept it: the journal of many rounds is not read
+    again, which is left to who verifies it. None of a run that goes on, or kept none. Raises: RunError where it was
+    changed.
+    """
+    name = f"{PUBLISHED}/{RECORD}"
+    if not seen.finished or KINDS[seen.kind].records is None or name not in seen.files:
+        return None
+    file = path / name
+    if file.is_symlink() or file.parent.is_symlink():
+        return None
+    try:
+        content = read_bounded(file)
+    except (OSError, ValueError) as error:
+        raise RunError(f"'{file}' cannot be read ({error}); restore it from a copy.") from error
+    if not seen.holds(name, content):
+        raise RunError(f"'{file}' is not what the run wrote (its SHA-256 differs); restore it from a copy.")
+    try:
+        found = parsed_json(content)
+    except ValueError as error:
+        raise RunError(f"'{file}' is no JSON ({error}); restore it from a copy.") from error
+    written = (found.get("schema"), found.get("version")) if isinstance(found, dict) else None
+    return found if written == (schema_of(seen.kind), VERSION) else None
+
+
+def more_of(run: Run | None, kind: str, record: Mapping[str, Any], *, simulation: bool) -> tuple[Block, ...]:
+    """What the live page of a kind shows beside its report. run: None where its journal was not read."""
+    live = KINDS[kind].live
+    return () if live is None else tuple(loaded(live)(run, record, simulation=simulation))
 
 
 def steadily(path: Path, read: Callable[[], T]) -> T:

@@ -158,7 +158,10 @@ class Rows:
 
 
 def answer(title: str, blocks: tuple[Block, ...]) -> str:
-    """What a page says first: its first sentence, or its title and the figures under it."""
+    """What a page answers; else what it says first: a sentence, or its title and the figures under it."""
+    told = [block for block in blocks if isinstance(block, Paragraph) and not block.soft]
+    if said := next((block.text for block in told if block.answer), ""):
+        return said.partition("\n\n")[0]
     for block in blocks:
         if isinstance(block, Paragraph) and not block.soft:
             return block.text.partition("\n\n")[0]

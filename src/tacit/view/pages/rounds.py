@@ -12,7 +12,7 @@ from tacit.reports.release import number_from
 from tacit.runs import Run
 
 
-def blocks(run: Run, record: Mapping[str, Any], *, simulation: bool) -> list[Block]:
+def blocks(run: Run | None, record: Mapping[str, Any], *, simulation: bool) -> list[Block]:
     """Of a training run, finished or not; nothing before its first round."""
     found: list[Block] = []
     drawn = noise_and_updates(record)
@@ -26,7 +26,7 @@ def blocks(run: Run, record: Mapping[str, Any], *, simulation: bool) -> list[Blo
                 soft=True,
             ),
         ]
-    if simulation and run.steps_done and record["metadata"]["deployment"] is None:
+    if simulation and run is not None and run.steps_done and record["metadata"]["deployment"] is None:
         found += [Heading("Who took part"), FigureOf(participation(run))]
     return found
 

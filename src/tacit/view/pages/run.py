@@ -3,6 +3,7 @@
 from starlette.requests import Request
 
 from tacit.reports.blocks import Block, FigureOf, Labels, Paragraph
+from tacit.view.keyboards import has_model
 from tacit.view.looks import Look, check_there
 from tacit.view.pages.downloads import offered
 from tacit.view.rows import answer
@@ -29,6 +30,7 @@ def page(view: View, request: Request) -> Shown:
             "look": look,
             "labels": labels,
             "answer": first,
+            "has_model": has_model(path),
             "blocks": rest,
             "mark": mark,
             "files": offered(view, path),
@@ -54,7 +56,9 @@ def arranged(look: Look, first: str) -> tuple[list[Block], list[Block]]:
     """
     found = list(look.page.blocks) if look.page else []
     labels: list[Block] = [each for each in found[:1] if isinstance(each, Labels)]
-    rest = [each for each in found[len(labels) :] if not (isinstance(each, Paragraph) and each.text == first)]
+    rest = found[len(labels) :]
+    if rest and isinstance(rest[0], Paragraph) and rest[0].text == first:
+        rest = rest[1:]
     drawn = [at for at, each in enumerate(rest) if isinstance(each, FigureOf)]
     end = next((at for at in drawn if at + 1 not in drawn), -1) + 1  # of the first group of figures
     return labels, [*rest[:end], *look.more, *rest[end:]]

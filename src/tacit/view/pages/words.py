@@ -13,10 +13,10 @@ from tacit.statements.markdown import one_line
 MOST = 60  # prefixes of a layer that are shown: a page is no dictionary
 
 
-def blocks(run: Run, record: Mapping[str, Any], *, simulation: bool) -> list[Block]:
+def blocks(run: Run | None, record: Mapping[str, Any], *, simulation: bool) -> list[Block]:
     """Layer by layer, from what randomised reports said: all of it was released."""
-    layers = [each for row in run.steps() for each in row.releases if each.get("what") == "prefix votes"]
-    if not layers:
+    layers = [each for row in run.steps() for each in row.releases if each.get("what") == "prefix votes"] if run else []
+    if run is None or not layers:
         return []
     return [
         Heading("The trie as it grew"),
