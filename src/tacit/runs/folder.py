@@ -92,9 +92,8 @@ class Run:
         """An existing run folder, its journal checked. What a process that was killed at a run's end had no time to
         destroy is destroyed now, where the folder may be written.
 
-        read_only: nothing in the folder is written, made or destroyed, whoever opens it. Not in a process that writes
-        to the same run: SQLite shares there what it opens, and would refuse to write. Raises: RunError when it is not
-        one, one of another version, or not what was written.
+        read_only: the run as it is now; nothing in the folder is written, made, locked or destroyed, whoever opens it.
+        Raises: RunError when it is not one, one of another version, or not what was written.
         """
         run = cls(path, Journal.open(path, read_only=read_only))
         try:

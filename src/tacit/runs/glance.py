@@ -6,7 +6,6 @@ other file. Whoever shows what it says names it as unchecked, or opens the run. 
 
 import hashlib
 import os
-import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -14,8 +13,9 @@ from pathlib import Path
 
 from tacit.errors import RunError
 from tacit.parsing import parsed_json
+from tacit.runs.copied_database import copied_database
 from tacit.runs.entries import is_below
-from tacit.runs.journal import DAMAGED, DATABASE, FORMAT, HEAD, RESTORE, read_only_uri
+from tacit.runs.journal import DAMAGED, DATABASE, FORMAT, HEAD, RESTORE
 
 LOCK = "lock"
 # Of all notes that alone is read: others have thousands of numbers.
@@ -47,7 +47,7 @@ def glance(folder: Path) -> Glance:
     """Raises: RunError where there is no run, or what is there cannot be read."""
     path = folder / DATABASE
     try:
-        with closing(sqlite3.connect(read_only_uri(path), uri=True, timeout=1.0)) as database:
+        with closing(copied_database(path)) as database:
             found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
             if found is None or found[0] != f'"{FORMAT}"':
                 raise RunError(f"'{folder}' has another format than this version reads; use the version that wrote it.")

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.files import transaction
+from tacit.runs.copied_database import copied_database
 from tacit.runs.entries import Done, Entry, RunBegunEntry, StepEntry, Written, content_of, entry_of
 
 FORMAT = "tacit run 3"
@@ -31,7 +32,6 @@ DATABASE, HEAD = "run.db", "head"
 PATIENCE = 30.0  # seconds that a writer waits for another to finish its transaction
 RESTORE = "restore the folder from a copy"
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)  # SQLite's complaints may show a damaged page's own bytes
-READ_ONLY = "mode=ro&readonly_shm=1"  # not even SQLite's index of the write-ahead file is written
 START = "0" * 64  # stands where the seal before the first would
 _SCHEMA = """
 CREATE TABLE metadata (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -91,7 +91,7 @@ class Journal:
     def open(cls, folder: Path, *, read_only: bool = False) -> "Journal":
         """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written.
 
-        read_only: whoever may write opens it so that no file of the folder is written, made or removed.
+        read_only: as it is at this moment, read so that no file of the folder is written, made, removed or locked.
         """
         path = folder / DATABASE
         if not path.is_file():
@@ -101,7 +101,11 @@ class Journal:
             )
             raise RunError(f"'{folder}' is no run folder (it has no {DATABASE}); {way_out}.")
         writable = not read_only and os.access(folder, os.W_OK) and os.access(path, os.W_OK)
-        database = _connected(path, writable)
+        head = _head_of(folder) if read_only else None  # before the copy is made, as it is before the journal is read
+        try:
+            database = copied_database(path) if read_only else _connected(path, writable)
+        except (OSError, *DAMAGED) as error:
+            raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
         try:
             found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
             if found is None or found[0] != f'"{FORMAT}"':
@@ -112,7 +116,7 @@ class Journal:
             if writable:
                 _make_durable(database)  # only now: a foreign database is left as it was
             journal = cls(folder, database, writable=writable)
-            journal.check_head()
+            journal.check_head(head)
         except DAMAGED as error:
             database.close()
             raise RunError(f"'{path}' is not a run of tacit's ({error}); name the folder of a run.") from error
@@ -144,13 +148,12 @@ class Journal:
                 written.take(entry_of(kind, content, where), seal, where)
         return written
 
-    def check_head(self) -> None:
-        """Raises: RunError where the journal ends before `head` says, is empty, or has entries before its first."""
-        path = self.folder / HEAD
-        try:
-            head = path.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
+    def check_head(self, head: str | None = None) -> None:
+        """Raises: RunError where the journal ends before `head` says, is empty, or has entries before its first.
+
+        head: left out, what the file says now.
+        """
+        path, head = self.folder / HEAD, _head_of(self.folder) if head is None else head
         seals = self.read().seals  # after the head was read, so that a writer at work is never behind it
         if self._database.execute("SELECT COUNT(*) FROM journal WHERE entry < 0").fetchone()[0] or not seals:
             raise RunError(f"the journal in '{self.folder / DATABASE}' does not begin with its first entry; {RESTORE}.")
@@ -266,24 +269,29 @@ def writing(folder: Path) -> Iterator[None]:
         ) from error
 
 
+def _head_of(folder: Path) -> str:
+    """What the file says. Raises: RunError where it cannot be read."""
+    path = folder / HEAD
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
+
+
 def _head(count: int, seal: str) -> str:
     return f"{count:020d} {seal}\n"
 
 
 def _connected(path: Path, writable: bool) -> sqlite3.Connection:
-    """Who does not write makes no files: SQLite then shares the index of the write-ahead file with a writer who made
-    it, and where there is no such file there is no writer.
+    """On media that cannot be written SQLite may not make the files it shares with writers: there are none.
 
     Any thread may close it: whichever collects garbage closes what nobody closed.
     """
-    database: str | Path = path if writable else read_only_uri(path)
+    database: str | Path = path
+    if not writable:
+        alone = not path.with_name(f"{path.name}-wal").exists()
+        database = f"{path.resolve().as_uri()}?{'immutable=1' if alone else 'mode=ro'}"
     return sqlite3.connect(database, uri=not writable, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
-
-
-def read_only_uri(path: Path) -> str:
-    """What SQLite opens so that it writes no file and makes none."""
-    alone = not path.with_name(f"{path.name}-wal").exists()
-    return f"{path.resolve().as_uri()}?{'immutable=1' if alone else READ_ONLY}"
 
 
 def _make_durable(database: sqlite3.Connection) -> None:

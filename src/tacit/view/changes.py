@@ -2,17 +2,21 @@
 
 import asyncio
 import hashlib
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from time import monotonic
 from typing import Any
 
 from tacit.errors import TacitError
 from tacit.runs.glance import mark_of, worked_on_by
+from tacit.runs.journal import HEAD
 from tacit.view.folders import Folders
 
 EVERY = 0.5  # seconds
-LIST_EVERY = 4  # turns between two looks at which runs there are
+LIST_EVERY = 4  # turns between two looks at the list of all
+WALK = 10.0  # seconds between two looks at which runs there are, and on which of them somebody works
 ALL = ""  # the place of the list
 
 
@@ -25,6 +29,7 @@ class Changes:
         self._waiting: Counter[str] = Counter()
         self._told = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
+        self._walked, self._places, self._working = -WALK - 1.0, list[str](), list[str]()
 
     def mark(self, place: str) -> str:
         """Of a run, or of the list of all: another whenever something was written."""
@@ -37,7 +42,29 @@ class Changes:
             except TacitError:
                 return None
             return (mark_of(path), worked_on_by(path))
-        return [(each, self._seen(each)) for each in self._folders.runs()]
+        return [(each, self._last_written(each)) for each in self._listed()], self._working
+
+    def _listed(self) -> list[str]:
+        """Which runs there are, looked for anew every WALK seconds."""
+        if monotonic() - self._walked > WALK:
+            self._walked = monotonic()
+            self._places = self._folders.runs()
+            self._working = [each for each in self._places if self._worked_on(each)]
+        return self._places
+
+    def _worked_on(self, place: str) -> bool:
+        try:
+            return worked_on_by(self._folders.folder(place)) is not None
+        except TacitError:
+            return False
+
+    def _last_written(self, place: str) -> int:
+        """When an entry of a run's journal was written, in nanoseconds: one look at one file of each of hundreds."""
+        number, _, inside = place.partition("/")
+        try:
+            return os.stat(self._folders.roots[int(number)] / inside / HEAD).st_mtime_ns
+        except OSError:
+            return 0
 
     async def of(self, place: str, known: str) -> AsyncIterator[str]:
         """The mark of a place as soon as it is another than `known`, and each later one."""

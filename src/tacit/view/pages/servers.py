@@ -11,7 +11,7 @@ from starlette.requests import Request
 from tacit.errors import RunError
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table
 from tacit.reports.figure import GREEN, GREY, Axis, Bars, Figure, Panel
-from tacit.runs.journal import read_only_uri
+from tacit.runs.copied_database import copied_database
 from tacit.view.folders import STORE
 from tacit.view.shown import Shown, View
 from tacit.view.state import when
@@ -54,7 +54,7 @@ def one(view: View, request: Request) -> Shown:
 
 def _read(store: Path) -> dict[str, Any]:
     try:
-        with closing(sqlite3.connect(read_only_uri(store), uri=True, timeout=1.0)) as database:
+        with closing(copied_database(store)) as database:
             return {
                 "runs": database.execute(RUNS).fetchall(),
                 "rounds": database.execute(ROUNDS, (LAST,)).fetchall()[::-1],
@@ -62,7 +62,7 @@ def _read(store: Path) -> dict[str, Any]:
                 "workers": database.execute(WORKERS).fetchall(),
                 "paces": database.execute(PACES).fetchall(),
             }
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise RunError(
             f"'{store}' cannot be read as a server's store ({error}); upgrade it with `tacit serve --upgrade-store`."
         ) from error
