@@ -15,7 +15,7 @@ from tacit.errors import InputError
 from tacit.extras import EXTRAS, has_extra, of_extra
 
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-DEVELOPMENT = {"dev", "peers", "docs"}  # never imported by tacit
+DEVELOPMENT = {"browser", "dev", "docs", "peers"}  # never imported by tacit
 
 
 def hidden(monkeypatch: pytest.MonkeyPatch, module: str) -> None:

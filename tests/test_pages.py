@@ -37,6 +37,7 @@ NOT_RUN = {
     "tacit verify served": "what they leave",
     "tacit verify published --log": "of a run that was served",
     "tacit account run served": "the same",
+    "tacit view runs": "it goes on until it is interrupted; tests/view looks at all of it",
     "tacit keyboard": "somebody types into it; tests/cli/test_keyboard.py does",
 }
 # What needs a server of somebody's, and libraries that nothing else here needs; in api.md, what is run elsewhere.

@@ -28,7 +28,7 @@ EXTRAS: Mapping[str, Extra] = MappingProxyType(
     {
         "amplification": Extra("dp_accounting", "dp-accounting", "`tacit account amplified`"),
         "cluster": Extra("ray", "Ray", "--cluster"),
-        "deployment": Extra("starlette", "Starlette", "a server of real devices, or a device"),
+        "deployment": Extra("starlette", "Starlette", "`tacit view`, a server of real devices, or a device"),
         "export": Extra("onnxruntime", "onnxruntime", "a model as ONNX"),
         "gpu": Extra("jax_cuda12_plugin", "JAX's plugin for CUDA 12", "training on an NVIDIA GPU"),
         "mlflow": Extra("mlflow", "mlflow-skinny", "a log for MLflow"),

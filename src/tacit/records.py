@@ -21,6 +21,7 @@ from tacit.errors import InputError, TacitError
 T = TypeVar("T")
 Record = dict[str, Any]
 _PLAIN = frozenset({str, int, float, bool, type(None)})
+_LEAVES = frozenset({str, float, bool})  # of which every value is one
 LARGEST = 2**512  # of a whole number in a record: beyond any seed, and a real number still comes near it
 
 # What a terminal obeys and does not show (but for the end of a line and tabs), what turns the direction of writing, and
@@ -52,15 +53,18 @@ def from_plain(cls: type[T], record: Any, *, error: type[TacitError] = InputErro
     """
     if not isinstance(record, Mapping):
         raise error(f"{where or cls.__name__} is {_shown(record)}, and a table of values was expected.")
-    types_of, fields = _types(cls), {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    given = {key: value for key, value in record.items() if not (key == "kind" and _has_kind(cls))}
+    types_of, (fields, needed) = _types(cls), _fields(cls)  # type: ignore[arg-type]
+    kind_is_written = _has_kind(cls)  # type: ignore[arg-type]
+    given = {key: value for key, value in record.items() if not (kind_is_written and key == "kind")}
     _check_kind(cls, record, error, where)
-    needed = [name for name, field in fields.items() if _is_needed(field)]
     unknown, missing = sorted(given.keys() - fields.keys()), [name for name in needed if name not in given]
     if unknown or missing:
         what = f"has the unknown key '{unknown[0]}'" if unknown else f"lacks '{missing[0]}'"
         raise error(f"{where or cls.__name__} {what}; its keys are {', '.join(fields)}.")
-    values = {name: _value(types_of[name], value, error, _inside(where, name)) for name, value in given.items()}
+    values = {
+        name: value if _fits(types_of[name], value) else _value(types_of[name], value, error, _inside(where, name))
+        for name, value in given.items()
+    }
     return cls(**values)
 
 
@@ -101,22 +105,31 @@ def visible(text: str) -> str:
 
 def _value(wanted: Any, value: Any, error: type[TacitError], where: str) -> Any:
     """`value` as the annotated type `wanted`."""
-    origin = get_origin(wanted)
-    if wanted is Any or isinstance(wanted, TypeVar):
+    if _fits(wanted, value):
+        return value
+    origin, inner = _parts(wanted)
+    if isinstance(wanted, TypeVar):
         return value
     if origin in (Union, types.UnionType):
-        return _member(get_args(wanted), value, error, where)
+        return _member(inner, value, error, where)
     if origin is typing.Literal:
-        if value not in get_args(wanted):
-            raise error(f"{where} is {_shown(value)}, and may be {', '.join(map(repr, get_args(wanted)))}.")
+        if value not in inner:
+            raise error(f"{where} is {_shown(value)}, and may be {', '.join(map(repr, inner))}.")
         return value
     if origin in (tuple, list, Sequence):
-        return _several(origin, get_args(wanted), value, error, where)
+        return _several(origin, inner, value, error, where)
     if origin in (dict, Mapping):
-        return _table(get_args(wanted), value, error, where)
+        return _table(inner, value, error, where)
     if dataclasses.is_dataclass(wanted) and isinstance(wanted, type):
         return value if isinstance(value, wanted) else from_plain(wanted, value, error=error, where=where)
     return _single(wanted, value, error, where)
+
+
+def _fits(wanted: Any, value: Any) -> bool:
+    """Whether the value is one as it is: most of what a run of many rounds wrote, told in a moment."""
+    return wanted is Any or (
+        type(value) is wanted and (wanted in _LEAVES or (wanted is int and -LARGEST <= value <= LARGEST))
+    )
 
 
 def _member(members: tuple[Any, ...], value: Any, error: type[TacitError], where: str) -> Any:
@@ -162,7 +175,7 @@ def _table(inner: tuple[Any, ...], value: Any, error: type[TacitError], where: s
         if strange := next((k for k in value if not re.fullmatch(r"-?[0-9]{1,99}", str(k))), None):
             raise error(f"{where} has the key {_shown(strange)}, and whole numbers were expected.")
         value = {int(k): each for k, each in value.items()}
-    return {k: _value(kind, each, error, _inside(where, k)) for k, each in value.items()}
+    return {k: each if _fits(kind, each) else _value(kind, each, error, _inside(where, k)) for k, each in value.items()}
 
 
 def _single(wanted: Any, value: Any, error: type[TacitError], where: str) -> Any:
@@ -191,6 +204,20 @@ def _types(cls: type) -> dict[str, Any]:
     return typing.get_type_hints(cls)
 
 
+@functools.cache
+def _fields(cls: Any) -> tuple[Mapping[str, "dataclasses.Field[Any]"], tuple[str, ...]]:
+    """(the fields by name, the names of those that must be given)."""
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    return fields, tuple(name for name, field in fields.items() if _is_needed(field))
+
+
+@functools.cache
+def _parts(wanted: Any) -> tuple[Any, tuple[Any, ...]]:
+    """What an annotation is of, and with what in it."""
+    return get_origin(wanted), get_args(wanted)
+
+
+@functools.cache
 def _has_kind(cls: type) -> bool:
     hint = _types(cls).get("kind")
     return get_origin(hint) is ClassVar and isinstance(vars(cls).get("kind"), str)

@@ -5,9 +5,10 @@ computation and population, `design.py` chooses a mechanism, `account.py` proves
 `pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
 finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
 model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
-`demo.py` is the main job, `report.py` shows and compares, `suggest.py` asks a model for next words, `export.py` writes
-it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third party runs for secure sums,
-`serve.py` a server of real devices, `device.py` is one of them, and `docs.py` opens the documentation.
+`demo.py` is the main job, `report.py` shows and compares, `view.py` shows live pages, `suggest.py` asks a model for
+next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third
+party runs for secure sums, `serve.py` a server of real devices, `device.py` is one of them, and `docs.py` opens the
+documentation.
 """
 
 from typing import Annotated
@@ -130,6 +131,9 @@ COMMANDS = {
         "report:compare",
         "Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves.",
     ),
+    "view": at(
+        "view:view", "Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."
+    ),
     "decryptor": at(
         "decryptor:decryptor",
         "Keep shares of clients' keys, and open the sum of one agreed set a round: by HTTP, or by base64 lines.",
@@ -151,7 +155,7 @@ COMMANDS = {
 
 # As `tacit --help` and docs/cli.md group them: every command under one heading, in the order of their use.
 PANELS = {
-    "First steps": ("demo", "docs", "doctor"),
+    "First steps": ("demo", "view", "docs", "doctor"),
     "Data": ("data", "vocab"),
     "Models": (
         "pretrain",

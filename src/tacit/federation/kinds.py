@@ -21,6 +21,8 @@ class Kind:
     # a record has no such function.
     page: str
     records: str | None = None  # makes both records of a run that is under way from its folder; None: they are read
+    # More blocks of its live page: takes the open run or None, the record that is shown, whether exact numbers may be.
+    live: str | None = None
     statement: str | None = None  # the module of its privacy statement: `statements.statement.formats` says what it has
     unstated: str | None = None  # why there is none
 
@@ -53,6 +55,7 @@ KINDS: Mapping[str, Kind] = {
             device="tacit.device.train:TrainHandler",
             server="tacit.server.train:ServedTraining",
             contributes="tacit.contributor.train:TrainNoise",
+            live="tacit.view.pages.rounds:blocks",
             statement="tacit.statements.train",
         ),
         FederatedKind(
@@ -64,6 +67,7 @@ KINDS: Mapping[str, Kind] = {
             question="tacit.protocol.discover:DiscoverDocument",
             device="tacit.device.discover:DiscoverHandler",
             server="tacit.server.discover:ServedWords",
+            live="tacit.view.pages.words:blocks",
             statement="tacit.statements.discover",
         ),
         FederatedKind(

@@ -22,6 +22,7 @@ class Paragraph:
 
     text: str
     soft: bool = False  # smaller, beside what matters
+    answer: bool = False  # what a list of runs says of the page, where its first sentence says something else
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def page(record: Mapping[str, Any]) -> Page:
     """
     simulated = record["simulation_only"]
     blocks: list[Block] = [*_released(record), *simulation_blocks(simulated["what"]), *_tables(simulated)]
-    blocks.append(Paragraph(by_word(record, simulated)))
+    blocks.append(Paragraph(by_word(record, simulated), answer=True))
     blocks += map(FigureOf, figures(record["models"], record["histograms"]["exact"], source="simulation"))
     said = content_of(record, *BESIDE)
     return Page(kind="report of an evaluation", title=TITLE, blocks=tuple(blocks), record=said)

@@ -182,13 +182,23 @@ def to_html_fragment(blocks: Sequence[Block]) -> str:
     return _filled(blocks, None)
 
 
+def blocks_to_html(blocks: Sequence[Block]) -> str:
+    """The blocks alone, for a page that links to the style (`stylesheet`) and allows none within."""
+    return _template("blocks.html.j2").render(groups=_groups(blocks), sections=SECTIONS)
+
+
+def stylesheet() -> str:
+    """The style of blocks and figures within an element of the class `tacit`, light and dark."""
+    return _template("page.css").render()
+
+
 def _filled(blocks: Sequence[Block], page: Page | None) -> str:
-    return _template().render(page=page, groups=_groups(blocks), sections=SECTIONS)
+    return _template("page.html.j2").render(page=page, groups=_groups(blocks), sections=SECTIONS)
 
 
 @cache
-def _template() -> "Template":
-    """Of a page, compiled once in a process: that takes longer than to fill it."""
+def _template(name: str) -> "Template":
+    """A part of a page, compiled once in a process: that takes longer than to fill it."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape  # only where a page is made
 
     environment = Environment(
@@ -205,7 +215,7 @@ def _template() -> "Template":
         "svg": svg,
         "numbers": numbers,
     }
-    return environment.get_template("page.html.j2")
+    return environment.get_template(name)
 
 
 def _groups(blocks: Sequence[Block]) -> list[tuple[str, list[Any]]]:

@@ -134,7 +134,11 @@ def _answer(metric: str, strategies: Mapping[str, Mapping[str, Any]]) -> list[Bl
     only = ", looked at as if it were the only one" if len(means) > 1 else ""
     losing = strategies[best][metric]["losing"].get(str(GAIN))
     lose = "" if losing is None else f"; {_share(losing)} of them lose more than {GAIN:g}"
-    return [Paragraph(f"{word}: {of} changes {title} by {_change(known[best])} in the mean over users{only}{lose}.")]
+    return [
+        Paragraph(
+            f"{word}: {of} changes {title} by {_change(known[best])} in the mean over users{only}{lose}.", answer=True
+        )
+    ]
 
 
 def _rules(record: Mapping[str, Any]) -> "Rules":

@@ -285,7 +285,7 @@ def _mark(mark: Mark, x: Scale, y: Scale) -> str:
         case Line():
             dots = len(mark.x) <= FEW if mark.dots is None else mark.dots
             style = f"line s{mark.stroke}" + (" faint" if mark.faint else "")
-            lines = f'<path class="{style}" style="stroke-width:{mark.width:g}" d="{_path(mark.x, mark.y, x, y)}"/>'
+            lines = f'<path class="{style}" stroke-width="{mark.width:g}" d="{_path(mark.x, mark.y, x, y)}"/>'
             inner = lines + (_dots(mark, x, y, "o", DOT) if dots else "")
         case Steps():
             inner = f'<path class="line" d="{_stairs(mark, x, y)}"/>'
@@ -306,7 +306,7 @@ def _rule(rule: Rule, x: Scale, y: Scale) -> str:
         return ""
     way = f"M{x.begin:.5g} {at:.5g}H{x.end:.5g}" if across else f"M{at:.5g} {y.end:.5g}V{y.begin:.5g}"
     words = f"<title>{_plain(rule.label)}: {said(y.axis if across else x.axis, rule.at)}</title>" if rule.label else ""
-    style = f'class="line s{rule.stroke}" style="stroke-width:{rule.width:g}"'
+    style = f'class="line s{rule.stroke}" stroke-width="{rule.width:g}"'
     return f'<g class="h{rule.hue}"><path {style} d="{way}">{words}</path></g>'
 
 

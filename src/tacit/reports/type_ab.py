@@ -168,7 +168,8 @@ def _released(released: Mapping[str, Any], *, whole: bool = True) -> list[Block]
         Table(rows, ("B - A, mean over users", "95%, with the noise")),
         Paragraph(
             f"{_judgement(released['decision'])} Each user counts alike here, and a change beyond the outer cuts of "
-            "its histogram counts as if it were there."
+            "its histogram counts as if it were there.",
+            answer=True,
         ),
         *([rule] if whole else []),
     ]
@@ -187,7 +188,7 @@ def _exact(record: Mapping[str, Any], exact: Mapping[str, Any]) -> list[Block]:
     return [
         Table((papers_row(measures),), tuple(ROW)),
         Table(tuple(rows), ("all users together", "A", "B", "B against A (95%)")),
-        Paragraph(_judgement(exact["decision"])),
+        Paragraph(_judgement(exact["decision"]), answer=True),
         *_own_models(exact.get("own_models")),
         Paragraph(f"The rule: {exact['decision']['rule']}.", soft=True),
         Paragraph(_counted(record, exact["typed"]), soft=True),

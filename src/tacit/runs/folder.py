@@ -88,13 +88,14 @@ class Run:
         return cls.open(path)
 
     @classmethod
-    def open(cls, path: Path) -> Self:
+    def open(cls, path: Path, *, read_only: bool = False) -> Self:
         """An existing run folder, its journal checked. What a process that was killed at a run's end had no time to
         destroy is destroyed now, where the folder may be written.
 
+        read_only: the run as it is now; nothing in the folder is written, made, locked or destroyed, whoever opens it.
         Raises: RunError when it is not one, one of another version, or not what was written.
         """
-        run = cls(path, Journal.open(path))
+        run = cls(path, Journal.open(path, read_only=read_only))
         try:
             if run.finished and run.writable and run._dangerous():
                 with suppress(RunError), run.locked():  # whoever works on it does so itself

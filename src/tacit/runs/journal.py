@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.files import transaction
+from tacit.runs.copied_database import copied_database
 from tacit.runs.entries import Done, Entry, RunBegunEntry, StepEntry, Written, content_of, entry_of
 
 FORMAT = "tacit run 3"
@@ -87,8 +88,11 @@ class Journal:
         return journal
 
     @classmethod
-    def open(cls, folder: Path) -> "Journal":
-        """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written."""
+    def open(cls, folder: Path, *, read_only: bool = False) -> "Journal":
+        """Of a folder, checked to its end. Raises: RunError where there is none, or it is not what was written.
+
+        read_only: as it is at this moment, read so that no file of the folder is written, made, removed or locked.
+        """
         path = folder / DATABASE
         if not path.is_file():
             within = ", ".join(f"'{each.parent}'" for each in sorted(folder.glob(f"*/{DATABASE}")))
@@ -96,8 +100,12 @@ class Journal:
                 f"name one of its own: {within}" if within else f"start one with `tacit train RECIPE --out {folder}`"
             )
             raise RunError(f"'{folder}' is no run folder (it has no {DATABASE}); {way_out}.")
-        writable = os.access(folder, os.W_OK) and os.access(path, os.W_OK)
-        database = _connected(path, writable)
+        writable = not read_only and os.access(folder, os.W_OK) and os.access(path, os.W_OK)
+        head = _head_of(folder) if read_only else None  # before the copy is made, as it is before the journal is read
+        try:
+            database = copied_database(path) if read_only else _connected(path, writable)
+        except (OSError, *DAMAGED) as error:
+            raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
         try:
             found = database.execute("SELECT value FROM metadata WHERE name = 'format'").fetchone()
             if found is None or found[0] != f'"{FORMAT}"':
@@ -108,7 +116,7 @@ class Journal:
             if writable:
                 _make_durable(database)  # only now: a foreign database is left as it was
             journal = cls(folder, database, writable=writable)
-            journal.check_head()
+            journal.check_head(head)
         except DAMAGED as error:
             database.close()
             raise RunError(f"'{path}' is not a run of tacit's ({error}); name the folder of a run.") from error
@@ -140,13 +148,12 @@ class Journal:
                 written.take(entry_of(kind, content, where), seal, where)
         return written
 
-    def check_head(self) -> None:
-        """Raises: RunError where the journal ends before `head` says, is empty, or has entries before its first."""
-        path = self.folder / HEAD
-        try:
-            head = path.read_text(encoding="ascii")
-        except (OSError, UnicodeDecodeError) as error:
-            raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
+    def check_head(self, head: str | None = None) -> None:
+        """Raises: RunError where the journal ends before `head` says, is empty, or has entries before its first.
+
+        head: left out, what the file says now.
+        """
+        path, head = self.folder / HEAD, _head_of(self.folder) if head is None else head
         seals = self.read().seals  # after the head was read, so that a writer at work is never behind it
         if self._database.execute("SELECT COUNT(*) FROM journal WHERE entry < 0").fetchone()[0] or not seals:
             raise RunError(f"the journal in '{self.folder / DATABASE}' does not begin with its first entry; {RESTORE}.")
@@ -260,6 +267,15 @@ def writing(folder: Path) -> Iterator[None]:
             f"'{folder / DATABASE}' cannot be written ({error}); what was complete before is safe: free space or give "
             "the right to write, and run the same command again, or `tacit resume`."
         ) from error
+
+
+def _head_of(folder: Path) -> str:
+    """What the file says. Raises: RunError where it cannot be read."""
+    path = folder / HEAD
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"'{path}' cannot be read ({error}); {RESTORE}.") from error
 
 
 def _head(count: int, seal: str) -> str:

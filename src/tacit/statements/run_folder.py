@@ -45,7 +45,7 @@ def _lines(run: Run) -> Iterator[CheckedLine]:
 def _trial(run: Run, name: str, seal: str) -> Iterator[CheckedLine]:
     """A trial of a tuning is a run of its own."""
     try:
-        with Run.open(run.path / "runs" / name) as trial:
+        with Run.open(run.path / "runs" / name, read_only=not run.writable) as trial:
             differs = None if reconciled(trial).seal == seal else "not the run that was tuned by: its seal is another"
             yield CheckedLine(name=f"trial {name}", complaint=differs)
             for line in folder_lines(trial):

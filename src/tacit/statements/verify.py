@@ -88,11 +88,12 @@ def verify(record: Any) -> tuple[CheckedLine, ...]:
     return (*lines, *compared(dict(leaves(stated)), dict(leaves(computed))))
 
 
-def against_run(record: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
+def against_run(record: Mapping[str, Any], run: Run, *, budget: bool = True) -> tuple[CheckedLine, ...]:
     """Each fact of a statement against what the run's own ledger and log say, at the delta that it states.
 
-    A run that was moved has another path in the command that accounts it, which is therefore left out. Raises: as
-    `facts_of`, for a run that has nothing to state.
+    A run that was moved has another path in the command that accounts it, which is therefore left out.
+    budget: against the population's, too, which is a folder of its own. Raises: as `facts_of`, for a run that has
+    nothing to state.
     """
     facts = _as_in_a_file(record)["facts"]
     delta = facts.get("delta", facts.get("central_delta"))
@@ -106,7 +107,7 @@ def against_run(record: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:
         {f"run.{name}": value for name, value in leaves(each) if name != "verify_command"}
         for each in (facts, json_ready(found.to_record()))
     )
-    return (*compared(stated, computed), *_of_budget(facts, run))
+    return (*compared(stated, computed), *(_of_budget(facts, run) if budget else ()))
 
 
 def _of_budget(facts: Mapping[str, Any], run: Run) -> tuple[CheckedLine, ...]:

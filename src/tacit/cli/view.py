@@ -1,0 +1,37 @@
+"""`tacit view`: live pages of run folders."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tacit.cli.console import complaints
+from tacit.cli.options import command
+
+if TYPE_CHECKING:
+    from tacit.view import Viewing
+
+
+@command
+def view(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="Folders of runs, or of a server; left out, the current one.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen on; one that others reach needs --token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(help="The port; 0 is any that is free.")] = 8480,
+    token: Annotated[
+        str | None, typer.Option(help="What whoever looks must give; better the variable TACIT_VIEW_TOKEN.")
+    ] = None,
+    simulation: Annotated[
+        bool, typer.Option("--simulation", help="Show exact numbers of clients' text, too: keep them to yourself.")
+    ] = False,
+) -> None:
+    """Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."""
+    from tacit.view import view as serve_pages
+
+    def viewing(told: "Viewing") -> None:
+        complaints.print(str(told))
+
+    serve_pages(folders or ["."], host=host, port=port, token=token, simulation=simulation, viewing=viewing)

@@ -1,0 +1,1 @@
+"""One file a page: what it shows, as values for its template and for its JSON twin."""
