@@ -1,5 +1,6 @@
 """Runs side by side: what differs, at which price, and what cannot be compared."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from tacit.jobs.report import compare, report
 from tacit.jobs.statement import statement
 from tacit.privacy import Tree
 from tacit.privacy.strategy import PUBLISHED_BLT
+from tacit.reports.comparison import _warnings
+from tacit.reports.summary import summarise
 from tacit.runs import Run
 
 
@@ -100,6 +103,20 @@ def test_compare_says_what_cannot_be_compared(tmp_path: Path) -> None:
     assert shown["origins"]["clients' text"] == ["made <by> hand", "s"]
     assert shown["origins"]["keys from"] == ["operating system", "fixed seed 3"]
     assert "infinite" in both._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "warned"), [("baselines", False, False), ("every", 3, False), ("clients", 7, True)]
+)
+def test_only_who_judges_makes_evaluations_different(key: str, value: Any, warned: bool, tmp_path: Path) -> None:
+    with (
+        Run.open(write_run(tmp_path / "a", strategy=Tree())) as a,
+        Run.open(write_run(tmp_path / "b", strategy=Tree())) as b,
+    ):
+        first, second = summarise(a), summarise(b)
+    changed = replace(second.metadata, evaluation={**second.metadata.evaluation, key: value})
+    said = _warnings([first, replace(second, metadata=changed)], first.delta)
+    assert ("the runs were evaluated on different numbers of clients or sentences" in said) is warned
 
 
 def test_every_epsilon_is_at_one_delta(tmp_path: Path) -> None:

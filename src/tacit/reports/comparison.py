@@ -32,6 +32,7 @@ EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
 MOST = len(ascii_uppercase)  # runs: each has a letter
 NATS = "cross_entropy"
 COST = ("zcdp", "epsilon", "rounds_between", "max_participations")
+JUDGED = ("clients", "test_clients", "sentences")  # of an evaluation: where these differ accuracies are not compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +268,7 @@ def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
         found.append("the runs read different caches, so their accuracies are on different text")
     if len({each.data.vocabulary_sha256 for each in metadata}) > 1:
         found.append("the runs have different vocabularies, so their accuracies count different words")
-    if any(each.evaluation != metadata[0].evaluation for each in metadata):
+    if any(each.evaluation.get(key) != metadata[0].evaluation.get(key) for each in metadata for key in JUDGED):
         found.append("the runs were evaluated on different numbers of clients or sentences")
     others = {letter: each.delta for letter, each in _lettered(summaries) if each.delta != delta}
     if others:

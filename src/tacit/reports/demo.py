@@ -57,9 +57,10 @@ def of_demo(
     suggested: "Mapping[str, Sequence[tuple[str, Sequence[Suggestion]]]]",
     where: Sequence[Block],
 ) -> list[Block]:
-    """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise). clients: that they learned from.
+    """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise).
 
-    epsilons: of each rung, 0 where it is free, infinite where it protects nobody. statement: of the rounds. suggested: of the "public" and the "private" model, after the same prompts.
+    clients: that they learned from. epsilons: of each rung, 0 where it is free, infinite where it protects nobody.
+    statement: of the rounds. suggested: of the "public" and the "private" model, after the same prompts.
     """
     figures = statement.figures
     realised = figures.get("in_all", figures)["realised"]

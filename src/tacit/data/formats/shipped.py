@@ -54,7 +54,7 @@ class Novels(PublicText):
 
     def __init__(self) -> None:
         super().__init__([shipped("novels.parquet")])
-        self.description = f"{PUBLIC} passages of English novels to 1899 that tacit ships"
+        self.description = f"{PUBLIC}: English novels to 1899 that tacit ships"
 
     @classmethod
     def open(cls, place: str) -> "Novels":
