@@ -39,7 +39,7 @@ def test_compare_shows_what_differs(tmp_path: Path) -> None:
     page = both._repr_html_()
     for words in ("Settings that differ", "rounds.rounds", "A: 20; B: 10", "MaxP", "tree", "blt"):
         assert words in page
-    assert "<th>rounds</th><th>0</th><th>5</th><th>10</th></tr>" in page.replace("\n", "")
+    assert "".join(f'<th scope="col">{each}</th>' for each in ("rounds", 0, 5, 10)) + "</tr>" in page.replace("\n", "")
 
 
 @pytest.mark.parametrize("count", [2, 3, 6])
