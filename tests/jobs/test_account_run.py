@@ -246,8 +246,5 @@ def test_a_notebook_shows_planned_beside_realised(tmp_path: Path) -> None:
     made = account_run(write_run(tmp_path / "run", strategy=Tree(), separation=2))
     page = made._repr_html_()
     assert made.planned is not None and made.realised is not None
-    assert (
-        f'<th scope="row">zCDP</th><td>{rounded_up(made.planned.zcdp, 6)}</td>' in page
-        and '<th scope="col">realised</th>' in page
-    )
-    assert '<th scope="row">min separation (MinS + 1)</th><td>' in page
+    assert f"<th>zCDP</th><td>{rounded_up(made.planned.zcdp, 6)}</td>" in page and "<th>realised</th>" in page
+    assert "<th>min separation (MinS + 1)</th><td>" in page
