@@ -54,7 +54,7 @@ def view(
     from tacit.view.application import application
 
     found = Folders(folders)
-    given = checked_token(token or os.environ.get(TOKEN) or None, loopback=is_loopback(host), host=host)
+    given = checked_token(os.environ.get(TOKEN) or None if token is None else token, loopback=is_loopback(host), host=host)
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}"
