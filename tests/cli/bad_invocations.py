@@ -63,6 +63,8 @@ ANYTHING = {
     ("discover", "alphabet"),
     ("discover", "more_characters"),
     ("suggest", "prompts"),
+    ("view", "host"),
+    ("view", "token"),
     ("recipe new", "name"),
     ("export", "locale"),  # nan is a language, Min Nan
     ("export", "offensive"),
@@ -137,6 +139,8 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--operator-key", "ab" * 32),
     ),
     "serve": ("recipe.toml", "--out", "new", "--port", "0"),
+    # Of an address that is no machine's: whatever else is right, it never begins to serve.
+    "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},

@@ -54,7 +54,8 @@ def view(
     from tacit.view.application import application
 
     found = Folders(folders)
-    given = checked_token(token or os.environ.get(TOKEN) or None, loopback=is_loopback(host), host=host)
+    said = os.environ.get(TOKEN) or None if token is None else token
+    given = checked_token(said, loopback=is_loopback(host), host=host)
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}"
