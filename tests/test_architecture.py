@@ -150,6 +150,7 @@ MAY_IMPORT["view"] = {
     "federation",
     "jobs",
     "keyboard",
+    "networks",
     "planning",
     "privacy",
     "recipe",

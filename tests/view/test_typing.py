@@ -1,10 +1,12 @@
 """A keyboard in a page: what `tacit suggest` and `tacit keyboard` would show, and nothing typed is kept anywhere."""
 
 import gc
+import json
 import logging
 from pathlib import Path
 
 import pytest
+from tests.support.jobs.mixture_runs import parts_at, recipe_of, values
 from tests.support.made_runs import write_run
 from tests.support.view.looking import Parsed, client, tree
 from tests.support.view.models import with_model
@@ -39,6 +41,21 @@ def test_two_models_side_by_side_suggest_as_the_job_does(runs: Path) -> None:
             assert answer["offered"][f"0/{name}"]["strip"] == [each.word for each in slow.after[0][1]]
     begun = asked.post("/typing/suggest", json={"runs": ["0/one"], "text": "worab wor"}).json()["offered"]["0/one"]
     assert all(word.startswith("wor") for word in begun["strip"]) or begun["corrects"]
+
+
+def test_a_mixture_is_typed_with_where_its_promise_holds(tmp_path: Path) -> None:
+    """It is no run itself: its folder is around the runs that it is made of."""
+    parts = parts_at(tmp_path / "parts")
+    tacit.train_mixture(recipe_of(values(parts)), tmp_path / "runs" / "mixed")
+    asked, body = client(tmp_path / "runs"), {"runs": ["0/mixed"], "text": ""}
+    assert Keyboards(Folders([tmp_path / "runs"])).models() == ["0/mixed"]
+    offered = asked.post("/typing/suggest", json=body).json()["offered"]["0/mixed"]
+    assert offered["strip"] == [each.word for each in tacit.suggest(tmp_path / "runs" / "mixed", [""]).after[0][1]]
+    promise = tmp_path / "runs" / "mixed" / "model" / "promise.json"
+    claimed = json.loads(promise.read_text())
+    promise.write_text(json.dumps({**claimed, "epsilon": claimed["epsilon"] / 2}))
+    refused = asked.post("/typing/suggest", json=body)
+    assert refused.status_code == 422 and "does not hold" in refused.json()["error"]
 
 
 NOT_RELEASED = [("bare", "without noise"), ("private", "in clients' text"), ("none", "no model")]

@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from tacit.errors import InputError
 from tacit.files import PathLike, as_path
+from tacit.jobs.train.mixture_run import BEGUN
 from tacit.runs.journal import DATABASE
 
 DEEPEST = 6  # folders below a named one, in which runs are looked for
@@ -37,6 +38,10 @@ class Folders:
     def runs(self) -> list[str]:
         """The places of all runs, at most MOST."""
         return self._with(DATABASE)
+
+    def mixtures(self) -> list[str]:
+        """The places of runs that made a mixture: folders around the runs that they are made of."""
+        return self._with(BEGUN)
 
     def servers(self) -> list[str]:
         """The places of all folders with a server's store."""

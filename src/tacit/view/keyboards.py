@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
+from tacit.jobs.train.mixture_run import is_mixture_run
+from tacit.networks.models import PROMISE
 from tacit.runs import TrainingMetadata
 from tacit.runs.glance import mark_of
 from tacit.runs.journal import DATABASE
+from tacit.statements.composed import read
 from tacit.view.folders import Folders
 from tacit.view.looks import opened_to_read
 
@@ -56,8 +59,9 @@ class Keyboards:
         self._alone = ThreadPoolExecutor(1, thread_name_prefix="decoder")
 
     def models(self) -> list[str]:
-        """Places of runs that have a model."""
-        return [place for place in self._folders.runs() if has_model(self._folders.folder(place))]
+        """Places of runs that have a model, mixtures first."""
+        places = [*self._folders.mixtures(), *self._folders.runs()]
+        return [place for place in places if has_model(self._folders.folder(place))]
 
     def suggested(self, place: str, text: str, *, simulation: bool) -> Suggested:
         """What the model at a place offers after a text. Raises: InputError, RunError where there is no model, or it is
@@ -114,6 +118,9 @@ def check_released(path: Path) -> None:
     """Raises: InputError where what the model suggests may not be published: it had no noise, or its words are some
     client's.
     """
+    if is_mixture_run(path) and (path / "model" / PROMISE).is_file():
+        read(path / "model" / PROMISE)  # refuses what does not follow from its parts' statements
+        return
     if not (path / DATABASE).is_file():
         raise InputError(SECRET.format(name=path.name, why="it is of no run, so nothing says what it was made from"))
     with opened_to_read(path) as run:

@@ -1,10 +1,9 @@
 """A keyboard as on a phone, with one model or two beside each other. Nothing that is typed is logged or kept."""
 
-import json
-
 from starlette.requests import Request
 
 from tacit.errors import InputError
+from tacit.parsing import parsed_json
 from tacit.view.keyboards import LONGEST
 from tacit.view.shown import Shown, View
 
@@ -33,7 +32,7 @@ def suggest(view: View, request: Request) -> Shown:
     if len(body) > LARGEST:
         raise InputError(f"a text of {len(body):,} bytes is too long; give at most {LONGEST} characters.")
     try:
-        asked = json.loads(body)
+        asked = parsed_json(body)
         runs, text = asked["runs"], asked["text"]
         if not (isinstance(text, str) and isinstance(runs, list) and all(isinstance(each, str) for each in runs)):
             raise TypeError

@@ -1,10 +1,10 @@
 """What a live page of a discovery shows beside its report: the trie as it grows, and what made words anonymous."""
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tacit.parsing import parsed_json
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table
 from tacit.reports.figure import BLUE, GREEN, GREY, Axis, Bars, Figure, Line, Panel
 from tacit.runs import Run
@@ -77,7 +77,7 @@ def _last_prefixes(run: Run) -> list[Block]:
         try:
             content = b"" if path.is_symlink() else path.read_bytes()
             kept = hashlib.sha256(content).hexdigest() == row.digest
-            prefixes = [str(each) for each in json.loads(content)["prefixes"]] if kept else []
+            prefixes = [str(each) for each in parsed_json(content)["prefixes"]] if kept else []
         except (OSError, ValueError, KeyError, TypeError):  # of counts, or gone
             continue
         if prefixes:
