@@ -3,6 +3,7 @@
 import json
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -16,6 +17,7 @@ from tacit.reports.blocks import Labels, Table, Tiles
 from tacit.reports.page import blocks_to_html
 from tacit.statements.statement import Label
 from tacit.view.application import template
+from tacit.view.mixtures import MixtureRow
 from tacit.view.pages.words import branches
 from tacit.view.rows import Row
 
@@ -104,7 +106,11 @@ def test_rows_and_messages_are_text(text: str) -> None:
             labels=(of,),
             complaint=of,
         )
-        values = {"rows": [row, row], "found": 1, "all": 2, "waiting": 0, "left_out": 1, "order": "name", "orders": {}}
+        place = f"0/{of}".encode("utf-8", "replace").decode()
+        mixed = MixtureRow(place=place, name=of, parts=(f"{place}/counts",), epsilon=1.0, delta=1e-5, says=of)
+        broken = MixtureRow(place=place, name=of, parts=(), complaint=of)
+        values: dict[str, Any] = {"mixtures": [mixed, broken]}
+        values |= {"rows": [row, row], "found": 1, "all": 2, "waiting": 0, "left_out": 1, "order": "name", "orders": {}}
         values |= {"search": of.encode("utf-8", "replace").decode(), "at": 1, "pages": 1, "mark": "0", "roots": [of]}
         page = template("runs").render(title=of, simulation=True, part="", **values)
         message = template("message").render(title=of, simulation=False, part="", message=of)

@@ -49,6 +49,9 @@ def test_a_mixture_is_typed_with_where_its_promise_holds(tmp_path: Path) -> None
     tacit.train_mixture(recipe_of(values(parts)), tmp_path / "runs" / "mixed")
     asked, body = client(tmp_path / "runs"), {"runs": ["0/mixed"], "text": ""}
     assert Keyboards(Folders([tmp_path / "runs"])).models() == ["0/mixed"]
+    (listed,) = asked.get("/?format=json").json()["mixtures"]
+    assert listed["epsilon"] == pytest.approx(8, abs=0.01) and listed["parts"] == ["0/mixed/counts"]
+    assert "Type with it" in asked.get("/").text
     offered = asked.post("/typing/suggest", json=body).json()["offered"]["0/mixed"]
     assert offered["strip"] == [each.word for each in tacit.suggest(tmp_path / "runs" / "mixed", [""]).after[0][1]]
     promise = tmp_path / "runs" / "mixed" / "model" / "promise.json"
@@ -56,6 +59,7 @@ def test_a_mixture_is_typed_with_where_its_promise_holds(tmp_path: Path) -> None
     promise.write_text(json.dumps({**claimed, "epsilon": claimed["epsilon"] / 2}))
     refused = asked.post("/typing/suggest", json=body)
     assert refused.status_code == 422 and "does not hold" in refused.json()["error"]
+    assert "does not hold" in asked.get("/").text
 
 
 NOT_RELEASED = [("bare", "without noise"), ("private", "in clients' text"), ("none", "no model")]

@@ -53,6 +53,11 @@ class Row:
         """Rounds done, of those planned."""
         return f"{self.done:,}" if self.planned is None else f"{self.done:,} of {self.planned:,}"
 
+    @property
+    def waits(self) -> bool:
+        """Whether it is not read yet."""
+        return self.complaint == WAITING
+
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changed"}
