@@ -161,7 +161,7 @@ if (typed) {
         key.addEventListener("click", () => put(`${words}${word} `));
         return key;
       }));
-      said.textContent = offered.correction ? `a blank would write: ${offered.correction}`
+      said.textContent = offered.correction ? `a space would write: ${offered.correction}`
         : offered.phrase ? `and then: ${offered.phrase}` : offered.corrects ? "" : "corrections come in some seconds";
     }
   };
