@@ -132,7 +132,8 @@ def about(ladder: "Ladder", *, delta: float) -> str:
         'row counts the people\'s own text, and "none" protects nobody. Epsilon is at delta '
         f"{delta:g}. Measured on {people:,} people whom no model saw; {1 - known / words:.0%} of their words are not "
         "words of the novels, and do not count. Intervals are 95%, over people. The best free model is "
-        f"{ladder.said(str(ladder.free))}, weights that other people's text chose, in its favour."
+        f"{ladder.said(str(ladder.free))}, weights that other people's text chose, in its favour. "
+        "These are exact numbers of a simulation: no server would have them."
     )
 
 
