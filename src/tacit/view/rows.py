@@ -60,7 +60,8 @@ class Row:
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changed"}
+        known = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "changed"}
+        return {**known, "state": WAITING} if self.waits else known
 
 
 class Rows:

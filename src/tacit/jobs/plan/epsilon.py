@@ -163,8 +163,12 @@ def plan_epsilon(
         raise InputError("no population is given; give one at least, as 3000.")
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"delta={delta} is not a probability between 0 and 1; give for example 1e-10.")
+    from tacit.networks.model_files import read_files
+
     chosen = mechanism_named(mechanism)
     network = None if init is None else as_path("init", init)
+    if network is not None:
+        read_files(network)  # refuses what is no model, which a text that is not at hand would hide
     free = free_model_for(network, public, progress=progress)
     answers = tuple(
         affordable(
