@@ -91,7 +91,7 @@ def test_the_command_says_it_in_words_and_goes_on_from_what_is_there(shown: Demo
         "free: both mixed",
         "the odds of any guess about their text change at most e^1 = 2.72 times",
         f"{shown.ladder.clients:,} people",
-        f"tacit verify {out}/report/statement.json",
+        f"tacit verify {out}-counts; tacit verify {out}",
         f"{out}/report/report.html",
         "a Parquet file with columns client_id (who typed) and text (what)",
     ):

@@ -367,6 +367,27 @@ def failed_lines(out: Path) -> str:
     return str(found)
 
 
+def test_a_run_verifies_from_any_folder_and_a_command_hides_nothing(
+    parts: Parts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its statements name the path that it was begun with: `runs/mixed` of one folder is `mixed` in another."""
+    monkeypatch.chdir(tmp_path)
+    made = train_mixture(recipe_of(values(parts)), Path("runs/mixed"))
+    assert tacit.verify("runs/mixed").holds and tacit.verify(tmp_path / "runs" / "mixed").holds
+    monkeypatch.chdir(tmp_path / "runs")
+    assert tacit.verify("mixed").holds
+    shutil.copytree("mixed", tmp_path / "copy")
+    assert tacit.verify(tmp_path / "copy").holds
+    promise = tmp_path / "copy" / "model" / "promise.json"
+    claimed = json.loads(promise.read_text())
+    for hidden in ("tacit ", "public"):  # would leave texts out of what is compared, were any command left out
+        facts = {**claimed["statements"]["counts"]["facts"], "verify_command": hidden, "name": "public, and cheap"}
+        forged = {**claimed["statements"]["counts"], "facts": facts}
+        promise.write_text(json.dumps({**claimed, "statements": {"counts": forged}}))
+        assert not tacit.verify(tmp_path / "copy").holds
+    assert made.epsilon == claimed["epsilon"]
+
+
 def test_verify_makes_all_of_it_again(plain: MixtureResult, trained: MixtureResult, tmp_path: Path) -> None:
     for made in (plain, trained):
         found = tacit.verify(made.folder)

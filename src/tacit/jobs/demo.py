@@ -104,8 +104,8 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     finished.
 
     out: the folder of the run of private rounds.
-    quick: a tenth of the people and of the pre-training, to see every step in less than a minute; such models have
-    learned next to nothing.
+    quick: a tenth of the people and of the pre-training, to see every step in a minute or two; such models have
+    learned little.
     progress: gets each event in this thread; an exception that it raises stops the job.
 
     Raises: RunError where something else is at one of these places.

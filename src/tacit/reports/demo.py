@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the models' readers would come with it
 SMALL = 1.5  # an epsilon up to which odds are worth printing: e^5000 is no number
 NEXT = (
     ("ask the better model for next words", "tacit suggest {counts} 'how do I'"),
-    ("check every line of what the rounds promise", "tacit verify {rounds}/report/statement.json"),
+    ("check every line of what it promises, and of what the rounds do", "tacit verify {counts}; tacit verify {rounds}"),
     ("set noise beside none", "tacit compare {rounds} {plain} --out {rounds}-compared"),
     (
         "import text of your own, a Parquet file with columns client_id (who typed) and text (what), as "

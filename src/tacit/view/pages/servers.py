@@ -30,7 +30,8 @@ PACES = "SELECT population, SUM(away), MAX(devices), MAX(at) FROM paces GROUP BY
 def page(view: View, request: Request) -> Shown:
     """Those of the named folders."""
     found = view.folders.servers()
-    return Shown(template="servers", title="Servers", values={"servers": found}, record={"servers": found})
+    named = [(place, view.folders.folder(place).name) for place in found]
+    return Shown(template="servers", title="Servers", values={"servers": named}, record={"servers": found})
 
 
 def one(view: View, request: Request) -> Shown:
@@ -41,8 +42,8 @@ def one(view: View, request: Request) -> Shown:
     open_rounds = [each for each in asked["rounds"] if each[10] is None]
     released = sum(each[3] == "released" for each in asked["rounds"])
     answer = (
-        f"{len(asked['runs']):,} runs; {released:,} of the last {len(asked['rounds']):,} rounds are released, "
-        f"{len(open_rounds):,} are open; the log has {asked['log']:,} entries."
+        f"Runs: {len(asked['runs']):,}. Of the last {len(asked['rounds']):,} rounds {released:,} released, "
+        f"{len(open_rounds):,} open. Entries of the transparency log: {asked['log']:,}."
     )
     return Shown(
         template="server",
@@ -88,16 +89,20 @@ def _blocks(asked: dict[str, Any]) -> list[Block]:
             (str(population), f"{away:,.0f}", f"{devices:,.0f}", when(at))
             for population, away, devices, at in asked["paces"]
         )
-        blocks += [Heading("Devices that come"), Table(rows, ("population", "sent away", "there are about", "as of"))]
+        head = ("population", "check-ins sent away", "devices, estimated", "as of")
+        blocks += [Heading("Devices that check in"), Table(rows, head)]
     for count, seen in asked["workers"]:
-        blocks.append(Paragraph(f"{count:,} workers, the last seen {when(seen)}.", soft=True))
+        said = f"Workers: {count:,}, last seen {when(seen)}." if count else "No worker is running."
+        blocks.append(Paragraph(said, soft=True))
     return blocks
 
 
 def _table(rounds: Sequence[Any]) -> tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]:
     rows = tuple(
         (
-            f"{run}, {number}, {attempt}",
+            str(run),
+            f"{number}",
+            f"{attempt}",
             str(state),
             f"{counted:,} of {goal:,}",
             f"{assigned:,}",
@@ -107,7 +112,7 @@ def _table(rounds: Sequence[Any]) -> tuple[tuple[tuple[str, ...], ...], tuple[st
         )
         for run, number, attempt, state, goal, assigned, _, counted, lost, opened, _, why in rounds
     )
-    return rows, ("run, round, attempt", "state", "reports", "devices", "lost", "opened", "why it ended")
+    return rows, ("run", "round", "attempt", "state", "reports", "devices", "lost", "opened", "why it ended")
 
 
 def _devices(rounds: Sequence[Any]) -> Figure:
@@ -124,7 +129,7 @@ def _devices(rounds: Sequence[Any]) -> Figure:
                     Bars(x=[each - 0.2 for each in at], y=assigned, width=0.38, label="devices", hue=GREY),
                     Bars(x=[each + 0.2 for each in at], y=counted, width=0.38, label="reports", hue=GREEN),
                 ),
-                x=Axis("rounds, the last one right", whole=True),
+                x=Axis("the last rounds, in order", whole=True),
                 y=Axis("how many", low=0, whole=True),
             ),
         ),
