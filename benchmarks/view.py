@@ -23,13 +23,13 @@ from typing import Any
 
 import httpx
 import numpy as np
-from tests.support.made_runs import release, write_run
+from tests.support.made_runs import write_run
+from tests.support.view.rounds import a_round
 from tests.support.view.viewing import Viewed, viewing
 
 from tacit.jobs.report import report
 from tacit.privacy.strategy import PUBLISHED_BLT
-from tacit.records import to_plain
-from tacit.runs import Run, StepEntry
+from tacit.runs import Run
 
 BLT = PUBLISHED_BLT["b400"]
 STATIC = ("/static/view.css", "/static/view.js", "/static/icon.svg")
@@ -110,21 +110,6 @@ def idle(url: str, process: int, what: str, address: str) -> None:
     say(f"idle, {what}, one browser waits", 100 * share, "% of a core", 2)
 
 
-def a_round(path: Path) -> float:
-    """Another round of the run; when it was committed."""
-    with Run.open(path) as run, run.locked():
-        at = run.steps_done
-        row = StepEntry(
-            step=at,
-            file=f"round-{at}",
-            digest="0" * 64,
-            measures={"loss": 5.0, "clipped": 0.5},
-            releases=(to_plain(release(at, BLT, 6.0)),),
-        )
-        run.commit(row, clients=np.arange(4) + 4 * (at % 5), finished=1.79e9 + at, seconds=0.5)
-        return time.perf_counter()
-
-
 def new_round(folder: Path) -> None:
     with viewing(folder) as (url, process):
         mark = httpx.get(f"{url}/run/0?format=json", timeout=FIRST).json()["mark"]
@@ -133,7 +118,7 @@ def new_round(folder: Path) -> None:
             with httpx.stream("GET", f"{url}/changes?place=0&known={mark}", timeout=FIRST) as waiting:
                 time.sleep(0.7)
                 committed: list[float] = []
-                writer = threading.Thread(target=lambda to=committed: to.append(a_round(folder)))
+                writer = threading.Thread(target=lambda to=committed: to.append(a_round(folder, BLT)))
                 writer.start()
                 mark = next(json.loads(line[5:])["mark"] for line in waiting.iter_lines() if line.startswith("data:"))
                 fetched(url, "/run/0")
@@ -163,7 +148,7 @@ def ten_browsers(folder: Path, minutes: float) -> None:
             each.start()
         seen = []
         while time.monotonic() < ends:
-            a_round(folder)
+            a_round(folder, BLT)
             seen.append(resident(process))
             time.sleep(1)
         for each in browsers:

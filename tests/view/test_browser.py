@@ -41,20 +41,7 @@ PAGES = {
     "nothing": "/run/0/nothing",
 }
 LOOKS = [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)]
-A_ROUND = """
-import sys
-from pathlib import Path
-import numpy as np
-from tests.support.made_runs import release
-from tacit.privacy import Tree
-from tacit.records import to_plain
-from tacit.runs import Run, StepEntry
-with Run.open(Path(sys.argv[1])) as run, run.locked():
-    at = run.steps_done
-    row = StepEntry(step=at, file=f"round-{at}", digest="0" * 64, measures={"loss": 5.0, "clipped": 0.5},
-                    releases=(to_plain(release(at, Tree(), 6.0)),))
-    run.commit(row, clients=np.arange(4) + 4 * (at % 5), finished=1.79e9 + at, seconds=0.5)
-"""
+A_ROUND = ("-m", "tests.support.view.rounds")
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +158,7 @@ def test_a_round_comes_to_the_open_page(url: str, folder: Path, page: Any) -> No
     page.goto(url + PAGES["stopped"])
     assert "7 of 20 rounds" in page.inner_text("#state")
     page.wait_for_timeout(800)
-    subprocess.run([sys.executable, "-c", A_ROUND, str(folder / "stopped")], check=True, cwd=Path(__file__).parents[2])
+    subprocess.run([sys.executable, *A_ROUND, str(folder / "stopped")], check=True, cwd=Path(__file__).parents[2])
     page.locator("#state", has_text="8 of 20 rounds").wait_for(timeout=15_000)
 
 

@@ -7,32 +7,17 @@ import time
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
-from tests.support.made_runs import release, write_run
+from tests.support.made_runs import write_run
 from tests.support.view.looking import Parsed
+from tests.support.view.rounds import a_round
 from tests.support.view.viewing import viewing
 
 from tacit.privacy import Tree
-from tacit.records import to_plain
-from tacit.runs import Run, StepEntry
 from tacit.view.changes import Changes
 from tacit.view.folders import Folders
 
 SOON = 2.0  # seconds after its commit
-
-
-def a_round(path: Path) -> None:
-    with Run.open(path) as run, run.locked():
-        at = run.steps_done
-        row = StepEntry(
-            step=at,
-            file=f"round-{at}",
-            digest="0" * 64,
-            measures={"loss": 5.0, "clipped": 0.5},
-            releases=(to_plain(release(at, Tree(), 6.0)),),
-        )
-        run.commit(row, clients=np.arange(4) + 4 * (at % 5), finished=1.79e9 + at, seconds=0.5)
 
 
 @pytest.mark.parametrize("place", ["", "0/run"])

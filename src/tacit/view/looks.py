@@ -99,27 +99,34 @@ class Looks:
         return Look(**known, page=page, why=why, more=more, record=made_from, seconds=perf_counter() - begun)
 
 
-def kept_record(path: Path, seen: Glance) -> Mapping[str, Any] | None:
-    """What a finished run's published page is made from, as the run kept it: the journal of many rounds is not read
-    again, which is left to who verifies it. None of a run that goes on, or kept none. Raises: RunError where it was
-    changed.
+def kept_json(path: Path, seen: Glance, name: str, *, most: int | None = None) -> Any:
+    """A file of JSON that a finished run keeps, by its path in the run; None where it has none, behind a link, or of
+    more than `most` bytes. Raises: RunError where it was changed, or cannot be read.
     """
-    name = f"{PUBLISHED}/{RECORD}"
-    if not seen.finished or KINDS[seen.kind].records is None or name not in seen.files:
-        return None
     file = path / name
-    if file.is_symlink() or file.parent.is_symlink():
+    if not seen.finished or name not in seen.files or file.is_symlink() or file.parent.is_symlink():
         return None
     try:
+        if most is not None and file.stat().st_size > most:
+            return None
         content = read_bounded(file)
     except (OSError, ValueError) as error:
         raise RunError(f"'{file}' cannot be read ({error}); restore it from a copy.") from error
     if not seen.holds(name, content):
         raise RunError(f"'{file}' is not what the run wrote (its SHA-256 differs); restore it from a copy.")
     try:
-        found = parsed_json(content)
+        return parsed_json(content)
     except ValueError as error:
         raise RunError(f"'{file}' is no JSON ({error}); restore it from a copy.") from error
+
+
+def kept_record(path: Path, seen: Glance) -> Mapping[str, Any] | None:
+    """What a finished run's published page is made from, as the run kept it: the journal of many rounds is not read
+    again, which is left to who verifies it. None of a run that goes on, or kept none. Raises: RunError where it was
+    changed.
+    """
+    name = f"{PUBLISHED}/{RECORD}"
+    found = None if KINDS[seen.kind].records is None else kept_json(path, seen, name)
     written = (found.get("schema"), found.get("version")) if isinstance(found, dict) else None
     return found if written == (schema_of(seen.kind), VERSION) else None
 

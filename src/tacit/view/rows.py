@@ -12,12 +12,11 @@ from time import perf_counter
 from typing import Any
 
 from tacit.errors import RunError, TacitError
-from tacit.parsing import parsed_json
 from tacit.reports.blocks import Block, Labels, Paragraph, Tiles
 from tacit.reports.page import PUBLISHED, SIMULATION
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.view.folders import Folders
-from tacit.view.looks import Looks, steadily
+from tacit.view.looks import Looks, kept_json, steadily
 from tacit.view.state import state_of
 
 PATIENCE = 0.4  # seconds that a list waits for rows that are not read yet
@@ -148,18 +147,7 @@ class Rows:
     def _report(self, path: Path, seen: Glance) -> Mapping[str, Any] | None:
         """The page for programs, of a finished run that kept it; None where there is none."""
         name = f"{SIMULATION if self._looks.simulation else PUBLISHED}/report.json"
-        if not seen.finished or name not in seen.files:
-            return None
-        file = path / name
-        if file.is_symlink() or file.parent.is_symlink() or not file.is_file() or file.stat().st_size > LONGEST:
-            return None
-        content = file.read_bytes()
-        if not seen.holds(name, content):
-            raise RunError(f"'{file}' is not what the run wrote (its SHA-256 differs); restore it from a copy.")
-        try:
-            found = parsed_json(content)
-        except ValueError as error:
-            raise RunError(f"'{file}' is no JSON ({error}); restore it from a copy.") from error
+        found = kept_json(path, seen, name, most=LONGEST)
         return found if isinstance(found, Mapping) else None
 
 
