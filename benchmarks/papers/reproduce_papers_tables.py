@@ -193,8 +193,8 @@ EXPLANATIONS = (
     ),
     Explanation(
         "paper4-table3",
-        "The max loss has local optima. What is printed for three, four and five buffers are the losses of one of "
-        "them, 10.788 and 9.335; ours is a lower max loss, which is what was asked for, and has a higher rms loss.",
+        "The max loss has local optima. The printed losses for three, four and five buffers are those of one, 10.788 "
+        "and 9.335; ours has a lower max loss, which is what was asked for, and a higher rms loss.",
         at_the_local_optimum,
         rows=("BLT* (nbuf=3, k=6)", "BLT* (nbuf=4, k=6)", "BLT* (nbuf=5, k=6)"),
     ),
@@ -206,10 +206,9 @@ EXPLANATIONS = (
     ),
     Explanation(
         "paper4-table4",
-        "Not reachable with the printed settings: MinS 91 and MaxP 4 give a squared sensitivity of 43, and noise "
-        "multiplier 7 a zCDP of 0.44. A noise multiplier of 4.03, fitted to the zCDP, gives both printed numbers, "
-        "rounded up; they say one thing, epsilon being a function of zCDP. Which of the settings is misprinted "
-        "cannot be told.",
+        "Not reachable with the printed settings: MinS 91, MaxP 4 and noise multiplier 7 give a zCDP of 0.44. A noise "
+        "multiplier of 4.03, fitted to the zCDP, gives both printed numbers, rounded up; epsilon follows from zCDP. "
+        "Which setting is misprinted cannot be told.",
         with_less_noise,
         rows=("pt-PT TreeAgg-7",),
         rounding=ROUND_CEILING,
@@ -220,12 +219,10 @@ EXPLANATIONS = (
 # The rows that have no number of ours, and why.
 BEYOND_US = {
     "es-ES BandMF-1.411": (
-        "Not recomputed: the paper states neither the matrix nor the scale that 1.411 refers to. The two printed "
-        "numbers agree with each other: epsilon 4.82, rounded up, is a zCDP of 0.2838 to 0.2848. So 1.411 is the noise "
-        "of a matrix whose sensitivity at MinS 296 and MaxP 4 is 1.063 to 1.065. It is not a column-normalised one, as "
-        "in the row of pt-BR: four participations would make the zCDP about 1. Of 400 bands, designed by us for 1,280 "
-        "rounds, b = 400 and k = 4 and scaled to sensitivity 1 there, it would be 1.112, for 2,000 rounds and k = 5, "
-        "1.015: neither is the paper's."
+        "Not recomputed: the paper states neither the matrix nor the scale that 1.411 refers to. Its two numbers "
+        "agree: epsilon 4.82, rounded up, is a zCDP of 0.2838 to 0.2848. So the matrix's sensitivity at MinS 296 and "
+        "MaxP 4 is 1.063 to 1.065. It is not column-normalised, as that of pt-BR is: the zCDP would be about 1. Our "
+        "designs of 400 bands have 1.112 (1,280 rounds, b = 400, k = 4) and 1.015 (2,000 rounds, k = 5)."
     )
 }
 
@@ -355,10 +352,10 @@ def summary(rows: list[Line]) -> str:
 # -- for people ----------------------------------------------------------------------------------------------------
 
 LEGEND = (
-    "✓ ours rounds to the number printed; ≈ it does not, and the note in brackets gives a computation that does; "
+    "✓ ours rounds to the number printed; ≈ the note in brackets gives a computation that does; "
     "∼ the same with a setting that is not printed, chosen so that it fits, which proves nothing; "
-    "✗ it does not, and nothing explains it; – not recomputed, see the note; … takes minutes, computed with --slow. "
-    "Ours is given with two digits more."
+    "✗ unexplained; – not recomputed, see the note; … computed with --slow, in minutes. "
+    "Ours has two digits more."
 )
 
 
