@@ -16,6 +16,13 @@ SHORT = (
     *("personalization.md", "word-discovery.md", "secure-aggregation.md", "for-ml-engineers.md"),
     *("for-operators.md", "for-privacy-engineers.md", "for-researchers.md"),
     *("index.md", "install.md", "which-epsilon.md", "planning.md", "mixture.md", "compare.md", "tour.md"),
+    # Of the appendix.
+    *("budgets.md", "cluster.md", "dictionary.md", "environments.md", "importing.md", "integrations.md"),
+    *("pitfalls.md", "populations.md", "production.md", "results/blogs.md", "results/dictionary.md"),
+    *("results/first-hour.md", "results/noise-forecast.md", "results/pretraining.md"),
+    *("results/realised-participation.md", "results/same-as-before.md", "results/signal-to-noise.md"),
+    *("results/speed.md", "results/tuning.md", "results/utility.md", "results/vocabulary-size.md"),
+    *("results/word-discovery.md", "speed.md", "tuning.md"),
 )
 
 
