@@ -87,11 +87,12 @@ class ServerError(TacitError):
     """A server cannot be reached in time, or answers what its protocol does not allow.
 
     final: asking the same again would be answered the same. kind: the type of the server's Problem, None without one.
+    unsent: no byte of the request left, for there was no connection that could carry it.
     """
 
-    def __init__(self, message: str, *, final: bool = False, kind: str | None = None) -> None:
+    def __init__(self, message: str, *, final: bool = False, kind: str | None = None, unsent: bool = False) -> None:
         super().__init__(message)
-        self.final, self.kind = final, kind
+        self.final, self.kind, self.unsent = final, kind, unsent
 
 
 class StoreError(TacitError):

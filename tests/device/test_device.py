@@ -172,14 +172,18 @@ def test_sends_the_same_bytes_until_it_is_thanked(operator: Operator, words: str
 
 
 @pytest.mark.parametrize(
-    ("status", "attempts"), [(409, 1), (410, 1), (422, 1), (302, 1), (503, 20)], ids=lambda each: str(each)
+    ("status", "kind", "attempts"),
+    [(409, "other-report", 1), (410, "late", 1), (422, "refused", 1), *((each, None, 20) for each in (302, 401, 503))],
+    ids=str,
 )
 def test_what_was_sent_stays_spent(
-    status: int, attempts: int, operator: Operator, words: str, cache: Cache, tmp_path: Path
+    status: int, kind: str | None, attempts: int, operator: Operator, words: str, cache: Cache, tmp_path: Path
 ) -> None:
     plan = a_plan(words)
     operator.assign(plan, operator.task(plan, 0))
-    operator.before_receipt = lambda _: httpx.Response(status, headers={"Location": "https://elsewhere.example/"})
+    said = {"type": f"tacit:{kind}", "title": "t", "status": status, "detail": "d."} if kind else None
+    elsewhere = {"Location": "https://elsewhere.example/"}
+    operator.before_receipt = lambda _: httpx.Response(status, headers=elsewhere, json=said)
     turn = once(operator, cache.path, tmp_path, now=Clock())
     assert turn.what == "lost" and "It stays spent." in turn.says and turn.spent > 0
     sent = [each for each in operator.asked if "/reports/" in each.url.path]

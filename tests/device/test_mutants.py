@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import REPOSITORY
 
 REFUSALS, MATRICES = "device/test_refusals.py", "device/test_matrix_plans.py"
+STRANGERS = "device/test_strangers.py"
 TEXTS = "device/test_text_independence.py"
 LOSSES = "device/test_loss_of_state.py"
 
@@ -195,6 +196,12 @@ MUTANTS = {
         "            for each in ():",
         LOSSES,
         "one_place_lost",
+    ),
+    "that a report may have left": Mutant(
+        "device/session.py", "left or not error.unsent", "left", STRANGERS, "may_have_left"
+    ),
+    "whose form an error has": Mutant(
+        "protocol/problem_kinds.py", " and kind.status == status == found.status", "", STRANGERS, "status_twice"
     ),
     "what was lost": Mutant(
         "device/record.py",

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.support.certificates import certificate
-from tests.support.device.operator import SERVER, Wire
+from tests.support.device.operator import SERVER, Operator, Wire
 
 from tacit.device.transport import file_of
 from tacit.errors import InputError, ServerError
@@ -309,7 +309,10 @@ def test_a_problem_is_told_in_its_own_words() -> None:
     assert not error.value.final
     with pytest.raises(ServerError, match="no reason in the protocol's form") as error:
         asked(lambda _: httpx.Response(404, content=b"<html>"))
-    assert error.value.final
+    assert not error.value.final and error.value.kind is None
+    with pytest.raises(ServerError, match="the server answers 404: none") as error:
+        asked(lambda _: Operator.none("none."))
+    assert error.value.final and error.value.kind == "tacit:not-found"
 
 
 # -- a model -----------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from tacit.protocol.messages import (
 from tacit.protocol.served_bodies import read_sum
 from tacit.protocol.signing import is_signed
 from tacit.server.http import application
-from tacit.server.http.problems import KINDS
+from tacit.protocol.problem_kinds import KINDS
 from tacit.server.http.services import Limits
 from tacit.server.store import assignments, round_states
 

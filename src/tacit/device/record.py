@@ -2,8 +2,9 @@
 
 One record of a device, whoever asks it. Participations stand in two places: in the state folder, beside everything
 else, and in a journal outside it. Each is on disk in both, with its price, before any text is read for it; whatever
-happens then, it stays spent. A device that starts counts what either place has. Where neither is the one that was
-written last (both copies, or gone), nobody knows what is missing: all that its budget allows counts as spent.
+happens then, it stays spent, unless its report surely never left. A device that starts counts what either place has.
+Where neither is the one that was written last (both copies, or gone), nobody knows what is missing: all that its budget
+allows counts as spent.
 """
 
 import hashlib
@@ -348,6 +349,12 @@ class DeviceRecord:
     def received(self, task: RoundTask) -> None:
         """The operator signed that the report came."""
         self._write_everywhere("UPDATE participations SET received = 1 WHERE task = ?", (task.task,))
+
+    def never_left(self, task: RoundTask) -> None:
+        """Take a participation back of whose report surely no byte left. The journal first: who is killed in between
+        finds it in the record, and it stays spent.
+        """
+        self._write_everywhere("DELETE FROM participations WHERE task = ? AND received = 0", (task.task,))
 
     def participations(self) -> list[dict[str, Any]]:
         """Everything that it took part in, as plain values, in the order of time."""

@@ -33,7 +33,7 @@ from tacit.device.report_body import body_of, report_or_nothing, sealed_round
 from tacit.device.separation import SealedAttempt, Seen, SeparationRule, refuse_early
 from tacit.device.task_handler import PreparedTask, TaskHandler
 from tacit.device.tokens import checked_in
-from tacit.device.turn import LATER, LONGEST, SOON, Pause, SessionOutcome, What, later
+from tacit.device.turn import LATER, LONGEST, MOST_AWAY, SOON, Pause, SessionOutcome, What, later
 from tacit.device.weekly_budget import check_week
 from tacit.errors import InputError, NotTheOperator, ServerError, TaskRefused
 from tacit.federation.cost import ROUNDING, Cost
@@ -139,7 +139,8 @@ class Session:
         )
 
     def _idle(self, answer: ComeBack) -> SessionOutcome:
-        window = answer.after_s, max(answer.after_s, answer.before_s)
+        after = min(answer.after_s, MOST_AWAY)
+        window = after, min(max(after, answer.before_s), MOST_AWAY)
         self._told = window[1]
         says = f"there is nothing to do; the server asks to come back in {window[0]:.0f} to {window[1]:.0f} s."
         return self._turned("idle", says, wait=window)
@@ -325,14 +326,19 @@ class Session:
     def _sent(
         self, task: RoundTask, assignment: Assignment, body: bytes, adds: str, zcdp: float
     ) -> Steps[SessionOutcome]:
-        """Send the report until a receipt comes, the same bytes each time. It is recorded, and so spent, already.
+        """Send the report until a receipt comes or a final refusal, the same bytes each time. It is recorded, and so
+        spent, already. It is spent no more where no attempt had a connection: what never left cost nothing. That is
+        for the network to say, so a report that was not even tried stays spent: text may have taken all the time.
 
         adds: to what the owner is told.
         """
         sha256, wait, said = hashlib.sha256(body).hexdigest(), LATER[0], "the round ended before it was sent."
+        tried = left = False  # left: it may have
         while self.machine.clock() < task.deadline:
+            tried = True
             try:
                 receipt = yield from requests.report(assignment.assignment, assignment.secret, body, sha256)
+                left = True
                 said = self._wrong(receipt, assignment, sha256)
                 if not said:
                     self.record.received(task)
@@ -340,11 +346,15 @@ class Session:
                     self._fruitless = 0
                     return self._turned("reported", says, task, zcdp=zcdp, wait=SOON)
             except ServerError as error:
-                said = str(error)
+                said, left = str(error), left or not error.unsent
                 if error.final:
                     break
             yield Pause(min(random.SystemRandom().uniform(wait / 2, wait), LONGEST))
             wait *= 2
+        if tried and not left:
+            self.record.never_left(task)
+            says = f"{_named(task)} ended before anybody could be reached: {said} No report left, so nothing is spent."
+            return self._turned("unanswered", says, task)
         says = f"took part in round {task.round} of run {task.run!r}, and no receipt came: {said} It stays spent.{adds}"
         return self._turned("lost", says, task, zcdp=zcdp)
 

@@ -9,6 +9,7 @@ What: TypeAlias = Literal["not eligible", "idle", "refused", "unanswered", "repo
 SOON = 1.0, 5.0  # seconds until the next turn after a report, from and to
 LATER = 1.0, 3.0  # after a first turn that gave nothing
 LONGEST = 900.0  # after turns that gave nothing, each of which doubles the time
+MOST_AWAY = 259_200.0  # seconds: no server asks for longer, and an answer to a check-in carries no signature
 FIRST = 100  # of what the server asked for last: so small a part of it is waited at first, where that is more
 
 

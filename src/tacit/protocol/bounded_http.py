@@ -135,12 +135,12 @@ class Connection:
                     raise ServerError("the answer is compressed, which was not asked for; it is not unpacked.")
                 yield response, self._in_time(response.iter_raw(), until, ask.seconds)
         except httpx.TimeoutException as error:
-            raise ServerError(f"the server did not answer in time ({type(error).__name__}).") from error
+            unsent = isinstance(error, httpx.ConnectTimeout)
+            raise ServerError(f"the server did not answer in time ({type(error).__name__}).", unsent=unsent) from error
         except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
-            wants_tls = (
-                not answered and self._client.base_url.scheme == "http" and not isinstance(error, httpx.ConnectError)
-            )
-            raise ServerError(_why_silent(error, wants_tls=wants_tls)) from error
+            unsent = isinstance(error, httpx.ConnectError)  # raised before a connection, or its TLS, is there
+            wants_tls = not answered and not unsent and self._client.base_url.scheme == "http"
+            raise ServerError(_why_silent(error, wants_tls=wants_tls), unsent=unsent) from error
 
     def _in_time(self, blocks: Iterator[bytes], until: float, seconds: float) -> Iterator[bytes]:
         for block in blocks:

@@ -21,19 +21,18 @@ from tacit.protocol.messages import (
     BlindSignatures,
     CheckIn,
     ComeBack,
-    Problem,
     ShownLog,
     Signed,
     SignedKeyRotation,
     SignedPlan,
     TokenRequest,
 )
+from tacit.protocol.problem_kinds import is_final, known_problem
 
 T = TypeVar("T")
 MOST_LOG = 1 << 24  # bytes of the log: MOST_ENTRIES of 112 and the head
 SECONDS = 60.0  # for a whole answer in JSON
 BYTES_PER_SECOND = 10_000.0  # slower than that, a large body is given up for now
-AGAIN = (408, 425, 429)  # of the statuses below 500, those that another attempt may change
 JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 _ANSWER: TypeAdapter[ComeBack | Assignment] = TypeAdapter(messages.Answer)
 
@@ -140,21 +139,21 @@ def blind_signatures(request: TokenRequest) -> Conversation[BlindSignatures]:
 
 def checked(answer: Answer, *allowed: int) -> bytes:
     """The body of an answer with an allowed status. Raises: ServerError with what the server says of itself, made
-    visible by whoever shows it.
+    visible by whoever shows it; final where that is a known problem, and no other answer is.
     """
     if answer.status in allowed:
         return answer.body
     if 300 <= answer.status < 400:
+        raise ServerError(f"the server sends on to another place ({answer.status}), where no device follows.")
+    problem = known_problem(answer.status, answer.body)
+    if problem is None:
         raise ServerError(
-            f"the server sends on to another place ({answer.status}), where no device follows.", final=True
+            f"the server answers {answer.status}: no reason in the protocol's form, so this may be another program "
+            "that listens at its address, or a proxy before it."
         )
-    try:
-        problem = Problem.from_json(answer.body)
-        said, kind = problem.detail, problem.type
-    except InputError:
-        said, kind = "no reason in the protocol's form", None
-    again = answer.status >= 500 or answer.status in AGAIN
-    raise ServerError(f"the server answers {answer.status}: {said}", final=not again, kind=kind)
+    raise ServerError(
+        f"the server answers {answer.status}: {problem.detail}", final=is_final(problem), kind=problem.type
+    )
 
 
 def _parsed(reader: Callable[[str | bytes], T], answer: Answer, what: str) -> T:

@@ -22,6 +22,12 @@ from tests.support.protocol.openapi_documents import Documents, Refused, refuse_
 
 OCTETS = "application/octet-stream"
 BUDGET = 4.0  # zCDP, of everything
+FINAL = {  # statuses of the table "When it goes wrong", without those that are asked again
+    **{"tacit:malformed": 400, "tacit:version": 400, "tacit:token": 401, "tacit:credential": 401},
+    **{"tacit:forbidden": 403, "tacit:not-found": 404, "tacit:method": 405, "tacit:other-report": 409},
+    **{"tacit:late": 410, "tacit:length": 411, "tacit:too-large": 413, "tacit:encoding": 415},
+    **{"tacit:range": 416, "tacit:refused": 422},
+}
 
 
 def sha256(data: bytes) -> str:
@@ -120,10 +126,18 @@ class PageDevice:
                 receipt = self._signed("receipt", "Receipt", self._documents.read("Signed", content.decode()))
                 ours = (receipt["assignment"], receipt["sha256"]) == (answer["assignment"], sha256(body))
                 return f"reported: round {task['round']}" if ours else "lost: the receipt is of another report"
-            if status not in (408, 503):
+            if self._is_final(status, content):
                 return f"lost: {content.decode()}"
             time.sleep(1.0)
         return "lost: too late"
+
+    def _is_final(self, status: int, content: bytes) -> bool:
+        """Of an answer without a signature: a problem of the page's table, with its status."""
+        try:
+            problem = self._documents.read("Problem", content.decode())
+        except (Refused, ValueError):
+            return False
+        return bool(problem["status"] == status == FINAL.get(problem["type"]))
 
     def _accepted(self, signed_task: dict[str, Any]) -> dict[str, Any]:
         """The task, once nothing but text could change the report. Raises: Refused."""
