@@ -22,6 +22,7 @@ OPEN = {
     "progress",
     "records",
     "parsing",
+    "plurals",
     "local_times",
     "files",
     "folders",

@@ -27,6 +27,7 @@ DEVICE_ROOMS = (
     "keyboard",
     "networks",
     "parsing.py",
+    "plurals.py",
     "privacy",
     "process_limits.py",
     "protocol",

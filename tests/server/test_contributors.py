@@ -180,7 +180,7 @@ def test_an_attempt_with_too_few_devices_costs_no_noise(folder: Path, tmp_path: 
     fleet = fleet_of(folder, tmp_path, 2, left=GOAL - 1)
     collector = fleet.collector(RoundTimes(attempts=1, selecting=5.0, poll=1.0))
     state = fleet.first_state(collector)
-    with pytest.raises(TrainingError, match="1 devices came while it was open"):
+    with pytest.raises(TrainingError, match="1 device came while it was open"):
         fleet.released(collector, state, 0)
     assert named(fleet) == [0, 0]
     fleet.left = 100

@@ -240,7 +240,7 @@ def test_blobs_that_came_after_their_round_was_over_are_swept(fleet: SealedFleet
 
 def test_below_the_goal_no_decryptor_is_asked_for_a_set(fleet: SealedFleet) -> None:
     fleet.left = GOAL - 1
-    with pytest.raises(TrainingError, match="3 devices came while it was open, and 4 are needed"):
+    with pytest.raises(TrainingError, match="3 devices came while it was open, of 4 that it needs"):
         fleet.collector(RoundTimes(attempts=1, selecting=5.0, poll=1.0)).collect((), a_task(), seed=SEED)
     assert not [file for decryptor in fleet.decryptors for file in (decryptor.folder / "rounds").iterdir()]
 

@@ -25,10 +25,10 @@ from tacit.protocol.messages import (
     Signed,
     SignedPlan,
 )
+from tacit.protocol.problem_kinds import KINDS
 from tacit.protocol.served_bodies import read_sum
 from tacit.protocol.signing import is_signed
 from tacit.server.http import application
-from tacit.protocol.problem_kinds import KINDS
 from tacit.server.http.services import Limits
 from tacit.server.store import assignments, round_states
 

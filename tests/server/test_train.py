@@ -121,7 +121,7 @@ def played(fleet: Fleet, store: Store, first: int = 0) -> int:
 def test_a_round_to_which_too_few_come_is_tried_again(fleet: Fleet) -> None:
     fleet.left = 3
     collector = fleet.collector(replace(TIMES, attempts=1))
-    with pytest.raises(TrainingError, match="3 devices came while it was open, and 4 are needed"):
+    with pytest.raises(TrainingError, match="3 devices came while it was open, of 4 that it needs"):
         collector.collect((), a_training_task(), seed=SEED)
     fleet.left = 6
     got, _ = fleet.collector().collect((), a_training_task(), seed=SEED)

@@ -23,6 +23,7 @@ from tacit.device.weekly_budget import WEEK, spent_since
 from tacit.errors import DeviceError, InputError, of_type
 from tacit.federation.kinds import FEDERATED
 from tacit.files import PathLike, as_path, write_whole
+from tacit.plurals import quantity
 from tacit.protocol.log_proofs import leaf_of, root_of
 
 
@@ -108,7 +109,7 @@ class DeviceStatus:
         if not self.runs:
             lines.append("Nothing left this device yet.")
         for each in self.runs:
-            times = f"{len(each.rounds)} time{'s' if len(each.rounds) > 1 else ''}"
+            times = quantity(len(each.rounds), "time")
             lines.append(
                 f"{each.run} of {each.population}, by {each.operator[:16]}... ({each.kind}): {times} {each.leaves}, "
                 f"{SEEN[each.summed]}; {each.received} received; {_day(each.first)} to {_day(each.last)}; zCDP "

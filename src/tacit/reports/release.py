@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from tacit.plurals import quantity
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Labels, Paragraph
@@ -46,7 +47,7 @@ def promise_blocks(promise: Mapping[str, Any], *, about_models: bool = True) -> 
                 f"drawn without looking at its text.{_aggregation(promise)}"
             ),
         ]
-    counted = f"{promise['steps']} step{'s' * (promise['steps'] > 1)} of"
+    counted = f"{quantity(promise['steps'], 'step')} of"
     noisier, whose = _noise_by(promise)
     spreads = " and ".join(f"{noisier * spread:.4g}" for spread in promise["stddev_of_a_count"])
     return [

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.errors import RunError
 from tacit.evaluation.comparison_models import START, ComparisonModels
+from tacit.plurals import quantity
 from tacit.privacy.strategy import Record
 from tacit.records import from_plain
 from tacit.runs import Run, TrainingMetadata
@@ -216,14 +217,16 @@ def _notes(run: Run) -> dict[str, Any]:
 
 def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     released, planned = accounts.released, accounts.participation.rounds
+    of_all = quantity(planned, "round")
     if run.finished and released == planned:
         return ()
     if run.finished:
-        return (Label("ENDED EARLY", f"{released:,} of {planned:,} rounds were done when the run was ended."),)
+        were = "was" if released == 1 else "were"
+        return (Label("ENDED EARLY", f"{released:,} of {of_all} {were} done when the run was ended."),)
     if not released:
-        meaning = f"none of {planned:,} rounds is done and nothing was released; begin with `{resume_command(run)}`."
+        meaning = f"none of {of_all} is done and nothing was released; begin with `{resume_command(run)}`."
         return (Label("NOTHING RELEASED YET", meaning),)
-    meaning = f"{released:,} of {planned:,} rounds are done; go on with `{resume_command(run)}`."
+    meaning = f"{released:,} of {of_all} {'is' if released == 1 else 'are'} done; go on with `{resume_command(run)}`."
     return (Label("UNFINISHED", meaning),)
 
 

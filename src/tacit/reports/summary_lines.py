@@ -10,6 +10,7 @@ from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
 from tacit.networks.metrics import ALL_TOKENS, METRICS
+from tacit.plurals import quantity
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Labels, Paragraph, Table
@@ -40,8 +41,8 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
     if stated is None:
         return blocks
     figures = stated.figures
-    happened = f"under what happened in {rounds} rounds"
-    planned = f"as planned, for a rule ended it after {rounds} rounds by what was released"
+    happened = f"under what happened in {quantity(rounds, 'round')}"
+    planned = f"as planned, for a rule ended it after {quantity(rounds, 'round')} by what was released"
     at = f"at delta {figures['delta']:g}, per client, {planned if 'holds' in figures else happened}"
     blocks += [
         Paragraph(f"privacy: {_cost(figures)} {at}"),
@@ -55,7 +56,7 @@ def of_training(summary: "RunSummary", test: Mapping[str, float], rounds: int) -
 
 def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> str:
     if not test:
-        return f"stopped after {rounds:,} of {summary.planned_rounds:,} rounds; go on with `{summary.resume}`"
+        return f"stopped after {rounds:,} of {quantity(summary.planned_rounds, 'round')}; go on with `{summary.resume}`"
     how = "on the server's own clients" if summary.deployed else "as only a simulation knows it"
     return (
         f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
@@ -308,7 +309,7 @@ def of_preview(facts: Mapping[str, Any]) -> list[Block]:
     lines += [f"  left out   {count:,} {what}" for what, count in facts["left_out"].items() if count]
     lines += [f"  LOOKS WRONG: {doubt}" for doubt in facts["doubts"]]
     for client in facts["first"]:
-        lines.append(f"  {client['client_id']} ({client['of']:,} text{'s' * (client['of'] != 1)})")
+        lines.append(f"  {client['client_id']} ({quantity(client['of'], 'text')})")
         lines += [f"    {text!r}" for text in client["texts"]]
     return [Paragraph(line) for line in lines]
 

@@ -29,6 +29,7 @@ from tacit.errors import BudgetError, RunError
 from tacit.files import sync_folder
 from tacit.folders import folder_beside, place_of
 from tacit.parsing import strict_json
+from tacit.plurals import quantity
 from tacit.records import from_plain, to_plain
 from tacit.runs.budget_book import (
     DAY,
@@ -232,7 +233,7 @@ class PopulationBudget:
                     "a population that has."
                 )
             if allowed is not None and wanted and taken + wanted > allowed * (1 + ROUNDING):
-                runs = f"{len(book.counted)} {counted}{'' if len(book.counted) == 1 else 's'}"
+                runs = quantity(len(book.counted), counted)
                 raise BudgetError(
                     f"the population '{self.name}' has {what} {max(allowed - taken, 0):.6g} of {allowed:.6g} left "
                     f"after {runs}, and this run would take {wanted:.6g}; ask for less, or others."

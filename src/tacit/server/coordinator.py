@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tacit.errors import LeaseLost
+from tacit.plurals import quantity
 from tacit.progress import Advanced, Event, Noted, Warned
 from tacit.protocol.log_proofs import plan_entry
 from tacit.protocol.messages import Plan, SignedPlan, TrainingPrivacy
@@ -133,7 +134,7 @@ def _told(event: Event) -> None:
     match event:
         case Advanced(stage="training" | "asking layers", done=done, figures=figures):
             shown = ", ".join(f"{name} {value:.4g}" for name, value in figures.items())
-            log.info("%d rounds are done%s", done, f": {shown}" if shown else "")
+            log.info("done: %s%s", quantity(done, "round"), f", {shown}" if shown else "")
         case Noted() | Warned():
             log.info("%s", event.message)
         case _:

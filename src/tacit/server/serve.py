@@ -11,13 +11,14 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder, read_bounded
+from tacit.plurals import quantity
 from tacit.protocol.address import Address
 from tacit.protocol.key_rotation import previous_key, signed_once
 from tacit.protocol.log_proofs import key_rotation_entry
@@ -29,6 +30,7 @@ from tacit.server.jobs import jobs_of
 from tacit.server.log.pinned_key import check_key
 from tacit.server.log.transparency import TransparencyLog
 from tacit.server.metrics import SHARED
+from tacit.server.rounds.round_progress import goes_on
 from tacit.server.rounds.who_could_come import too_few_codes
 from tacit.server.served import ServedJob
 from tacit.server.store.blobs import BlobStore
@@ -50,13 +52,14 @@ class Serving:
     runs: tuple[Path, ...]  # the run folders of its recipes
     workers: int
     warnings: tuple[str, ...] = ()  # of rounds that cannot fill
+    goes_on: tuple[str, ...] = ()  # with runs that were served before: which round, and how many reports are there
 
     def __str__(self) -> str:
         """As people read it."""
-        warned = "".join(f"warning: {each}\n" for each in self.warnings)
+        before = "".join([*(f"{each}\n" for each in self.goes_on), *(f"warning: {each}\n" for each in self.warnings)])
         names = ", ".join(run.name for run in self.runs) or "the rounds of coordinators elsewhere"
         return (
-            f"{warned}serving {names} at {self.url} with {self.workers} worker{'s' * (self.workers > 1)}\n"
+            f"{before}serving {names} at {self.url} with {quantity(self.workers, 'worker')}\n"
             f"operator key {self.operator_key}\n"
             f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
         )
@@ -189,6 +192,7 @@ def serve(
             runs=tuple(runs.values()),
             workers=workers,
             warnings=_too_few(jobs, codes) if enrolment_codes is not None else (),
+            goes_on=_going_on(shared.store, jobs),
         )
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)
@@ -211,6 +215,13 @@ def _too_few(jobs: Mapping[str, ServedJob], codes: Sequence[str]) -> tuple[str, 
     """What to say of runs for which fewer devices are enrolled than their rounds need."""
     enrolled = sum(bool(each.strip()) for each in codes)
     said = (too_few_codes(name, codes=enrolled, needs=job.needs[0], goal=job.needs[1]) for name, job in jobs.items())
+    return tuple(each for each in said if each is not None)
+
+
+def _going_on(store: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Where the runs go on that were served before. Raises: StoreError."""
+    with closing(Store.open(store)) as opened:
+        said = [goes_on(opened, name) for name in names]
     return tuple(each for each in said if each is not None)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.errors import AccountingError, InputError
+from tacit.plurals import quantity
 from tacit.privacy.composition import Composition
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_guarantee import LocalGuarantee
@@ -294,7 +295,7 @@ def assumptions(facts: EvaluationFacts) -> str:
     """Item 3b."""
     came = facts.participation
     limits = (
-        f"- Realised, measured from the log of the run: {came.rounds:,} step{'s' if came.rounds > 1 else ''}, "
+        f"- Realised, measured from the log of the run: {quantity(came.rounds, 'step')}, "
         f"each client in at most {came.max_participations:,}."
         if facts.separation is None
         else f"- {realised_once(participations_in(facts))}"
@@ -391,10 +392,6 @@ def stddev_of_a_count(noised: NoisedSum) -> float:
 def _step(step: list[NoisedSum | LocalReports], subjects: tuple[str, ...]) -> str:
     clients = sum(each.reports for each in step)
     if isinstance(step[0], NoisedSum) and step[0].what == COUNT_SUM:
-        return f"{_many('sum', len(subjects))} over {clients:,} clients, with noise in every cell"
+        return f"{quantity(len(subjects), 'sum')} over {clients:,} clients, with noise in every cell"
     kind = "from randomised reports, one of each client" if isinstance(step[0], LocalReports) else "with noise"
-    return f"{_many('histogram', histograms_in(step))} over {clients:,} clients, {kind}"
-
-
-def _many(what: str, count: int) -> str:
-    return f"{count:,} {what}{'s' if count > 1 else ''}"
+    return f"{quantity(histograms_in(step), 'histogram')} over {clients:,} clients, {kind}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from tacit.errors import InputError
+from tacit.plurals import quantity
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.runs.budget_book import Book
@@ -156,7 +157,7 @@ class PopulationSpent:
         if self.delta is not None and self.zcdp_allowed is not None and self.zcdp:
             parts[0] += f" (epsilon {rounded_up(gaussian.epsilon(self.zcdp, self.delta), 6)} at delta {self.delta:g})"
         return (
-            f"of the budget of {self.population!r} ({self.clients}), {self.runs:,} "
-            f"run{'s' if self.runs > 1 else ''} took {' and '.join(parts)} from each client at most."
+            f"of the budget of {self.population!r} ({self.clients}), "
+            f"{quantity(self.runs, 'run')} took {' and '.join(parts)} from each client at most."
             + ("" if self.window is None else f" {self.window.taken()}")
         )

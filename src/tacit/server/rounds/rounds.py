@@ -20,6 +20,7 @@ from tacit.aggregation import Counted
 from tacit.errors import InputError, RoundAborted, RunError, TrainingError
 from tacit.federation.collector import Answered, Question
 from tacit.jobs.devices import RealDevices
+from tacit.plurals import quantity
 from tacit.protocol.bodies import sha256
 from tacit.protocol.contributed_noise import noise_margin, noise_of_one
 from tacit.protocol.fields import QuestionDocument
@@ -38,6 +39,7 @@ from tacit.server.rounds.one_message_rounds import (
     answers_of_contributors,
     check_decryptors,
 )
+from tacit.server.rounds.round_progress import Reminders, lacks_reports, missing_reports, stands_at
 from tacit.server.rounds.who_could_come import devices_seen, needed, waits_in_vain
 from tacit.server.store import assignments, round_states
 from tacit.server.store.blobs import BlobStore, model_name, total_name
@@ -123,6 +125,7 @@ class ServedRounds:
         self._served: ServedRun | None = None
         self._rests_until = -float("inf")
         self._told = ""  # the attempt that was said to wait in vain
+        self._reminders = Reminders()
 
     @property
     def devices(self) -> RealDevices:
@@ -193,6 +196,8 @@ class ServedRounds:
         a sum.
         """
         attempt = self._found(wanted.task)
+        if attempt is not None:
+            log.info("goes on with '%s': %s", attempt.run, stands_at(attempt, self._store.now()))
         for _ in range(self._times.attempts):
             if attempt is None:
                 attempt = self._opened(wanted)
@@ -201,9 +206,9 @@ class ServedRounds:
             attempt, self._rests_until = None, self._store.now() + self._times.pause
         causes = [each.why or "" for each in self._attempts(wanted.task.round)]
         raise TrainingError(
-            f"round {wanted.task.round}: none of {self._times.attempts} attempts gave a sum; nothing was released. "
-            f"The last one: {causes[-1]} See whether devices come, and whether their reports can be used; then run the "
-            "same command again."
+            f"round {wanted.task.round}: none of {quantity(self._times.attempts, 'attempt')} gave a sum; nothing was "
+            f"released. The last one: {causes[-1]} See whether devices come, and whether their reports can be used; "
+            "then run the same command again."
         )
 
     def released(self, round: int) -> None:
@@ -370,13 +375,14 @@ class ServedRounds:
             found.state == round_states.SELECTING and now >= found.closes_selecting
         ):  # until then a place may be given back
             if found.assigned < found.least:
-                self._abandon(found, f"{found.assigned} devices came while it was open, and {found.least} are needed.")
+                came = quantity(found.assigned, "device")
+                self._abandon(found, f"{came} came while it was open, of {found.least} that it needs.")
                 return
             round_states.end_selecting(self._store, self._lease, found.task)
         held = assignments.held(self._store, found.task)
         for worker in self._silence.of(assignments.last_seen(self._store, held) if held else {}, now):
             lost = assignments.give_up(self._store, found.task, worker)
-            log.warning("a worker was silent for %g s; %d reports are lost with it", self._times.silence, lost)
+            log.warning("a worker was silent for %g s; lost with it: %s", self._times.silence, quantity(lost, "report"))
         enough = found.received + found.counted >= found.goal and min(held.values(), default=2) >= assignments.FEWEST
         answered = found.received + found.counted + found.lost
         full = found.state == round_states.REPORTING or found.assigned >= found.most
@@ -385,7 +391,11 @@ class ServedRounds:
             round_states.begin_closing(self._store, self._lease, found.task)
 
     def _say_that_it_waits(self, found: Attempt, now: float) -> None:
-        """At once, and once of each attempt, where those who come are too few."""
+        """Where those who come are too few, at once and once of each attempt; where they are enough and reports are
+        missing, now and then.
+        """
+        if lacks_reports(found) and self._reminders.is_due(found.task, now):
+            log.info("round %d of '%s' %s", found.round, found.run, missing_reports(found, now))
         if found.state != round_states.SELECTING or found.task == self._told or found.assigned >= found.least:
             return
         plan = self._now_serving.plan
@@ -506,8 +516,8 @@ class ServedRounds:
         if found.counted < found.least:
             self._abandon(
                 found,
-                f"{found.counted} reports came of {found.assigned} devices, and {found.least} are needed "
-                f"({found.lost} were unusable, or lost with a worker).",
+                f"{quantity(found.counted, 'report')} came of {quantity(found.assigned, 'device')}, of {found.least} "
+                f"that it needs ({quantity(found.lost, 'report')} could not be used, or went with a worker).",
             )
             return
         try:

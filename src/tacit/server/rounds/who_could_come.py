@@ -4,6 +4,7 @@ Nobody counts devices by name, since they have none here. Who could come is coun
 and by check-ins: whoever is sent away comes back once in a known time (`http/pace_steering.py`).
 """
 
+from tacit.plurals import quantity
 from tacit.server.http.check_in_rates import told
 from tacit.server.http.pace_steering import period_of
 from tacit.server.store.store import Store
@@ -22,9 +23,9 @@ def too_few_codes(run: str, *, codes: int, needs: int, goal: int) -> str | None:
     if codes >= needs:
         return None
     return (
-        f"'{run}' cannot fill its rounds: at most {codes:,} devices could come, by the enrolment codes, and {goal:,} "
-        f"reports a round at its separation need {needs:,}; give more codes, or a lower rounds.report_goal or "
-        "rounds.min_separation."
+        f"'{run}' cannot fill its rounds: at most {quantity(codes, 'device')} could come, by the enrolment codes, and "
+        f"{needs:,} are needed for {quantity(goal, 'report')} a round at its separation; give more codes, or a lower "
+        "rounds.report_goal or rounds.min_separation."
     )
 
 
@@ -45,12 +46,14 @@ def waits_in_vain(
     if came >= least or seen is None or waited < max(LEAST_S, SEEN * period_of(seen)):
         return None
     apart = (
-        f" A device stays away for {separation - 1:,} rounds after its own, so {needs:,} that may take part are needed."
+        f" A device stays away for {quantity(separation - 1, 'round')} after its own, so {needs:,} that may take part "
+        "are needed."
         if separation is not None and separation > 1
         else ""
     )
     return (
-        f"cannot fill with those who come: {came:,} of {least:,} devices took part in {waited:.0f} s, in which each of "
-        f"about {seen:,.0f} that check in came {SEEN:.0f} times.{apart} Some keep their text to judge models by, or "
-        "wait. Start more devices, or begin another run with a lower rounds.report_goal or rounds.min_separation."
+        f"cannot fill with those who come: {came:,} of {quantity(least, 'device')} took part in {waited:.0f} s, in "
+        f"which each of about {seen:,.0f} that check in came {SEEN:.0f} times.{apart} Some keep their text to judge "
+        "models by, or wait. Start more devices, or begin another run with a lower rounds.report_goal or "
+        "rounds.min_separation."
     )

@@ -32,6 +32,7 @@ STATES = (SELECTING, REPORTING, CLOSING, SUMMING, CLOSED, RELEASED, ABANDONED)
 TAKING = (SELECTING, REPORTING)  # reports
 FLUSHING = (*TAKING, CLOSING)  # partial sums
 UNBOUND = (*FLUSHING, SUMMING)  # may yet be abandoned
+OVER = (RELEASED, ABANDONED)
 OPEN, FINISHED = "open", "finished"  # states of a run
 LONGEST_LEASE = 300.0  # seconds; one that says it lasts longer was granted by a clock that went wrong
 
