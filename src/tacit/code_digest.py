@@ -27,7 +27,6 @@ DEVICE_ROOMS = (
     "keyboard",
     "networks",
     "parsing.py",
-    "plurals.py",
     "privacy",
     "process_limits.py",
     "protocol",

@@ -19,7 +19,7 @@ from tacit.privacy.strategy import BandedInverse, BandedToeplitz, Dense, Strateg
 from tacit.records import to_plain
 from tacit.runs import Run, StepEntry
 from tacit.statements import NoisedSum
-from tacit.statements.train import account_command
+from tacit.statements.train_sentences import account_command
 from tacit.statements.verify import verify
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -295,7 +295,7 @@ def test_a_round_below_its_goal_releases_nothing_and_a_killed_coordinator_goes_o
 ) -> None:
     asked, coming = job(world, EVALUATION), everybody(world[0])
     phones = Phones(folder, world[0], coming[:4], times=replace(TIMES, attempts=1))
-    with pytest.raises(tacit.errors.TrainingError, match="none of 1 attempts gave a sum; nothing was released"):
+    with pytest.raises(tacit.errors.TrainingError, match="none of 1 attempt gave a sum; nothing was released"):
         phones.serve(asked, tmp_path / "run")
     with Run.open(tmp_path / "run") as run:
         assert run.steps_done == 0 and not list((tmp_path / "run" / "steps").iterdir())

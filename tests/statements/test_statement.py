@@ -14,8 +14,8 @@ from tacit.privacy import Blt, Guarantee, Independent, Participation, Toeplitz, 
 from tacit.privacy.strategy import Banded, BandedInverse, BandedToeplitz, Dense
 from tacit.statements import TrainingFacts
 from tacit.statements.statement import statement
-from tacit.statements.train import account_command
 from tacit.statements.train_facts import Extrapolation, SideRelease
+from tacit.statements.train_sentences import account_command
 
 # arXiv:2305.18465, Appendix A (after arXiv:2303.00654, Section 5.3), in its order, with what each must say.
 APPENDIX_A = [

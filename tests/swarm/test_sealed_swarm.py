@@ -23,7 +23,7 @@ from tacit.server.store import round_states
 
 GOAL, ROUNDS = 6, 3
 QUICK = replace(TIMES, over_selection=1.5, selecting=4.0, reporting=2.0, attempts=4)
-TOO_FEW = ("and 6 are needed",)
+TOO_FEW = ("of 6 that it needs",)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tacit.statements.accounts import Accounts, Spent, accounts_of, figures_of, 
 from tacit.statements.ledger import MODEL_UPDATE
 from tacit.statements.run_facts import created, resume_command
 from tacit.statements.statement import PLANNED, Label, statement
-from tacit.statements.train import training_facts
+from tacit.statements.train_run_facts import training_facts
 
 Series = dict[int, float]  # by the number of rounds done
 # notes that `jobs.baselines` writes at the end of a run

@@ -20,13 +20,22 @@ from tacit.runs.metadata import AskingMetadata, CountMetadata
 from tacit.statements import device_text
 from tacit.statements.accounts import ledger_of, participation_of
 from tacit.statements.count_facts import EvaluationFacts
+from tacit.statements.decryptor_text import trusted_decryptors, whose_noise
 from tacit.statements.device_text import realised_once
 from tacit.statements.ledger import COUNT_SUM, NoisedSum
 from tacit.statements.local_releases import LocalReports
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import EXACT_FIGURES, budget_of, published_path, summed_how
-from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
-from tacit.statements.train import FLOATING_POINT, sealed, trusted_decryptors, whose_noise
+from tacit.statements.statement import (
+    FLOATING_POINT,
+    PROTECTIVE_EPSILON,
+    Item,
+    Label,
+    budget_label,
+    delta_label,
+    numbered,
+    sealed,
+)
 from tacit.statements.train_facts import ADJACENCIES, UNITS
 
 FACTS = EvaluationFacts

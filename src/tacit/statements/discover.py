@@ -19,8 +19,7 @@ from tacit.statements.accounts import ledger_of
 from tacit.statements.count_facts import SAMPLERS, DiscoveryFacts
 from tacit.statements.local_releases import PREFIX_VOTES, WORD_COUNTS, LocalReports, digest_of_outputs
 from tacit.statements.run_facts import budget_of, published_path, summed_how
-from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered
-from tacit.statements.train import sealed
+from tacit.statements.statement import PROTECTIVE_EPSILON, Item, Label, budget_label, delta_label, numbered, sealed
 
 FACTS = DiscoveryFacts
 OF_WHOM = ("vocabulary_sha256", "population_sha256", "name", "deployment")  # in a run's settings

@@ -26,6 +26,11 @@ Facts = TrainingFacts | DiscoveryFacts | EvaluationFacts
 # a matter of taste.
 PROTECTIVE_EPSILON = 20
 
+FLOATING_POINT = (
+    "the analysis is of real numbers. Noised sums are released on a grid that is chosen before the data; what floating "
+    "point changes all the same is bounded in docs/floating-point.md, and not added here."
+)
+
 SECTIONS = {"2a": "2. Instantiating the DP definition", "3a": "3. Privacy accounting details"}
 
 
@@ -198,3 +203,10 @@ def _as_real(value: Any) -> Any:
         return [_as_real(each) for each in value]
     whole = isinstance(value, int) and not isinstance(value, bool)
     return float(value) if whole and abs(value) < 2**53 else value
+
+
+def sealed(seal: str | None) -> str:
+    """What ties a statement to its run, where the run has a seal."""
+    if seal is None:
+        return ""
+    return f", and of the run folder that its facts are those of the ledger and log with the seal {seal}"

@@ -5,14 +5,18 @@ instant. Resuming is `carry_on` on a folder found on disk, so an interrupted run
 """
 
 import json
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from jax import Array
 
 from tacit.compute import Hardware
 from tacit.compute.cores import Cores
 from tacit.compute.profile import Profile, phase
-from tacit.data import Cache
 from tacit.errors import RunError
 from tacit.federation.collector import Collector
 from tacit.jobs.account.budget import BudgetRequest, Reservation, check_left, recheck, reserved
@@ -157,9 +161,25 @@ def _deployed(recipe: Recipe) -> DeploymentUsed | None:
     )
 
 
-def _as_it_began(
-    run: Run, recipe: Recipe, hooks: Hooks, cores: Cores, progress: Progress, *, ends: bool
-) -> tuple[Cache, Learner, RoundPlan]:
+class _Work(NamedTuple):
+    """What a run goes on with, as it began, on this machine."""
+
+    recipe: Recipe
+    hooks: Hooks
+    cores: Cores
+    learner: Learner
+    plan: RoundPlan
+    held_out: HeldOutClients
+    reservation: Reservation | None
+
+    @property
+    def program(self) -> tuple[Any, ...]:
+        """What is compiled for its rounds."""
+        plan = self.plan
+        return self.learner.loss, plan.client, self.hooks.algorithm, shard_size(plan.report_goal)
+
+
+def _as_it_began(run: Run, recipe: Recipe, hooks: Hooks, cores: Cores, progress: Progress, *, ends: bool) -> _Work:
     """The text, the model and the plan of a run, once all that may not have changed since it began is checked.
 
     ends: no device is asked any more. Raises: as `carry_on`.
@@ -174,7 +194,8 @@ def _as_it_began(
         same_precision(run, learner.work(plan.client), cores.devices[0].platform)
     if hooks.collector is None and not ends:
         same_clients(run, learner)
-    return cache, learner, plan
+    held_out = HeldOutClients(recipe, cache, learner, cores)
+    return _Work(recipe, hooks, cores, learner, plan, held_out, reservation=recheck(run, progress))
 
 
 def _filtered(run: Run, collector: Collector, plan: RoundPlan, reservation: Reservation) -> PrivacyFilter:
@@ -223,58 +244,70 @@ def carry_on(
             )
         with phase("start"):
             cores = Cores(hardware)
-            cache, learner, plan = _as_it_began(run, recipe, hooks, cores, progress, ends=end)
-            reservation = recheck(run, progress)
-        stopping = None if rule is None else Stopping(rule, run, learner, recipe)
+            work = _as_it_began(run, recipe, hooks, cores, progress, ends=end)
+        stopping = None if rule is None else Stopping(rule, run, work.learner, recipe)
         if cores.idle and cluster is None and hooks.collector is None:
             progress(Warned("idle-cores", cores.idle))
-        held_out = HeldOutClients(recipe, cache, learner, cores)
-        program = learner.loss, plan.client, hooks.algorithm, shard_size(plan.report_goal)
         watched = DivergenceWatch(run, progress, ends=stop_if_diverged)
-        spared = Spared(run, progress, ends=end)
-
-        def trying(rounds: int) -> AbstractContextManager[None]:
-            piece = VALIDATION._replace(name=f"{VALIDATION.name} after {rounds} rounds")
-            return spared(piece) if run.steps_done else refused(piece)
-
-        def evaluating(rounds: int) -> PeriodicEvaluation:
-            return PeriodicEvaluation(
-                run,
-                lambda model: held_out.evaluated("validation", model).metrics(),
-                every=recipe.evaluation.every,
-                rounds=rounds,
-                trying=trying,
-                progress=watched,
-            )
-
+        evaluating = partial(_evaluating, run, work, Spared(run, progress, ends=end), watched)
         if not end:
             trained_with = TrainedWith(hardware, cores, cluster, progress)
-            with (
-                collector_for(run, recipe, learner, plan, hooks, trained_with) as collector,
-                evaluating(plan.rounds) as evaluation,
-            ):
-                model = run_rounds(
-                    run,
-                    learner.start,
-                    plan,
-                    collector if reservation is None else _filtered(run, collector, plan, reservation),
-                    evaluation=evaluation,
-                    cost=None
-                    if progress is silent
-                    else CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation),
-                    until=until,
-                    stops=lambda: watched.stops,
-                    ends=stopping,
-                    opening="" if recipe.deployment else compiling("training", *program),
-                    progress=watched,
-                )
+            model = _trained(run, work, trained_with, evaluating, until=until, stopping=stopping, watched=watched)
             end = stopping is not None and stopping.kept()
         if end:
             with evaluating(run.steps_done) as evaluation:
                 model = last_model(run, evaluation)
-            if run.steps_done < plan.rounds:
+            if run.steps_done < work.plan.rounds:
                 note_end(run, BY_HAND)  # unless a rule decided; the model of the last round is whole
-        if end or run.steps_done == plan.rounds:
-            release(run, held_out, model, Spared(run, progress, ends=True), progress)
+        if end or run.steps_done == work.plan.rounds:
+            release(run, work.held_out, model, Spared(run, progress, ends=True), progress)
         spent = profile.to_record(0 if cluster or hooks.collector else len(cores.devices))
         run.note("profile", [*run.notes.get("profile", []), spent])
+
+
+def _evaluating(run: Run, work: _Work, spared: Spared, watched: DivergenceWatch, rounds: int) -> PeriodicEvaluation:
+    """Of the models of a run of so many rounds, on validation clients."""
+
+    def trying(after: int) -> AbstractContextManager[None]:
+        piece = VALIDATION._replace(name=f"{VALIDATION.name} after {after} rounds")
+        return spared(piece) if run.steps_done else refused(piece)
+
+    return PeriodicEvaluation(
+        run,
+        lambda model: work.held_out.evaluated("validation", model).metrics(),
+        every=work.recipe.evaluation.every,
+        rounds=rounds,
+        trying=trying,
+        progress=watched,
+    )
+
+
+def _trained(
+    run: Run,
+    work: _Work,
+    trained_with: TrainedWith,
+    evaluating: Callable[[int], PeriodicEvaluation],
+    *,
+    until: int | None,
+    stopping: Stopping | None,
+    watched: DivergenceWatch,
+) -> Array:
+    """The flat model after the rounds that the run lacks, or those before one of the three ends them."""
+    plan, shown = work.plan, trained_with.progress is not silent
+    with (
+        collector_for(run, work.recipe, work.learner, plan, work.hooks, trained_with) as collector,
+        evaluating(plan.rounds) as evaluation,
+    ):
+        return run_rounds(
+            run,
+            work.learner.start,
+            plan,
+            collector if work.reservation is None else _filtered(run, collector, plan, work.reservation),
+            evaluation=evaluation,
+            cost=CostSoFar(run, plan.guarantee, trained(run).delta, plan.separation) if shown else None,
+            until=until,
+            stops=lambda: watched.stops,
+            ends=stopping,
+            opening="" if work.recipe.deployment else compiling("training", *work.program),
+            progress=watched,
+        )
