@@ -15,7 +15,7 @@ from tacit.device.own_handlers import own_handlers
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
-from tacit.device.record import opened
+from tacit.device.record import DeviceRecord, opened
 from tacit.device.session import THIS_MACHINE, Machine, Session
 from tacit.device.transport import held
 from tacit.device.turn import SessionOutcome
@@ -98,10 +98,10 @@ def run_device(
     of_type("isolated", isolated, bool)
     of_type("operator_key", operator_key, str, NoneType)
     place, address = as_path("state", state), Server.from_url(server)
-    second = None if journal is None else as_path("journal", journal)
+    second, pem = _path("journal", journal), _path("certificates", certificates)
+    code_file = _path("enrolment_code", enrolment_code)
+    code = None if code_file is None else enrolment_code_in(code_file)
     key = None if operator_key is None else operator_key_of(operator_key)
-    code = None if enrolment_code is None else enrolment_code_in(as_path("enrolment_code", enrolment_code))
-    pem = None if certificates is None else as_path("certificates", certificates)
     if key is None and not (place / RECORD).exists():
         raise InputError(unpinned(place))
     rules = Policy.load(place / POLICY_FILE) if policy is None else policy
@@ -113,10 +113,7 @@ def run_device(
         connected(address, certificates=pem, through=through) as connection,
         opened(place, second, now=machine.clock(), first_time=first_time, budget_zcdp=rules.budget_zcdp) as record,
     ):
-        pinned = record.only_operator() if key is None else key
-        if pinned is None:
-            raise InputError(unpinned(place))
-        record.pin(pinned)
+        _pin(record, key, place)
         session = Session(
             record=record,
             policy=rules,
@@ -134,6 +131,18 @@ def run_device(
 
 
 # -- what its owner gives it, checked ----------------------------------------------------------------------------------
+
+
+def _path(name: str, given: PathLike | None) -> Path | None:
+    return None if given is None else as_path(name, given)
+
+
+def _pin(record: DeviceRecord, key: str | None, place: Path) -> None:
+    """Speak with this operator, or with the only one that is known. Raises: InputError; DeviceError."""
+    pinned = record.only_operator() if key is None else key
+    if pinned is None:
+        raise InputError(unpinned(place))
+    record.pin(pinned)
 
 
 def enrolment_code_in(file: Path) -> str:

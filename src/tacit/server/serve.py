@@ -153,20 +153,12 @@ def serve(
     Raises: InputError for what contradicts itself or cannot be used; StoreError for a store or blobs that cannot, and
     with the words of a coordinator that refuses its recipe.
     """
-    of_type("workers", workers, int)
     of_type("recipes", recipes, list, tuple)
-    if not 1 <= workers <= MOST_WORKERS:
-        raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
-    if admin_token is not None and len(admin_token) < LEAST_TOKEN:
-        raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
+    _check_workers(workers, admin_token)
     folder = as_path("out", out).absolute()
     check_folder("out", folder)
     jobs = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
-    if not jobs and None in (store, blobs, operator_key):
-        raise InputError(
-            "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
-            "elsewhere, whose rounds workers here are to answer for."
-        )
+    _check_rounds(jobs, elsewhere=None not in (store, blobs, operator_key))
     _check_enrolment(jobs, enrolled=enrolment_codes is not None, without=without_enrolment)
     codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     shared = SharedResources(
@@ -182,10 +174,7 @@ def serve(
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
         told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
-        for name, job in jobs.items():
-            # one owner of its lease for all that are started here, one after another: each ends before the next begins
-            told = {"job": job.to_toml(), "out": runs[name], "owner": secrets.token_hex(16), **vars(shared)}
-            roles.append(Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True))
+        roles += [_coordinator(name, job, runs[name], shared) for name, job in jobs.items()]
         said = Serving(
             url=address.url(listener),
             operator_key=public,
@@ -196,6 +185,30 @@ def serve(
         )
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)
+
+
+def _check_workers(workers: int, admin_token: str | None) -> None:
+    """Raises: InputError."""
+    of_type("workers", workers, int)
+    if not 1 <= workers <= MOST_WORKERS:
+        raise InputError(f"--workers {workers}: give 1 to {MOST_WORKERS}; for more, several machines share a store.")
+    if admin_token is not None and len(admin_token) < LEAST_TOKEN:
+        raise InputError(f"the administrator's token has fewer than {LEAST_TOKEN} characters; draw a longer one.")
+
+
+def _check_rounds(jobs: Mapping[str, ServedJob], *, elsewhere: bool) -> None:
+    """elsewhere: whether everything is named that coordinators elsewhere share. Raises: InputError."""
+    if not jobs and not elsewhere:
+        raise InputError(
+            "there is no recipe to serve; give one or more, or --store, --blobs and --operator-key of a server "
+            "elsewhere, whose rounds workers here are to answer for."
+        )
+
+
+def _coordinator(name: str, job: ServedJob, out: Path, shared: SharedResources) -> Role:
+    """One owner of its lease for all that are started here, one after another: each ends before the next begins."""
+    told = {"job": job.to_toml(), "out": out, "owner": secrets.token_hex(16), **vars(shared)}
+    return Role("coordinator", f"coordinator of {name}", to_plain(told), ends=True)
 
 
 def _check_enrolment(jobs: Mapping[str, ServedJob], *, enrolled: bool, without: bool) -> None:

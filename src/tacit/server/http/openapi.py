@@ -23,7 +23,8 @@ from tacit.protocol.messages import (
     TokenRequest,
     TreeHead,
 )
-from tacit.server.http.problems import KINDS, MEDIA_TYPE
+from tacit.protocol.problem_kinds import KINDS
+from tacit.server.http.problems import MEDIA_TYPE
 
 REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
@@ -63,33 +64,14 @@ def document() -> Json:
 
 
 def _paths() -> Json:
-    report = [
-        _header("X-Content-SHA256", "SHA-256 of the body before it was compressed", pattern="^[0-9a-f]{64}$"),
-        _header("Content-Encoding", "how the body is compressed", required=False, enum=["gzip", "identity"]),
-    ]
     ranged = [_header("Range", "one range of bytes", required=False)]
     administrators: Json = {"security": [{"administrator": []}]}
-    run = {"parameters": [_in_path("run", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]}
     return {
         "/v1/check-in": {
             "post": _operation("Check in", _json("Answer"), ["malformed", "version", "token", *BODY])
             | {"requestBody": {"required": True, "content": _json("CheckIn")}}
         },
-        "/v1/reports/{assignment}": {
-            "parameters": [_in_path("assignment", "^[0-9a-f]{32}$")],
-            "delete": {
-                "summary": "Give a place in a round back",
-                "responses": {"204": {"description": "done"}} | _problems("credential", *NAMED),
-                "security": [{"assignment": []}],
-            },
-            "post": _operation(
-                "Send a report",
-                _signed("Receipt"),
-                ["malformed", "credential", "not-found", "other-report", "late", "encoding", "refused", *BODY],
-            )
-            | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
-            | {"parameters": report},
-        },
+        **_of_reports(),
         "/v1/models/{sha256}": {
             "parameters": [_in_path("sha256", "^[0-9a-f]{64}$"), *ranged],
             "get": _operation("Fetch a model", OCTETS, ["range", *NAMED], also={"206": OCTETS, "304": None}),
@@ -108,6 +90,38 @@ def _paths() -> Json:
         "/v1/openapi.json": {"get": _operation("This document", _object(), [])},
         "/healthz": {"get": _operation("Whether this worker can work", _object("ok"), ["busy"])},
         "/metrics": {"get": _operation("Counts for Prometheus", TEXT, ["credential"]) | administrators},
+        **_of_administrators(administrators),
+    }
+
+
+def _of_reports() -> Json:
+    report = [
+        _header("X-Content-SHA256", "SHA-256 of the body before it was compressed", pattern="^[0-9a-f]{64}$"),
+        _header("Content-Encoding", "how the body is compressed", required=False, enum=["gzip", "identity"]),
+    ]
+    return {
+        "/v1/reports/{assignment}": {
+            "parameters": [_in_path("assignment", "^[0-9a-f]{32}$")],
+            "delete": {
+                "summary": "Give a place in a round back",
+                "responses": {"204": {"description": "done"}} | _problems("credential", *NAMED),
+                "security": [{"assignment": []}],
+            },
+            "post": _operation(
+                "Send a report",
+                _signed("Receipt"),
+                ["malformed", "credential", "not-found", "other-report", "late", "encoding", "refused", *BODY],
+            )
+            | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
+            | {"parameters": report},
+        },
+    }
+
+
+def _of_administrators(administrators: Json) -> Json:
+    """administrators: who may ask."""
+    run = {"parameters": [_in_path("run", r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]}
+    return {
         "/admin/runs": {"get": _operation("All runs", _object("runs"), ADMINISTRATORS) | administrators},
         "/admin/runs/{run}/rounds": run
         | {
