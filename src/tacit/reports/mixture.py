@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tacit.evaluation.verdict import NATS, sides_of
+from tacit.networks.metrics import TOP1
 from tacit.reports.blocks import Block, Heading, Labels, Paragraph, Table
 from tacit.reports.page import Page
 from tacit.reports.release import simulation_blocks
@@ -11,10 +13,14 @@ from tacit.statements.statement import Label
 TITLE = "One model of counts and a network"
 EXACT = "SIMULATION ONLY: held-out clients were looked at exactly; no guarantee covers that, and no server could"
 VERDICTS = {
+    "first suggestion only": "betters the first suggestion, at worse probabilities",
     "hurts": "HURTS the first suggestion; leave it out",
     "probabilities only": "betters the probabilities; that it betters the first suggestion is not shown",
-    "not shown": "adds nothing that these clients show",
+    "hurts probabilities": "HURTS the probabilities; that it betters the first suggestion is not shown",
+    "not shown": "changes neither the first suggestion nor the probabilities, as far as these clients show",
 }
+IN = {TOP1: "top-1", "top3_accuracy": "top-3", NATS: "nats"}
+SIDES = {1: "Better in", -1: "Worse in", 0: "Not told apart in"}
 HEAD = ("model", "top-1", "top-3", "nats", "top-1 added", "top-3 added", "nats added", "so it")
 
 
@@ -39,11 +45,7 @@ def tables(record: Mapping[str, Any]) -> list[Block]:
         "bootstrap over clients. Each line adds a part to the one before; all is everything against the first. Nats "
         "are of the word's probability, the fewer the better."
     )
-    said = [
-        f"{each['name']}: {VERDICTS[each['verdict']]}."
-        for each in found["arms"]
-        if each["verdict"] not in (None, "helps")
-    ]
+    said = [_judged(each) for each in found["arms"] if each["verdict"] not in (None, "helps")]
     if record["network_weight"] == 0:
         said.append("The network adds nothing to the n-grams on public text, which gives it the weight 0.")
     return [Table(rows, HEAD), Paragraph(about), *map(Paragraph, said)]
@@ -67,8 +69,22 @@ def _row(arm: Mapping[str, Any]) -> tuple[str, ...]:
     if arm["change"] is None:
         return (*shown, "", "", "", "")
     one, three, less = arm["change"].values()
-    changes = (_points(one), _points(three), _interval(less, 1, 3))
+    changes = (_points(one), _points(three), _nats(less))
     return (*shown, *changes, arm["verdict"])
+
+
+def _judged(arm: Mapping[str, Any]) -> str:
+    """What an arm does that does not simply help: in a sentence, then in what it is better or worse, by how much."""
+    change = arm["change"]
+    sides = sides_of(change)
+    amounts = {name: f"{_points(change[name])} points" for name in IN if name != NATS} | {NATS: _nats(change[NATS])}
+    of_each = {side: [f"{IN[name]} {amounts[name]}" for name in IN if sides[name] == side] for side in SIDES}
+    told = " ".join(f"{SIDES[side]} {', '.join(those)}." for side, those in of_each.items() if those)
+    return f"{arm['name']}: {VERDICTS[arm['verdict']]}. {told}"
+
+
+def _nats(change: Sequence[float]) -> str:
+    return _interval(change, 1, 3)
 
 
 def _points(change: Sequence[float]) -> str:
