@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tacit.evaluation.added_parts import arms_of
 from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.reader_accuracy import evaluate_reader
 from tacit.evaluation.verdict import NATS, SHOWN, sides_of, verdict_of
 from tacit.networks.metrics import TOP1
 from tacit.reports.mixture import VERDICTS, tables
@@ -62,10 +63,11 @@ def test_every_difference_is_named_with_its_direction(top1: int, top3: int, nats
     sentence = f"+ part: {VERDICTS[verdict]}."
     assert sentence in said
     told = said[said.index(sentence) :]
+    measures = {"top-1": top1, "top-3": top3, "nats": nats}
     for side, words in {1: "Better in", -1: "Worse in", 0: "Not told apart in"}.items():
-        there = [name for name, each in zip(("top-1", "top-3", "nats"), (top1, top3, nats), strict=True) if each == side]
+        there = [name for name, each in measures.items() if each == side]
         part = told.split(words)[1].split(". ")[0] if words in told else ""
-        assert [name for name in ("top-1", "top-3", "nats") if f"{name} " in part] == there
+        assert [name for name in measures if f"{name} " in part] == there
     assert ("-2.00 (-3.00 to -1.00) points" in told) == (-1 in (top1, top3))
 
 
@@ -80,11 +82,13 @@ def test_a_side_is_where_the_whole_interval_is(drawn: tuple[tuple[float, float, 
 
 
 def test_more_first_suggestions_at_worse_probabilities_are_both_told() -> None:
-    """What was called "not shown" or "helps": the second puts the words that are typed first, and is surer of others."""
+    """What was said to help: the second puts first what is typed most, and gives the rest hardly any probability."""
     words = [SPECIALS, SPECIALS, SPECIALS + 1, SPECIALS + 2, SPECIALS, SPECIALS + 3]
     before = Always(0.24, 0.26, 0.2, 0.15, 0.1, 0.05)
     after = Always(0.9, 0.0998, 1e-4, 1e-5, 1e-6, 1e-7)
-    first, second = arms_of({"before": before, "+ part": after}, clients_of(words))
+    clients = clients_of(words)
+    readers = {"before": before, "+ part": after}
+    first, second = arms_of({name: evaluate_reader(each, clients) for name, each in readers.items()})
     assert second.verdict == "first suggestion only"
     assert second.values[TOP1] > first.values[TOP1] and second.values[NATS] > first.values[NATS]
     assert second.change is not None

@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
-from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.reader_accuracy import evaluate_reader
+from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.type_ab.measures import Measure
 from tacit.evaluation.type_ab.paired_bootstrap import changes_of
 from tacit.evaluation.verdict import NATS, SHOWN, Change, Verdict, verdict_of
-from tacit.keyboard.suggest import Reader
-
 
 
 class Row(NamedTuple):
@@ -24,8 +21,7 @@ class Row(NamedTuple):
 
 
 MEASURES = {
-    name: Measure(name, "predicted", "less" if name == NATS else "more", name, "paper 1", unit="")
-    for name in SHOWN
+    name: Measure(name, "predicted", "less" if name == NATS else "more", name, "paper 1", unit="") for name in SHOWN
 }
 
 
@@ -39,22 +35,21 @@ class Arm:
     verdict: Verdict | None  # None where it is the first
 
 
-def arms_of(readers: Mapping[str, Reader], held_out: HeldOut) -> tuple[Arm, ...]:
-    """Each reader against the one before it; of three or more also the last against the first, which is named "all".
+def arms_of(evaluations: Mapping[str, Evaluation]) -> tuple[Arm, ...]:
+    """Each predictor against the one before it; of three or more also the last against the first, named "all".
 
-    A mean is over all known words of all clients. Intervals are of the paired bootstrap over clients. Raises:
-    InputError for fewer than two clients.
+    evaluations: of the same clients. A mean is over all known words of all clients. Intervals are of the paired
+    bootstrap over clients. Raises: InputError for fewer than two clients.
     """
-    rows = {name: _rows(reader, held_out) for name, reader in readers.items()}
+    rows = {name: _rows(each) for name, each in evaluations.items()}
     names = list(rows)
     arms = [Arm(name=names[0], values=_values(rows[names[0]]), change=None, verdict=None)]
     arms += [_against(name, rows[before], rows[name]) for before, name in pairwise(names)]
     return (*arms, _against("all", rows[names[0]], rows[names[-1]])) if len(names) > 2 else tuple(arms)
 
 
-def _rows(reader: Reader, held_out: HeldOut) -> list[Row]:
-    clients = evaluate_reader(reader, held_out).clients
-    return [Row(each.predicted, *(float(each.sums.get(name, 0)) for name in SHOWN)) for each in clients]
+def _rows(evaluation: Evaluation) -> list[Row]:
+    return [Row(each.predicted, *(float(each.sums.get(name, 0)) for name in SHOWN)) for each in evaluation.clients]
 
 
 def _values(rows: Sequence[Row]) -> dict[str, float]:

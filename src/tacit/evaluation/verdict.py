@@ -13,9 +13,7 @@ Change = Mapping[str, tuple[float, float, float]]  # by name of SHOWN: the diffe
 
 def sides_of(change: Change) -> dict[str, int]:
     """By name of SHOWN: 1 where the change is for the better, -1 for the worse, 0 where its interval does not tell."""
-    return {
-        name: METRICS[name].better * (int(low > 0) - int(high < 0)) for name, (_, low, high) in change.items()
-    }
+    return {name: METRICS[name].better * (int(low > 0) - int(high < 0)) for name, (_, low, high) in change.items()}
 
 
 def verdict_of(change: Change) -> Verdict:

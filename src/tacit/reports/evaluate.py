@@ -100,8 +100,8 @@ def _clients_and_limits(record: Mapping[str, Any]) -> str:
     return (
         f"{participants_text(record)} were asked, each with at most "
         f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
-        "words. Intervals are 95%; those of released numbers cover the noise, too, and that of the worst decile the width "
-        "of its buckets."
+        "words. Intervals are 95%; those of released numbers cover the noise, too, and that of the worst decile the "
+        "width of its buckets."
     )
 
 
