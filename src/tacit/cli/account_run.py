@@ -23,7 +23,7 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a run promises as realised, from its ledger and its log of participations."""
+    """What a run promises as realised, from its ledger and its log; a mixture also what each part of it does."""
     from tacit.jobs.account.run import account_run, stated
 
     if statement_file is not None:

@@ -156,9 +156,9 @@ class LadderResult(JobResult):
         head = (
             "on test clients",
             "epsilon",
-            "top-1, %",
-            "top-3, %",
-            "nats",
+            "top-1 of all words, %",
+            "top-3 of all words, %",
+            "nats of known words",
             "top-3 over what is free",
         )
         return [

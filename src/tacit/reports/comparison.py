@@ -99,7 +99,10 @@ class RunComparison:
         return replace(self, drawn=path)
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: the runs in their order, and of what differs a value for each."""
+        """Plain values for JSON: the runs in their order, and of what differs a value for each.
+
+        Every accuracy is of known words, over words: who types more counts more. `arms` and `parts` are a mixture's.
+        """
         return {
             "schema": "tacit.comparison",
             "version": 2,

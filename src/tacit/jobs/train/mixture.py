@@ -56,7 +56,7 @@ class MixtureResult(JobResult):
         return found
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: what `tacit train --json` prints of such a recipe."""
+        """Plain values for JSON: what `tacit train --json` prints of it. Shares and nats are of known words."""
         where = {
             "run": str(self.folder),
             "report": None if self.report is None else str(self.report.html),
