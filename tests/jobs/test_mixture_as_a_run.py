@@ -1,11 +1,16 @@
 """A mixture is a run like others: stopped, ended, accounted, reported, compared and held against what is free."""
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conftest import REPOSITORY
 from tests.support.jobs.mixture_runs import Parts, opened, parts_at, recipe_of, values, with_rounds
 from tests.support.training.tiny import tiny_recipe
 
@@ -111,6 +116,28 @@ def test_ended_and_stopped_on_the_way_it_ends_the_same(stopped: MixtureResult, t
     assert tacit.verify(out).holds
     with pytest.raises(InputError, match=f"is finished already; `tacit report {out}` shows it"):
         tacit.finish(out, hardware=ONE)
+
+
+@pytest.mark.long
+def test_ended_and_killed_on_the_way_it_ends_the_same(stopped: MixtureResult, tmp_path: Path) -> None:
+    whole, out = (Path(shutil.copytree(stopped.folder, tmp_path / name)) for name in ("whole", "run"))
+    tacit.finish(whole, hardware=ONE)
+    code = "import sys; from tests.support.jobs.mixture_runs import main; main('', sys.argv[1], int(sys.argv[2]))"
+    stop_at = 1
+    while True:
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(out), str(stop_at)],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])},
+        )
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        stop_at += 3
+    assert stop_at > 3 and made(out) == made(whole)
 
 
 @pytest.mark.parametrize(
