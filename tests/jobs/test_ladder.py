@@ -149,7 +149,13 @@ def test_the_command_prints_what_the_job_finds(
 ) -> None:
     asked = [str(rounds.run.path), "--model", str(counts.folder)]
     shown = CliRunner().invoke(app, asked)
-    for words in ("epsilon", "top-3 of all words, %", "The best free model", "SIMULATION ONLY: exact numbers"):
+    for words in (
+        "epsilon",
+        "top-1 of all words, %",
+        "top-3 of all words, %",
+        "The best free model",
+        "SIMULATION ONLY: exact numbers",
+    ):
         assert words in shown.stdout, shown.output
     assert "counting n-grams: 2 of 2" in shown.stderr
     plain = CliRunner().invoke(app, [*asked, "--json"])

@@ -17,7 +17,7 @@ from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.reader_accuracy import nats_of
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
-from tacit.jobs.mix import BESIDE_COUNTS, BESIDE_NGRAMS, _by_shares, _half
+from tacit.jobs.mix import BESIDE_COUNTS, BESIDE_NGRAMS, _by_shares, _half, mix_with
 from tacit.keyboard.mixture import MixtureReader
 from tacit.keyboard.phone_model import load_phone_model
 from tacit.networks.model_files import read_files
@@ -58,6 +58,38 @@ def probabilities(reader: Any, tokens: list[int]) -> np.ndarray:
     for token in tokens:
         state, scores = reader.step(state, token)
     return np.exp(scores.astype(np.float64))
+
+
+def test_an_option_is_set_by_its_name(made: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"counts": made / "counts", "network": made / "run", "weight": None, "megabytes": 8.0}
+    found = mix_with([made / "pb"], tmp_path / "set", ["weight=0.4", "megabytes="], public=None, **given)
+    tacit.mix(made / "pb", tmp_path / "option", **{**given, "weight": 0.4})
+    assert found.network_weight == 0.4
+    for name in ("model.safetensors", "settings.json"):
+        assert (tmp_path / "set" / name).read_bytes() == (tmp_path / "option" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("wieght=0.4", r"the key 'wieght' is unknown; did you mean weight\? .`tacit mix` has .*megabytes"),
+        ("mixture.weight=0.4", r"did you mean weight\?"),
+        ("seed=3", "the key 'seed' is unknown; remove it"),
+        ("weight=0.4,0.5", "--set weight has 2 values, of which `tacit train` makes a run each; give one here"),
+        ("weight", "sets no key"),
+        ("weight=2", "weight=2 of the network must lie above 0"),
+        ("weight=true", "weight"),
+        ("megabytes=inf", "megabytes=inf of n-grams must lie above 0, and be finite"),
+        ("counts=3", "counts"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_first(made: Path, tmp_path: Path, text: str, message: str) -> None:
+    given: dict[str, Any] = {"counts": made / "counts", "network": made / "run", "weight": None, "megabytes": 8.0}
+    with pytest.raises(InputError, match=message):
+        mix_with([made / "pb"], tmp_path / "out", [text], public=None, **given)
+    with pytest.raises(InputError, match="gives weight twice"):
+        mix_with([made / "pb"], tmp_path / "out", ["weight=0.4", "weight=0.5"], public=None, **given)
+    assert not (tmp_path / "out").exists()
 
 
 def test_its_promise_is_the_composition_of_its_parts_to_1e_12(made: Path, tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_a_finished_run_is_read_and_another_is_left_alone(parts: Parts, plain: M
     (tmp_path / "other" / "mine.txt").write_text("mine")
     with pytest.raises(RunError, match="is no run of a mixture, so it is left alone"):
         train_mixture(recipe_of(values(parts)), tmp_path / "other")
-    with pytest.raises(InputError, match=r"a run of `tacit train, of a mixture` has no use for until"):
+    with pytest.raises(InputError, match=r"until is of rounds, and the recipe has no \[training\]"):
         tacit.resume(plain.folder, until=3)
 
 

@@ -41,7 +41,9 @@ def record_of(summary: RunSummary) -> Mapping[str, Any]:
 def test_one_sentence_says_what_was_learned_at_what_cost_and_the_next_whether_that_is_good(tmp_path: Path) -> None:
     said = opening(summary_of(tmp_path / "run"))
     learned, good = said.split(". ")
-    assert learned.startswith("After 20 rounds of 4 clients the model suggests the next word first in 4.5% of cases")
+    assert learned.startswith(
+        "After 20 rounds of 4 clients the model suggests the next word first in 4.5% of known words"
+    )
     assert "the price is epsilon" in learned and "at delta 1e-10" in learned
     assert good.startswith(
         "Its top-1 accuracy is better than the best free model, public n-grams mixed with its start (+5.1"

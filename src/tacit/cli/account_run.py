@@ -23,15 +23,14 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """What a run promises as realised, from its ledger and its log of participations."""
-    from tacit.jobs.account.run import account_run
-    from tacit.jobs.statement import statement
+    """What a run promises as realised, from its ledger and its log; a mixture also what each part of it does."""
+    from tacit.jobs.account.run import account_run, stated
 
     if statement_file is not None:
         check_file("--statement", statement_file)
     made = account_run(run, delta=delta)
     if statement_file is not None:
-        write_whole(statement_file, statement(run, delta=delta).to_json().encode())
+        write_whole(statement_file, stated(run, delta=delta))
     say_blocks(made, as_json)
     if not as_json:
         for warning in made.warnings:

@@ -16,7 +16,9 @@ from tacit.jobs.ladder import LadderSettings
 def ladder(
     data: Annotated[
         Path,
-        typer.Argument(help="A finished run of `tacit train`, of which all but --model follows; or a cache."),
+        typer.Argument(
+            help="A finished run of `tacit train`, mixtures too, from which all but --model follows; a cache."
+        ),
     ],
     model: Annotated[
         list[Path] | None, typer.Option(help="A finished run or model folder besides; may be given several times.")

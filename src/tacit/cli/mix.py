@@ -5,7 +5,6 @@ from typing import Annotated
 
 import typer
 
-import tacit
 from tacit.cli.blocks import say_blocks
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
@@ -29,13 +28,27 @@ def mix(
         typer.Option(help="A cache of public text: its validation part sets that share, and texts' without --counts."),
     ] = None,
     megabytes: Annotated[float, typer.Option(help="What n-grams may take: those worth least are left out.")] = 8.0,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change one of these by its name, such as weight=0.5; may be given several times.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Bend a public n-gram model by private counts, and mix it with a network; one promise covers all of it."""
+    """Bend a public n-gram model by private counts, and mix it with a network; one promise covers all of it.
+
+    --set takes one value a key, for this makes one model: several, KEY=A,B, are refused.
+    """
+    from tacit.jobs.mix import mix_with
+
     with display(json) as progress:
-        found = tacit.mix(
+        found = mix_with(
             ngram,
             out,
+            sets or (),
             counts=counts,
             network=network,
             weight=weight,

@@ -26,13 +26,16 @@ def report(
 
 @command
 def compare(
-    runs: Annotated[list[Path], typer.Argument(help="Two or more run folders; the first is compared with.")],
+    runs: Annotated[list[Path], typer.Argument(help="Two or more runs that train or mix; the first is compared with.")],
     out: Annotated[
         Path | None, typer.Option(help="The folder for the figure; left out, `simulation` of the first.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Runs side by side: accuracy, privacy at one delta, settings that differ, and a figure of all curves."""
+    """Runs side by side: accuracy of known words, privacy at one delta, settings that differ, a figure of all curves.
+
+    Below a mixture stand its parts.
+    """
     from tacit.jobs.report import compare as laid_beside
 
     say_blocks(laid_beside(*runs, out=out), json)

@@ -3,17 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
-from tacit.evaluation.held_out import HeldOut
-from tacit.evaluation.reader_accuracy import evaluate_reader
+from tacit.evaluation.accuracy import Evaluation
 from tacit.evaluation.type_ab.measures import Measure
 from tacit.evaluation.type_ab.paired_bootstrap import changes_of
-from tacit.keyboard.suggest import Reader
-from tacit.networks.metrics import TOP1
-
-SHOWN = (TOP1, "top3_accuracy", "cross_entropy")
-Verdict = Literal["helps", "hurts", "probabilities only", "not shown"]
+from tacit.evaluation.verdict import NATS, SHOWN, Change, Verdict, verdict_of
 
 
 class Row(NamedTuple):
@@ -26,37 +21,35 @@ class Row(NamedTuple):
 
 
 MEASURES = {
-    name: Measure(name, "predicted", "less" if name == "cross_entropy" else "more", name, "paper 1", unit="")
-    for name in SHOWN
+    name: Measure(name, "predicted", "less" if name == NATS else "more", name, "paper 1", unit="") for name in SHOWN
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One predictor: its means over all words, and what it adds to another."""
+    """One predictor: its means over known words, and what it adds to another."""
 
     name: str
     values: Mapping[str, float]  # of SHOWN
-    change: Mapping[str, tuple[float, float, float]] | None  # from the other: value, and its 95% interval over clients
+    change: Change | None  # from the other
     verdict: Verdict | None  # None where it is the first
 
 
-def arms_of(readers: Mapping[str, Reader], held_out: HeldOut) -> tuple[Arm, ...]:
-    """Each reader against the one before it; of three or more also the last against the first, which is named "all".
+def arms_of(evaluations: Mapping[str, Evaluation]) -> tuple[Arm, ...]:
+    """Each predictor against the one before it; of three or more also the last against the first, named "all".
 
-    A mean is over all known words of all clients. Intervals are of the paired bootstrap over clients. Raises:
-    InputError for fewer than two clients.
+    evaluations: of the same clients. A mean is over all known words of all clients. Intervals are of the paired
+    bootstrap over clients. Raises: InputError for fewer than two clients.
     """
-    rows = {name: _rows(reader, held_out) for name, reader in readers.items()}
+    rows = {name: _rows(each) for name, each in evaluations.items()}
     names = list(rows)
     arms = [Arm(name=names[0], values=_values(rows[names[0]]), change=None, verdict=None)]
     arms += [_against(name, rows[before], rows[name]) for before, name in pairwise(names)]
     return (*arms, _against("all", rows[names[0]], rows[names[-1]])) if len(names) > 2 else tuple(arms)
 
 
-def _rows(reader: Reader, held_out: HeldOut) -> list[Row]:
-    clients = evaluate_reader(reader, held_out).clients
-    return [Row(each.predicted, *(float(each.sums.get(name, 0)) for name in SHOWN)) for each in clients]
+def _rows(evaluation: Evaluation) -> list[Row]:
+    return [Row(each.predicted, *(float(each.sums.get(name, 0)) for name in SHOWN)) for each in evaluation.clients]
 
 
 def _values(rows: Sequence[Row]) -> dict[str, float]:
@@ -68,15 +61,5 @@ def _values(rows: Sequence[Row]) -> dict[str, float]:
 
 def _against(name: str, before: Sequence[Row], rows: Sequence[Row]) -> Arm:
     found = {each: change.difference for each, change in changes_of(before, rows, measures=MEASURES).items()}
-    change = {each: (one.value, one.low, one.high) for each, one in found.items()}
-    return Arm(name=name, values=_values(rows), change=change, verdict=_verdict(change))
-
-
-def _verdict(change: Mapping[str, tuple[float, float, float]]) -> Verdict:
-    """By the first suggestion, which a user sees; where that does not tell, by the probabilities."""
-    (_, low, high), (_, _, nats) = change[TOP1], change["cross_entropy"]
-    if low > 0:
-        return "helps"
-    if high < 0:
-        return "hurts"
-    return "probabilities only" if nats < 0 else "not shown"
+    change: Change = {each: (one.value, one.low, one.high) for each, one in found.items()}
+    return Arm(name=name, values=_values(rows), change=change, verdict=verdict_of(change))

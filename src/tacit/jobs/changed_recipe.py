@@ -1,6 +1,10 @@
-"""A recipe of whatever kind with some of its keys changed: what `--set section.key=value` asks for."""
+"""A recipe of whatever kind with some of its keys changed: what `--set section.key=value` asks for.
 
-from collections.abc import Sequence
+Of `tacit mix`, which has no recipe, the keys are its options.
+"""
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
@@ -28,7 +32,7 @@ def changed_rounds(recipe: PathLike, texts: Sequence[str] = ()) -> "Recipe":
     """
     from tacit.recipe import Recipe
 
-    changes = _one_each(texts)
+    changes = one_each(texts)
     found = Recipe.from_argument(recipe)
     return found.changed(changes) if changes else found
 
@@ -40,7 +44,8 @@ def grid_of(texts: Sequence[str]) -> dict[str, list[Any]]:
     return parsed_changes(texts)
 
 
-def _one_each(texts: Sequence[str]) -> dict[str, Any]:
+def one_each(texts: Sequence[str]) -> dict[str, Any]:
+    """{key: its value}. Raises: InputError for what sets no key, and for several values."""
     grid = grid_of(texts)
     for key, values in grid.items():
         if len(values) > 1:
@@ -49,3 +54,19 @@ def _one_each(texts: Sequence[str]) -> dict[str, Any]:
                 'quote a text with commas: "a, b".'
             )
     return {key: value for key, (value,) in grid.items()}
+
+
+def changed_options(given: Mapping[str, Any], texts: Sequence[str], command: str) -> dict[str, Any]:
+    """The options of a command with each `key=value`, one value a key; `key=` leaves an option out.
+
+    given: all that there are, by name. Raises: InputError for a key that is none of them, for what sets no key, and for
+    several values.
+    """
+    changes = one_each(texts)
+    for key in changes:
+        if key not in given:
+            meant = get_close_matches(key, given, n=1)
+            way_out = f"did you mean {meant[0]}?" if meant else "remove it or mend its spelling"
+            raise InputError(f"the key '{key}' is unknown; {way_out} (`{command}` has {', '.join(sorted(given))}).")
+    changed = {**given, **changes}
+    return {key: value for key, value in changed.items() if value is not None}

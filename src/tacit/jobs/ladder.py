@@ -79,10 +79,15 @@ class LadderResult(JobResult):
     prices: Mapping[str, Price | None]  # of the models, as their runs and promises say; None: nothing is known
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: per rung, accuracies with their intervals over clients."""
+        """Plain values for JSON: per rung, accuracies with their intervals over clients.
+
+        `top1_of_all_words` and `top3_of_all_words` are of all words typed, where everybody misses an unknown one;
+        `top1`, `top3` and `nats` are of known words. In each, who types more counts more.
+        """
         prices = {name: self.price(name) for name in self.names}
         rungs = {
             name: {
+                "top1_of_all_words": self._estimate(name, "top1", "words"),
                 "top3_of_all_words": self._estimate(name, "top3", "words"),
                 "top1": self._estimate(name, "top1", "predicted"),
                 "top3": self._estimate(name, "top3", "predicted"),
@@ -133,6 +138,7 @@ class LadderResult(JobResult):
 
     def blocks(self) -> "list[Block]":
         """The table that people read."""
+        from tacit.networks.metrics import OF_ALL, OF_KNOWN
         from tacit.reports.blocks import Paragraph, Table
 
         rows = []
@@ -140,21 +146,24 @@ class LadderResult(JobResult):
             gain = "" if self.ladder.free in (None, name) else _points(self.ladder.gain(name))
             price = self.price(name)
             called = name if price is None or price.finite else f"{name}, without privacy"
-            shares = [self._estimate(name, *of).value for of in (("top3", "words"), ("top1", "predicted"))]
+            shares = [self._estimate(name, *of).value for of in (("top1", "words"), ("top3", "words"))]
             nats = self._estimate(name, "nats", "predicted").value
             cost = "unknown" if price is None else str(price)
             rows.append((called, cost, *(f"{100 * each:.2f}" for each in shares), f"{nats:.3f}", gain))
+        sums = self.ladder.sums(self.names[0])
+        unknown = 1 - sums["predicted"].sum() / sums["words"].sum()
         said = "no text is public" if self.ladder.free is None else self.ladder.said(self.ladder.free)
         head = (
             "on test clients",
             "epsilon",
+            "top-1 of all words, %",
             "top-3 of all words, %",
-            "top-1, %",
-            "nats a word",
+            "nats of known words",
             "top-3 over what is free",
         )
         return [
             Table(tuple(rows), head),
+            Paragraph(f"Top-1 and top-3 are {OF_ALL}: {unknown:.1%} are unknown, and missed. Nats are {OF_KNOWN}."),
             Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
             Paragraph(f"{EXACT}."),
         ]
@@ -177,13 +186,13 @@ def ladder(
 ) -> LadderResult:
     """Measure every baseline, and models beside them, on the same test clients of a cache, or of a training run's.
 
-    data: a cache, or a run that trained on one. settings: whose text is read, of a cache. public: caches of text that
-    is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network. models: finished runs and
-    model folders, mixtures too. Of a run all of these follow, and who read how much: its cache, its first model and the
-    text of that, the run itself; `settings` is of a cache. A client that came to several rounds read sentences drawn
-    anew; the n-gram of the clients' text counts as many draws, rounded up. declared_public: as in `pretrain`. Raises:
-    InputError for caches and models of different words, a model named twice, and a run with real devices; as
-    `checked_cache`.
+    data: a cache, or a run that trained on one or made a mixture of it. settings: whose text is read, of a cache.
+    public: caches of text that is nobody's, for free n-grams. network: what `tacit pretrain` made, the free network.
+    models: finished runs and model folders, mixtures too. Of a run all of these follow, and who read how much: its
+    cache, its first model and the text of that, the run itself; `settings` is of a cache. Of a mixture the clients'
+    n-gram reads whole texts, as counts do. A client that came to several rounds read sentences drawn anew; the n-gram
+    of the clients' text counts as many draws, rounded up. declared_public: as in `pretrain`. Raises: InputError for
+    caches and models of different words, a model named twice, and a run with real devices; as `checked_cache`.
     """
     from tacit.evaluation.held_out import HeldOut
     from tacit.evaluation.ladder import counted, training_text
@@ -209,7 +218,12 @@ def ladder(
     ]
     for each in openly:
         _check_words(cache, each.manifest.vocabulary.sha256, each.path)
-    own = training_text(cache, cache.clients("train"), sentences=how.sentences, words=how.words, visits=how.visits)
+    train = cache.clients("train")
+    own = (
+        text_of(cache, train)
+        if asked.whole
+        else training_text(cache, train, sentences=how.sentences, words=how.words, visits=how.visits)
+    )
     texts = [*(text_of(each, each.clients("train")) for each in openly), own]
     size = cache.manifest.vocabulary.size
     *public_texts, clients = (
@@ -223,7 +237,7 @@ def ladder(
     return LadderResult(
         ladder=found,
         orders={**orders, "clients' text": clients.order},
-        clients=len(cache.clients("train")),
+        clients=len(train),
         counted=int((own != BOS).sum()),
         prices=prices,
     )
@@ -296,6 +310,7 @@ class _Asked(NamedTuple):
     settings: LadderSettings
     validation: "Ids"  # clients
     test: "Ids"
+    whole: bool = False  # clients' texts are read to their end: settings say only how much judges
     vouched: bool = False  # the public text is that of a run's first model: its statement says that it was public
 
 
@@ -311,15 +326,16 @@ def _asked(
     from tacit.evaluation.accuracy import first_shuffled
     from tacit.jobs.open_run import opened
     from tacit.jobs.run_start import checked_cache
+    from tacit.jobs.train.mixture_run import is_mixture_run
     from tacit.runs import Run
-    from tacit.runs.journal import DATABASE
 
     openly: list[Cache | PathLike] = [*public] if isinstance(public, list | tuple) else [public]  # type: ignore[list-item]
     free = None if network is None else as_path("network", network)
     judged = [as_path("models", each) for each in models]
     if twice := {str(each) for each in judged if judged.count(each) > 1}:
         raise InputError(f"the model '{min(twice)}' was named twice; name each once.")
-    if not isinstance(data, Run) and (not isinstance(data, str | Path) or not (Path(data) / DATABASE).is_file()):
+    mixture = Path(data) if isinstance(data, str | Path) and is_mixture_run(Path(data)) else None
+    if mixture is None and not isinstance(data, Run) and not _is_run(data):
         cache, how = checked_cache(data, progress=progress), settings or LadderSettings()
         chosen = (
             first_shuffled(cache.clients("validation"), how.validation),
@@ -331,8 +347,45 @@ def _asked(
             "settings= (--sentences to --orders) are of a cache, and a run says itself who reads how much; leave them "
             "out, or give the run's cache."
         )
-    with opened(data) as run:
+    if mixture is not None:
+        return _of_mixture(mixture, openly, free, judged, progress)
+    with opened(data) as run:  # type: ignore[arg-type]  # it is no cache
         return _of_run(run, openly, free, judged, progress)
+
+
+def _is_run(data: object) -> bool:
+    """Whether it is the path of a run."""
+    from tacit.runs.journal import DATABASE
+
+    return isinstance(data, str | Path) and (Path(data) / DATABASE).is_file()
+
+
+def _of_mixture(
+    run: Path, openly: "list[Cache | PathLike]", free: Path | None, judged: list[Path], progress: Progress
+) -> _Asked:
+    """Its parts are the free rungs, and who measured them judges. Raises: InputError where it has no model yet."""
+    from tacit.jobs.run_start import checked_cache
+    from tacit.jobs.train.mixture_folder import MIXED, NETWORK, RECIPE, WORDS_OF_A_SENTENCE, Begun
+    from tacit.recipe.mixture import MixtureRecipe
+
+    if not (run / MIXED).is_dir():
+        raise InputError(f"'{run}' has made no mixture yet; `tacit resume {run}` makes the rest.")
+    if run in judged:
+        raise InputError(f"the model '{run}' was named twice: a run's own is always there; leave it out.")
+    begun, evaluation = Begun.read(run), MixtureRecipe.load(run / RECIPE).evaluation
+    cache = checked_cache(begun.opened("cache"), progress=progress)
+    clients = evaluation.test_clients
+    return _Asked(
+        cache=cache,
+        public=openly or [begun.opened("public")],
+        network=free or (run / NETWORK if (run / NETWORK).is_dir() else None),
+        models=[run, *judged],
+        settings=LadderSettings(judged=evaluation.sentences, words=WORDS_OF_A_SENTENCE),
+        validation=cache.clients("validation")[:clients],
+        test=cache.clients("test")[:clients],
+        whole=True,
+        vouched=not openly,
+    )
 
 
 def _of_run(

@@ -1,6 +1,7 @@
 """One model of counts and a network: a public n-gram bent by private counts, a network beside it, one promise."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -171,6 +172,17 @@ def mix(
     )
 
 
+def mix_with(
+    ngram: Sequence[PathLike], out: PathLike, sets: Sequence[str], *, progress: Progress = silent, **given: Any
+) -> Mixture:
+    """What `tacit mix --set KEY=VALUE` does: the options of `mix`, changed by their names. Raises: as it, and as
+    `changed_options`.
+    """
+    from tacit.jobs.changed_recipe import changed_options
+
+    return mix(ngram, out, **changed_options(given, sets, "tacit mix"), progress=progress)
+
+
 def _write(
     folder: Path,
     arrays: Mapping[str, Any],
@@ -277,8 +289,8 @@ def _check_parts(
 ) -> None:
     """Raises: InputError where nothing would be mixed, or what is given has nothing to say."""
     of_type("megabytes", megabytes, float, int)
-    if not megabytes > 0:
-        raise InputError(f"megabytes={megabytes} of n-grams must lie above 0.")
+    if not 0 < megabytes < math.inf:
+        raise InputError(f"megabytes={megabytes} of n-grams must lie above 0, and be finite.")
     if not counted or len(set(counted)) < len(counted):
         raise InputError(f"n-gram models {list(map(str, counted))} are none, or one is there twice; name each once.")
     several = len(counted) > 1

@@ -5,16 +5,19 @@ Only folders are read, so both can be written again anywhere and at any time, wh
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from tacit.errors import InputError
 from tacit.federation.kinds import KINDS, loaded
 from tacit.files import PathLike, as_path, check_folder
 from tacit.jobs.open_run import opened
+from tacit.jobs.train.mixture_run import mixture_run_at
 from tacit.reports.comparison import MOST, RunComparison, comparison
 from tacit.reports.drawing import render
+from tacit.reports.mixture import MixtureSummary
 from tacit.reports.page import SIMULATION, ReportFiles, write_files
 from tacit.reports.record_files import Records, read_records, understood, write_run
-from tacit.reports.summary import summarise
+from tacit.reports.summary import RunSummary, summarise
 from tacit.runs import Run, TrainingMetadata
 
 
@@ -28,6 +31,10 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
     when they are finished. Raises: InputError where there is no report to write; RunError where the folder is damaged,
     a record of it was changed, or is of another format; UnknownRelease where its ledger cannot be accounted.
     """
+    if (mixture := mixture_run_at(run)) is not None:
+        from tacit.jobs.train.mixture_summary import report_of_mixture  # JAX comes with it
+
+        return report_of_mixture(mixture, to=None if out is None else as_path("out", out))
     with opened(run) as found:
         folder = None if out is None else as_path("out", out)
         if folder is None and not found.writable:
@@ -44,12 +51,12 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
 
 
 def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | None = None) -> RunComparison:
-    """Runs that train, side by side: accuracy at equal rounds, the price, what differs, and a figure of all curves.
+    """Runs that train or make a mixture, side by side: accuracy, the price, what differs, and a figure of all curves.
 
-    The first is compared with. The figure is written into `out` (left out: the first one's `simulation`, for accuracies
-    are exact), as compare-NAME.png of the second.
+    The first is compared with. Of a mixture the parts stand below it. The figure is written into `out` (left out: the
+    first one's `simulation`, for accuracies are exact), as compare-NAME.png of the second; mixtures alone have none.
 
-    runs: folders of training runs, or what `open_run` gave; each by itself, or all in one list.
+    runs: folders of training runs and of mixtures, or what `open_run` gave; each by itself, or all in one list.
     out: the folder of the figure.
 
     Raises: as `report`; InputError for fewer than two runs.
@@ -58,20 +65,36 @@ def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | No
     if not 2 <= len(named) <= MOST:
         raise InputError(f"{len(named)} runs were named, and 2 to {MOST} can be laid side by side; name so many.")
     with ExitStack() as stack:
-        found = [stack.enter_context(opened(each)) for each in named]
-        for each in found:
-            each.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
-        if len({each.path.resolve() for each in found}) < len(found):
+        found = [mixture_run_at(each) or stack.enter_context(opened(each)) for each in named]
+        places = [each.path if isinstance(each, Run) else each for each in found]
+        if len({each.resolve() for each in places}) < len(found):
             raise InputError("a run was named twice, and comparing it with itself says nothing; name each once.")
-        folder = found[0].path / SIMULATION if out is None else as_path("out", out)
+        folder = places[0] / SIMULATION if out is None else as_path("out", out)
         check_folder("out", folder)
-        made = comparison([summarise(each) for each in found])
+        made = compared(found)
+        if not made.drawing:
+            return made
         more = f"-and-{len(found) - 2}-more" if len(found) > 2 else ""
-        name = f"compare-{found[1].path.resolve().name}{more}.png"
+        name = f"compare-{places[1].resolve().name}{more}.png"
         write_files(folder, {name: render(made.figure, "png")})
-        if out is None:
+        if out is None and isinstance(found[0], Run):
             found[0].keep_files(f"{SIMULATION}/{name}")
     return made.drawn_at(folder / name)
+
+
+def compared(runs: Sequence[Run | PathLike]) -> RunComparison:
+    """The runs side by side, and no file written."""
+    with ExitStack() as stack:
+        return comparison([_summary(mixture_run_at(each) or stack.enter_context(opened(each))) for each in runs])
+
+
+def _summary(run: Run | Path) -> RunSummary | MixtureSummary:
+    if isinstance(run, Run):
+        run.of_kind(TrainingMetadata, "compare models on clients' text with `tacit evaluate A B --data CACHE`")
+        return summarise(run)
+    from tacit.jobs.train.mixture_summary import mixture_summary  # JAX comes with it
+
+    return mixture_summary(run)
 
 
 def _each(runs: Sequence[Run | PathLike | Sequence[Run | PathLike]]) -> list[Run | PathLike]:

@@ -11,6 +11,7 @@ from tacit.errors import CacheError, InputError, RunError, of_type
 from tacit.files import PathLike, check_folder
 from tacit.jobs.account.budget import BudgetRequest, refuse_another, reserved
 from tacit.jobs.opened_cache import open_cache
+from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.parsing import parsed_toml
 from tacit.progress import Progress, silent
 from tacit.records import first_difference
@@ -94,6 +95,11 @@ def same_cache(run: Run, used: CacheUsed, *, progress: Progress = silent) -> Cac
 def check_place(out: Path) -> None:
     """RunError where no run folder can be at `out`: a file, or a folder of something else."""
     check_folder("--out", out)
+    if is_mixture_run(out):
+        raise RunError(
+            f"'{out}' is a run of `tacit train` that makes a mixture, so it is left alone; give another --out, or go "
+            f"on with it: `tacit resume {out}`."
+        )
     if out.is_dir() and any(out.iterdir()) and not (out / "run.db").is_file():
         raise RunError(f"'{out}' exists and is no run folder, so it is left alone; give another --out.")
 

@@ -12,7 +12,7 @@ from tacit.federation.kinds import KINDS
 from tacit.files import PathLike, as_path, read_bounded
 from tacit.jobs.mix import COUNTED
 from tacit.jobs.open_run import opened
-from tacit.jobs.train.mixture_run import is_mixture_run
+from tacit.jobs.train.mixture_run import is_mixture_run, mixture_run_at
 from tacit.networks.models import PROMISE
 from tacit.parsing import parsed_json, strict_json
 from tacit.records import visible
@@ -121,6 +121,11 @@ def statement(run: Run | PathLike, *, delta: float | None = None) -> Statement:
     AccountingError where nothing is released, InputError for a kind of run that releases nothing, UnknownRelease for a
     ledger that is not understood, RunError (damaged).
     """
+    if (mixture := mixture_run_at(run)) is not None:
+        raise InputError(
+            f"'{mixture}' makes a mixture, whose promise has the statements of its parts; `tacit account run {mixture} "
+            "--statement FILE` writes it."
+        )
     with opened(run) as found, reading(found):
         if (why := KINDS[found.kind].unstated) is not None:
             raise InputError(f"'{found.path}' is a run of `tacit {found.kind}`, which has no statement: {why}.")

@@ -67,6 +67,8 @@ METRICS: dict[str, Metric] = {
     ),
     "oov_rate": Metric(title="words out of vocabulary", of=lambda words: words.kind == UNKNOWN, over="words", better=0),
 }
+# Of which words a share is, beside every figure: in `predicted`, in `words`, or client by client, each counting alike.
+OF_KNOWN, OF_ALL, OVER_CLIENTS = "of known words", "of all words typed", "mean over clients"
 TOP1 = "top1_accuracy"  # what clients are compared by, and policies chosen by
 ALL_TOKENS = "all_token_accuracy"
 

@@ -1,24 +1,25 @@
 """Training runs side by side: how good at equal rounds, at which price, and what they were asked differently.
 
 Any number of runs, each with a letter; the first is compared with. Every table has a row for each run, so that six fit
-into 80 columns, and every epsilon is at one delta.
+into 80 columns, and every epsilon is at one delta. Of a run that makes a mixture the rows of its parts stand below.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from tacit.evaluation.comparison_models import FREE, MODEL
-from tacit.networks.metrics import TOP1
+from tacit.networks.metrics import OF_KNOWN, TOP1
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.judgement import TOP3, failures, points
+from tacit.reports.mixture import UNFINISHED, MixtureSummary
 from tacit.reports.page import Page, to_html_fragment
 from tacit.reports.summary import RunSummary
 from tacit.reports.text import to_text
@@ -32,6 +33,8 @@ EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
 MOST = len(ascii_uppercase)  # runs: each has a letter
 NATS = "cross_entropy"
 COST = ("zcdp", "epsilon", "rounds_between", "max_participations")
+TRAINED, MIXED = "train", "mixture"
+Summary: TypeAlias = RunSummary | MixtureSummary
 JUDGED = ("clients", "test_clients", "sentences")  # of an evaluation: where these differ accuracies are not compared
 
 
@@ -42,6 +45,7 @@ class Compared:
     letter: str
     name: str
     path: str
+    kind: str  # "train", or "mixture"
     rounds: int
     clients_per_second: float | None
     test: Mapping[str, float]
@@ -51,6 +55,8 @@ class Compared:
     validation: Mapping[int, float]  # top-1 accuracy by rounds done
     planned: Mapping[str, Any] | None  # prices at the comparison's delta
     realised: Mapping[str, Any] | None
+    arms: tuple[tuple[str, Mapping[str, float]], ...] = ()  # of a mixture: all up to this part, on test clients
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of a mixture: each part's price
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -58,6 +64,7 @@ class Compared:
         return {
             "name": self.name,
             "path": self.path,
+            "kind": self.kind,
             "rounds": self.rounds,
             "clients_per_second": self.clients_per_second,
             "test": dict(self.test),
@@ -66,6 +73,8 @@ class Compared:
             "gain_over_best_free_model": self.over_free,
             "validation": {str(rounds): value for rounds, value in self.validation.items()},
             **cost,
+            "arms": {name: dict(values) for name, values in self.arms},
+            "parts": {name: dict(price) for name, price in self.parts.items()},
         }
 
     @property
@@ -90,7 +99,10 @@ class RunComparison:
         return replace(self, drawn=path)
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: the runs in their order, and of what differs a value for each."""
+        """Plain values for JSON: the runs in their order, and of what differs a value for each.
+
+        Every accuracy is of known words, over words: who types more counts more. `arms` and `parts` are a mixture's.
+        """
         return {
             "schema": "tacit.comparison",
             "version": 2,
@@ -115,13 +127,18 @@ class RunComparison:
     def __str__(self) -> str:
         return to_text(self.blocks())
 
+    @property
+    def drawing(self) -> list[Block]:
+        """Its figure, where a run has a curve: a mixture has none."""
+        return [FigureOf(self.figure)] if any(panel.marks for panel in self.figure.panels) else []
+
     def page(self) -> Page:
         """The comparison as people read it, with its figure."""
         blocks = replace(self, drawn=None).blocks()
         return Page(
             kind=f"comparison of {len(self.runs)} training runs",
             title=self.figure.title,
-            blocks=(*blocks, FigureOf(self.figure)),
+            blocks=(*blocks, *self.drawing),
             record=self.to_record(),
         )
 
@@ -129,47 +146,48 @@ class RunComparison:
         return to_html_fragment(self.page().blocks)
 
     def _accuracy(self) -> list[Block]:
-        rows = [
-            (
-                each.letter,
-                _share(each.test.get(TOP1)),
-                "–" if each.interval is None else f"{each.interval.low:.2%} to {each.interval.high:.2%}",
-                _share(each.test.get(TOP3)),
-                "–" if NATS not in each.test else f"{each.test[NATS]:.3f}",
-                "" if each.gain is None else points(each.gain),
-            )
-            for each in self.runs
-        ]
+        rows = []
+        for each in self.runs:
+            interval = "–" if each.interval is None else f"{each.interval.low:.2%} to {each.interval.high:.2%}"
+            gain = "" if each.gain is None else points(each.gain)
+            rows.append((each.letter, *_accuracies(each.test, interval), gain))
+            rows += [(f"{each.letter}: {name}", *_accuracies(values, ""), "") for name, values in each.arms]
         head = ("", "top-1", "95% interval", "top-3", "nats", f"top-1 against {self.runs[0].letter}")
-        common = sorted(set.intersection(*(set(each.validation) for each in self.runs)))
+        curved = [each for each in self.runs if each.kind == TRAINED]
+        common = sorted(set.intersection(*(set(each.validation) for each in curved))) if curved else []
         chosen = np.unique(np.linspace(0, len(common) - 1, min(EQUAL_ROUNDS, len(common))).round().astype(int))
         rounds = [common[at] for at in chosen]
-        over = [(each.letter, *(_share(each.validation[at]) for at in rounds)) for each in self.runs]
-        found: list[Block] = [Heading("Accuracy on test clients"), Table(tuple(rows), head)]
+        over = [(each.letter, *(_share(each.validation[at]) for at in rounds)) for each in curved]
+        found: list[Block] = [Heading(f"Accuracy on test clients, {OF_KNOWN}"), Table(tuple(rows), head)]
         if any(each.over_free is not None for each in self.runs):
             free = [(each.letter, "–" if each.over_free is None else points(each.over_free)) for each in self.runs]
             found.append(Table(tuple(free), ("", "top-1 against the best free model")))
         if rounds:
-            found.append(Heading("Top-1 accuracy on validation clients after equal rounds"))
+            found.append(Heading(f"Top-1 accuracy {OF_KNOWN} on validation clients after equal rounds"))
             found.append(Table(tuple(over), ("rounds", *(f"{at:,}" for at in rounds))))
         return found
 
     def _cost(self) -> list[Block]:
         head = ("", "epsilon", "zCDP", "MinS", "MaxP", "rounds", "planned epsilon", "clients/s")
-        rows = [
-            (
-                each.letter,
-                *_costs(each.realised, "epsilon", "zcdp", "rounds_between", "max_participations"),
-                f"{each.rounds:,}",
-                *_costs(each.planned, "epsilon"),
-                "–" if each.clients_per_second is None else f"{each.clients_per_second:,.1f}",
+        rows = []
+        for each in self.runs:
+            rows.append(
+                (
+                    each.letter,
+                    *_costs(each.realised, "epsilon", "zcdp", "rounds_between", "max_participations"),
+                    f"{each.rounds:,}",
+                    *_costs(each.planned, "epsilon"),
+                    "–" if each.clients_per_second is None else f"{each.clients_per_second:,.1f}",
+                )
             )
-            for each in self.runs
-        ]
+            rows += [
+                (f"{each.letter}: {name}", *_costs(price, "epsilon", "zcdp"), "", "", "", "", "")
+                for name, price in each.parts.items()
+            ]
         return [Heading(f"Price, realised; every epsilon at delta {self.delta:g}"), Table(tuple(rows), head)]
 
 
-def comparison(summaries: Sequence[RunSummary]) -> RunComparison:
+def comparison(summaries: Sequence[Summary]) -> RunComparison:
     """The runs in their order, the first one to compare with."""
     delta = min(each.delta for each in summaries)
     return RunComparison(
@@ -182,16 +200,20 @@ def comparison(summaries: Sequence[RunSummary]) -> RunComparison:
     )
 
 
-def label_of(summary: RunSummary, beside: Sequence[RunSummary]) -> str:
+def label_of(summary: Summary, beside: Sequence[Summary]) -> str:
     """The run's name; with its folder where another has the same."""
     same = sum(each.name == summary.name for each in beside) > 1
     name = f"{summary.name} ({Path(summary.path).name})" if same else summary.name
     return name if summary.private else f"{name}, NON-PRIVATE"
 
 
-def figure(summaries: Sequence[RunSummary]) -> Figure:
-    """Top-1 accuracy of all on validation clients over rounds, and over zCDP where all are private."""
-    accuracy = Axis("top-1 accuracy, validation", percent=True)
+def figure(summaries: Sequence[Summary]) -> Figure:
+    """Top-1 accuracy of all on validation clients over rounds, and over zCDP where all are private.
+
+    A mixture has no curve: it is measured when it is made.
+    """
+    accuracy = Axis(f"top-1 {OF_KNOWN}, validation", percent=True)
+    trained = [(letter, each) for letter, each in _lettered(summaries) if isinstance(each, RunSummary)]
     named = {letter: f"{letter}: {label_of(each, summaries)}" for letter, each in _lettered(summaries)}
 
     def curves(of: Mapping[str, list[tuple[float, float]]]) -> tuple[Line, ...]:
@@ -200,17 +222,17 @@ def figure(summaries: Sequence[RunSummary]) -> Figure:
                 x=[x for x, _ in found],
                 y=[y for _, y in found],
                 label=named[letter],
-                hue=number % HUES,
-                stroke=number // HUES % 4,
+                hue=ascii_uppercase.index(letter) % HUES,
+                stroke=ascii_uppercase.index(letter) // HUES % 4,
             )
-            for number, (letter, found) in enumerate(of.items())
+            for letter, found in of.items()
         )
 
-    over_rounds = {letter: each.by_rounds(TOP1) for letter, each in _lettered(summaries)}
+    over_rounds = {letter: each.by_rounds(TOP1) for letter, each in trained}
     panels = [Panel(marks=curves(over_rounds), x=Axis("rounds", whole=True, low=0), y=accuracy)]
     if all(each.private for each in summaries):
-        over_zcdp = {letter: each.by_zcdp(TOP1) for letter, each in _lettered(summaries)}
-        if all(over_zcdp.values()):
+        over_zcdp = {letter: each.by_zcdp(TOP1) for letter, each in trained}
+        if over_zcdp and all(over_zcdp.values()):
             panels.append(Panel(marks=curves(over_zcdp), x=Axis("zCDP spent, realised", low=0), y=accuracy))
     first, *others = (each.name for each in summaries)
     return Figure(
@@ -222,29 +244,51 @@ def figure(summaries: Sequence[RunSummary]) -> Figure:
     )
 
 
-def _lettered(summaries: Sequence[RunSummary]) -> list[tuple[str, RunSummary]]:
+def _lettered(summaries: Sequence[Summary]) -> list[tuple[str, Summary]]:
     return list(zip(ascii_uppercase, summaries, strict=False))
 
 
-def _compared(letter: str, summary: RunSummary, beside: Sequence[RunSummary], delta: float) -> Compared:
+def _compared(letter: str, summary: Summary, beside: Sequence[Summary], delta: float) -> Compared:
     first, ours = beside[0].tested, summary.tested
     gain = None
-    if summary is not beside[0] and _same_text(beside[0], summary) and first and ours:
-        gain = first.gain_of(ours)
+    if summary is not beside[0] and _data_of(beside[0]).digest == _data_of(summary).digest and first and ours:
+        gain = first.gain_of(ours)  # of the same words, client by client
     return Compared(
         letter=letter,
         name=label_of(summary, beside),
         path=summary.path,
-        rounds=summary.released,
-        clients_per_second=summary.rounds.totals.get("clients_per_second"),
         test=summary.test,
         interval=None if ours is None else ours.estimate(MODEL, TOP1),
         gain=gain,
         over_free=None if ours is None else ours.gain(MODEL, FREE, TOP1),
-        validation=dict(summary.curves.get(TOP1, {})),
-        planned=_at(delta, summary.planned),
-        realised=None if summary.holds is None else _at(delta, summary.holds[1]),
+        **(_of_training(summary, delta) if isinstance(summary, RunSummary) else _of_mixture(summary, delta)),
     )
+
+
+def _of_training(summary: RunSummary, delta: float) -> dict[str, Any]:
+    return {
+        "kind": TRAINED,
+        "rounds": summary.released,
+        "clients_per_second": summary.rounds.totals.get("clients_per_second"),
+        "validation": dict(summary.curves.get(TOP1, {})),
+        "planned": _at(delta, summary.planned),
+        "realised": None if summary.holds is None else _at(delta, summary.holds[1]),
+    }
+
+
+def _of_mixture(summary: MixtureSummary, delta: float) -> dict[str, Any]:
+    account = summary.account(delta)
+    unknown = dict.fromkeys(COST)  # how often a client came is another question for each part
+    return {
+        "kind": MIXED,
+        "rounds": summary.rounds,
+        "clients_per_second": None,
+        "validation": {},
+        "planned": None,
+        "realised": {**unknown, **account["realised"]} if account["parts"] else None,
+        "arms": tuple(summary.arms),
+        "parts": account["parts"],
+    }
 
 
 def _at(delta: float, figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,23 +296,34 @@ def _at(delta: float, figures: Mapping[str, Any]) -> dict[str, Any]:
     return {**figures, "epsilon": gaussian.epsilon(figures["zcdp"], delta), "delta": delta}
 
 
-def _same_text(one: RunSummary, other: RunSummary) -> bool:
-    """Whether both were tested on the same clients' same sentences, so that they differ word by word."""
-    return one.metadata.data.cache_digest == other.metadata.data.cache_digest
+class _Data(NamedTuple):
+    """What a run read, and who judged it."""
+
+    digest: str  # of the clients' text
+    vocabulary: str
+    judged: Mapping[str, Any]
 
 
-def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
+def _data_of(summary: Summary) -> _Data:
+    if isinstance(summary, MixtureSummary):
+        return _Data(summary.cache_digest, summary.vocabulary, summary.evaluation)
+    data = summary.metadata.data
+    return _Data(data.cache_digest, data.vocabulary_sha256, summary.metadata.evaluation)
+
+
+def _warnings(summaries: Sequence[Summary], delta: float) -> list[str]:
     found = []
     for letter, summary in _lettered(summaries):
-        weak = [label.name for label in (*failures(summary), *summary.labels)]
-        if weak:
+        if weak := _weak(summary):
             found.append(f"{letter}, {summary.name} ({Path(summary.path).name}): {', '.join(weak)}")
-    metadata = [each.metadata for each in summaries]
-    if len({each.data.cache_digest for each in metadata}) > 1:
+    data = [_data_of(each) for each in summaries]
+    if len({each.digest for each in data}) > 1:
         found.append("the runs read different caches, so their accuracies are on different text")
-    if len({each.data.vocabulary_sha256 for each in metadata}) > 1:
+    if len({each.vocabulary for each in data}) > 1:
         found.append("the runs have different vocabularies, so their accuracies count different words")
-    if any(each.evaluation.get(key) != metadata[0].evaluation.get(key) for each in metadata for key in JUDGED):
+    judged = [set(each.judged) for each in data]
+    known = [key for key in JUDGED if all(key in of for of in judged) or not any(map(_is_mixture, summaries))]
+    if any(each.judged.get(key) != data[0].judged.get(key) for each in data for key in known):
         found.append("the runs were evaluated on different numbers of clients or sentences")
     others = {letter: each.delta for letter, each in _lettered(summaries) if each.delta != delta}
     if others:
@@ -277,14 +332,35 @@ def _warnings(summaries: Sequence[RunSummary], delta: float) -> list[str]:
     return found
 
 
-def _origin(summary: RunSummary) -> dict[str, Any]:
+def _is_mixture(summary: Summary) -> bool:
+    return isinstance(summary, MixtureSummary)
+
+
+def _weak(summary: Summary) -> list[str]:
+    """The names of what warns of a run."""
+    if isinstance(summary, RunSummary):
+        return [label.name for label in (*failures(summary), *summary.labels)]
+    labels = [each["name"] for record in summary.promise.statements.values() for each in record["labels"]]
+    return list(dict.fromkeys([*([] if summary.finished else [UNFINISHED]), *labels]))
+
+
+def _origin(summary: Summary) -> dict[str, Any]:
     """What a run depends on besides its settings."""
+    data = _data_of(summary)
+    both = {"digest of the text": data.digest[:12], "vocabulary": data.vocabulary[:12]}
+    if isinstance(summary, MixtureSummary):
+        return {
+            "clients' text": summary.source,
+            **both,
+            "training clients": summary.clients,
+            "keys from": summary.key_source,
+            **{f"version of {name}": version for name, version in summary.versions.items()},
+        }
     metadata = summary.metadata
-    data, first = metadata.data, metadata.first_model
+    first = metadata.first_model
     return {
-        "clients' text": data.source,
-        "digest of the text": data.cache_digest[:12],
-        "vocabulary": data.vocabulary_sha256[:12],
+        "clients' text": metadata.data.source,
+        **both,
         "training clients": metadata.population,
         "parameters": metadata.parameters,
         "first model": "random" if first is None else first.digest[:12],
@@ -315,10 +391,17 @@ def _differences(title: str, differing: Mapping[str, tuple[Any, ...]]) -> list[B
 
 
 def _costs(figures: Mapping[str, Any] | None, *names: str) -> tuple[str, ...]:
-    """Rounded up where they promise something; a dash where nothing is released."""
-    if figures is None:
-        return ("–",) * len(names)
-    return tuple(rounded_up(figures[name]) if name in ("epsilon", "zcdp") else f"{figures[name]:,}" for name in names)
+    """Rounded up where they promise something; a dash where nothing is released, or one figure cannot say it."""
+    found = [None if figures is None else figures[name] for name in names]
+    return tuple(
+        "–" if value is None else rounded_up(value) if name in ("epsilon", "zcdp") else f"{value:,}"
+        for name, value in zip(names, found, strict=True)
+    )
+
+
+def _accuracies(values: Mapping[str, float], interval: str) -> tuple[str, ...]:
+    nats = "–" if NATS not in values else f"{values[NATS]:.3f}"
+    return _share(values.get(TOP1)), interval, _share(values.get(TOP3)), nats
 
 
 def _share(value: float | None) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.evaluation.counts.histograms import Histogram, representatives
 from tacit.evaluation.counts.model_queries import accuracy_query, change_query
 from tacit.evaluation.intervals import NORMAL
+from tacit.networks.metrics import OF_KNOWN, OVER_CLIENTS
 from tacit.reports.blocks import Block, FigureOf, Paragraph, Table
 from tacit.reports.figure import HUES, Axis, ErrorBars, Figure, Mark, Panel, Steps
 from tacit.reports.page import Page
@@ -90,7 +91,8 @@ def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
     """The accuracy as `tacit train` counts it, and why it says another: by word, on some of these clients."""
     pooled = ", ".join(f"{name} {row['pooled']:.2%}" for name, row in exact["models"].items())
     return (
-        f"Here each client counts alike. Counted by word, as `tacit train` counts: {pooled}. What it prints is of the "
+        f"Here each client counts alike. Counted by word, as `tacit train` counts: {pooled}. "
+        f"All are top-1 {OF_KNOWN}. What it prints is of the "
         f"first clients of the test split alone (`test_clients` of the recipe); these are {record['asked']:,} of the "
         f"{record['split_name']} split, with at most {record['sentences']:,} sentences each."
     )
@@ -99,8 +101,9 @@ def by_word(record: Mapping[str, Any], exact: Mapping[str, Any]) -> str:
 def _clients_and_limits(record: Mapping[str, Any]) -> str:
     return (
         f"{participants_text(record)} were asked, each with at most "
-        f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 of in-vocabulary "
-        "words. Intervals are 95%; those of released numbers cover the noise, too."
+        f"{record['sentences']:,} sentences of at most {record['words']:,} words. Accuracy is top-1 {OF_KNOWN}. "
+        "Intervals are 95%; those of released numbers cover the noise, too, and that of the worst decile the "
+        "width of its buckets."
     )
 
 
@@ -110,14 +113,16 @@ def _tables(found: Mapping[str, Any]) -> list[Table]:
         (name, *map(said, [row["mean"], row["worst_decile"], *(row["quantiles"][q] for q in SHOWN.values())]))
         for name, row in found["models"].items()
     ]
-    tables = [Table(tuple(rows), ("model", "mean", "worst decile", *SHOWN))]
+    tables = [Table(tuple(rows), ("model", OVER_CLIENTS, "worst decile", *SHOWN))]
     if found["against_the_first"]:
         first = next(iter(found["models"]))
         against = [
             (name, said(row["mean"], form="+.4f"), said(row["better"], form=".1%"), said(row["worse"], form=".1%"))
             for name, row in found["against_the_first"].items()
         ]
-        tables.append(Table(tuple(against), (f"against {first}", "accuracy", "better for", "worse for")))
+        tables.append(
+            Table(tuple(against), (f"against {first}", f"accuracy, {OVER_CLIENTS}", "better for", "worse for"))
+        )
     return tables
 
 

@@ -20,7 +20,7 @@ from tacit.evaluation.comparison_models import (
     WITH_NGRAM,
     WITHOUT_PRIVACY,
 )
-from tacit.networks.metrics import SHOWN, TOP1
+from tacit.networks.metrics import OF_KNOWN, SHOWN, TOP1
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.reports.summary import RunSummary
@@ -63,7 +63,7 @@ def opening(summary: RunSummary) -> str:
     whose = "test clients" if summary.test else "validation clients, so far"
     learned = (
         f"After {summary.released:,} rounds of {summary.metadata.report_goal:,} clients the model suggests the next "
-        f"word first in {top1:.1%} of cases and among {SHOWN} suggestions in {top3:.1%}, on {whose} that it never "
+        f"word first in {top1:.1%} {OF_KNOWN} and among {SHOWN} suggestions in {top3:.1%}, on {whose} that it never "
         f"learned from; {_promise(summary)}."
     )
     return f"{learned} {judged(summary)}".rstrip()
@@ -165,7 +165,7 @@ def beside(summary: RunSummary) -> list[Block]:
     rows.append(
         _row(f"a guess among {words:,} words", f"{1 / words:.2%}", f"{few / words:.2%}", _nats(math.log(words)), "")
     )
-    head = ("on test clients", "top-1", "top-3", "nats a word", "the model's gain, top-1")
+    head = (f"on test clients, {OF_KNOWN}", "top-1", "top-3", "nats a word", "the model's gain, top-1")
     return [Heading("Is that good?"), Table(tuple(rows), head), Paragraph(_read(summary), soft=True)]
 
 
@@ -190,7 +190,9 @@ def summary_lines(summary: RunSummary) -> str:
     if found is None:
         return ""
     values = {called: found.value(name, TOP1) for name, called in IN_WORDS.items()}
-    return "top-1 of " + ", ".join(f"{called} {value:.2%}" for called, value in values.items() if value is not None)
+    return f"top-1 {OF_KNOWN}: " + ", ".join(
+        f"{called} {value:.2%}" for called, value in values.items() if value is not None
+    )
 
 
 def counted_how(summary: RunSummary, test: float) -> str:

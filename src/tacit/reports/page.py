@@ -39,7 +39,7 @@ Part: TypeAlias = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines
 class Page:
     """What is shown under one title. `kind` and `when` stand small above and below it, in HTML only.
 
-    headline: of the record what one wants to know first.
+    headline: of the record what one wants to know first. brief: what a command prints of it; left out, how it begins.
     """
 
     title: str
@@ -48,6 +48,7 @@ class Page:
     headline: Mapping[str, Any] = field(default_factory=dict)
     kind: str = ""
     when: str = ""
+    brief: tuple[Block, ...] = ()
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -89,8 +90,10 @@ class ReportFiles:
         return [Paragraph(f"{word}: {page}") for word, page in pages.items()]
 
     def blocks(self) -> list[Block]:
-        """What people read of it in a few lines: how the page to read begins, to its tiles, and where it is."""
+        """What people read of it in a few lines: its brief, or how it begins, to its tiles; and where it is."""
         shown = self.everything.page.blocks
+        if self.everything.page.brief:
+            return [*self.everything.page.brief, *self.where()]
         head = next((at for at, block in enumerate(shown) if isinstance(block, Tiles)), -1) + 1
         return [*shown[:head], *(block for block in shown[head:] if isinstance(block, Labels)), *self.where()]
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
 
-from tacit.networks.metrics import ALL_TOKENS, METRICS
+from tacit.networks.metrics import ALL_TOKENS, METRICS, OF_ALL, OF_KNOWN, OVER_CLIENTS
 from tacit.plurals import quantity
 from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.rounding import rounded_up
@@ -60,8 +60,7 @@ def _accuracy(summary: "RunSummary", test: Mapping[str, float], rounds: int) -> 
     how = "on the server's own clients" if summary.deployed else "as only a simulation knows it"
     return (
         f"accuracy on {test['clients']:.0f} clients never trained on: top-1 {test['top1_accuracy']:.2%}, "
-        f"top-3 {test['top3_accuracy']:.2%} (exact, {how}; in-vocabulary words, "
-        f"{test['oov_rate']:.1%} of words are not)"
+        f"top-3 {test['top3_accuracy']:.2%} {OF_KNOWN} (exact, {how}; {test['oov_rate']:.1%} {OF_ALL} are unknown)"
     )
 
 
@@ -128,7 +127,7 @@ def _models(found: Mapping[str, Any]) -> list[Block]:
 
     first = next(iter(found["models"]))
     figures = {
-        name: {"mean": row["mean"], "worst decile": row["worst_decile"]}
+        name: {OVER_CLIENTS: row["mean"], "worst decile": row["worst_decile"]}
         | {shown: row["quantiles"][q] for shown, q in SHOWN.items()}
         for name, row in found["models"].items()
     }
@@ -138,11 +137,11 @@ def _models(found: Mapping[str, Any]) -> list[Block]:
         for name, of_each in figures.items()
     )
     beside = [
-        f"{name} against {first}: accuracy {points(Interval.from_plain(row['mean']))}; better for "
+        f"{name} against {first}: {OVER_CLIENTS} {points(Interval.from_plain(row['mean']))}; better for "
         f"{said(row['better'], form='.0%')} of clients, worse for {said(row['worse'], form='.0%')}"
         for name, row in found["against_the_first"].items()
     ]
-    head = ("over clients", "model", "top-1 accuracy")
+    head = ("", "model", f"top-1 {OF_KNOWN}")
     return [Table(rows, head), *map(Paragraph, beside)]
 
 

@@ -13,6 +13,7 @@ from tacit.errors import InputError, TacitError
 from tacit.files import read_bounded
 from tacit.parsing import parsed_json
 from tacit.privacy.composition import Composition
+from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.statements.count_facts import EvaluationFacts
 from tacit.statements.statement import formats
@@ -75,7 +76,8 @@ class ComposedPromise:
         if not self.statements:
             return f"public text alone ({text}); nothing is promised to anybody"
         of = " and ".join(self.statements)
-        return f"epsilon {self.epsilon:.4g} at delta {self.delta:.3g} for {of} together, composed; public: {text}"
+        cost = f"epsilon {rounded_up(self.epsilon)} at delta {self.delta:.3g}"
+        return f"{cost} for {of} together, composed; public: {text}"
 
 
 def check(record: Any) -> tuple[CheckedLine, ...]:

@@ -177,6 +177,53 @@ def test_the_worst_tenth_of_noised_counts_covers_and_too_little_noise_does_not()
         worst_share_from(counted(values, values), 0.0)
 
 
+# Where the worst tenth is: all at one end of a bin, as accuracies of 0 are, just below a cut, or spread over several.
+WORST = {
+    "left end": lambda draw, many: np.zeros(many),
+    "right end": lambda draw, many: np.full(many, 0.0049999),
+    "two bins": lambda draw, many: draw.choice([0.0, 0.0051], many),
+    "anywhere": lambda draw, many: draw.uniform(0.0, 0.03, many),
+}
+
+
+def drawn_clients(worst: str, draw: np.random.Generator, many: int) -> np.ndarray:
+    """A fifth of them fares as `worst` says, the others better."""
+    there = WORST[worst](draw, many)
+    return np.where(draw.random(many) < 0.2, there, draw.uniform(0.04, 0.14, many))
+
+
+@pytest.mark.parametrize("worst", WORST)
+@pytest.mark.parametrize(("clients", "spread"), [(2000, 6.0), (20_000, 1.0), (20_000, 60.0)])
+def test_the_worst_tenths_interval_covers_the_exact_one_at_its_rate(worst: str, clients: int, spread: float) -> None:
+    """Wherever in its bin a client is; an interval without the bin's width, around its middle, does not."""
+    draw = np.random.default_rng(11)
+    of_everybody = worst_share_of(drawn_clients(worst, draw, 400_000), 0.1).value
+    found, narrow = list[bool](), list[bool]()
+    for _ in range(120):
+        values = drawn_clients(worst, draw, clients)
+        histogram = noised(values, spread, draw)
+        of_these = worst_share_of(values, 0.1).value
+        wide = worst_share_from(histogram, 0.1)
+        found += [wide.low <= truth <= wide.high for truth in (of_everybody, of_these)]
+        margin = (wide.high - wide.low - 0.005) / 2  # what is left without the width of a bin
+        narrow += [abs(truth - wide.value) <= margin for truth in (of_everybody, of_these)]
+    assert np.mean(found) > 0.93
+    if worst in ("left end", "right end") and (clients, spread) == (20_000, 1.0):
+        assert np.mean(narrow) < 0.5, "the width of a bin is what the interval needs"
+
+
+@given(
+    values=some.lists(some.floats(-0.2, 0.3), min_size=3, max_size=60),
+    share=some.sampled_from([0.05, 0.1, 0.3, 1.0]),
+)
+def test_without_noise_the_worst_shares_interval_has_the_clients_own(values: list[float], share: float) -> None:
+    clipped = np.clip(np.array(values), -0.1, 0.15)
+    found = worst_share_from(counted(np.array(values), np.zeros(len(values))), share)
+    own = worst_share_of(clipped, share).value
+    assert found.low - 1e-9 <= own <= found.high + 1e-9
+    assert found.low - 1e-9 <= found.value <= found.high + 1e-9
+
+
 def test_fewer_bins_hold_the_same_clients() -> None:
     draw = np.random.default_rng(1)
     values, tokens = 0.05 * draw.standard_normal(300), draw.uniform(0, 4000, 300)

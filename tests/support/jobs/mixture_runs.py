@@ -95,7 +95,7 @@ def opened(parts: Parts) -> Cache:
 
 
 def main(recipe: str, out: str, stop_at: int) -> None:
-    """Make a mixture, and kill this process at the event with that number."""
+    """Make a mixture, and kill this process at the event with that number; without a recipe, end the one at `out`."""
     seen = 0
 
     def killed(event: Event) -> None:
@@ -104,4 +104,7 @@ def main(recipe: str, out: str, stop_at: int) -> None:
         if seen == stop_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    tacit.train_mixture(recipe, out, progress=killed)
+    if recipe:
+        tacit.train_mixture(recipe, out, progress=killed)
+    else:
+        tacit.finish(out, progress=killed)

@@ -172,8 +172,14 @@ def representatives(bins: Buckets) -> FloatArray:
 
     A clipped value is at most half of the widest bin away from it.
     """
+    left, right = _ends(bins)
+    return (left + right) / 2
+
+
+def _ends(bins: Buckets) -> tuple[FloatArray, FloatArray]:
+    """(bins,) each: between which numbers the clipped values in each bin lie."""
     cuts = np.array(bins.cuts)
-    return np.concatenate([cuts[:1], (cuts[1:] + cuts[:-1]) / 2, cuts[-1:]])
+    return np.concatenate([cuts[:1], cuts]), np.concatenate([cuts, cuts[-1:]])
 
 
 def mean_from(histogram: Histogram) -> Estimate:
@@ -190,14 +196,21 @@ def worst_share_from(histogram: Histogram, share: float = 0.1) -> Estimate:
 
     With the share's quantile v it is the mean of v - (v - x)^+ / share, whose error is that of this mean, because the
     derivative in v vanishes there; v is read from the monotone curve nearest to the noisy one. Where the noise moves it
-    far, the result is too low. nan where drowned; binning moves it by at most half a bin.
+    far, the result is too low. It never falls where a value rises. So the 95% interval reaches from that of clients at
+    the left ends of their bins to that of clients at the right ones: those who fare worst may all be at one end of a
+    bin, as accuracies of 0 are. The estimate has them in the middle. nan where drowned.
     """
     if not 0 < share <= 1:
         raise InputError(f"share={share:g} is no share of the clients; give one in (0, 1], such as 0.1.")
-    whole, values = histogram.whole(), representatives(histogram.cells.bins)
+    whole, bins = histogram.whole(), histogram.cells.bins
     reached = isotonic_regression(np.cumsum(whole.counts[0])).x
-    at = values[min(int(np.searchsorted(reached, share * whole.reporting)), len(values) - 1)]
-    return _mean_over(whole, at - np.maximum(at - values, 0.0) / share)
+    at = min(int(np.searchsorted(reached, share * whole.reporting)), len(bins) - 1)
+
+    def found(values: FloatArray) -> Estimate:
+        return _mean_over(whole, values[at] - np.maximum(values[at] - values, 0.0) / share)
+
+    left, right = _ends(bins)
+    return Estimate(found(representatives(bins)).value, found(left).low, found(right).high)
 
 
 def _mean_over(whole: Histogram, values: FloatArray) -> Estimate:

@@ -3,6 +3,7 @@
 import html
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError
@@ -10,10 +11,12 @@ from tacit.federation.kinds import KINDS
 from tacit.files import PathLike
 from tacit.jobs.open_run import opened
 from tacit.jobs.result import JobResult
+from tacit.jobs.train.mixture_run import mixture_run_at
 from tacit.privacy.composition import Composition
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.runs import Run
+from tacit.runs.journal import DATABASE
 from tacit.runs.metadata import AskingMetadata, DiscoveryMetadata, TrainingMetadata
 from tacit.statements import count, discover
 from tacit.statements.accounts import (
@@ -37,7 +40,8 @@ class RunAccount(JobResult):
     """What a run promises at `delta`: planned (None where the cost is a setting, or for local reports), realised (None
     before the first release), and spent after each step (empty for local reports, whose costs do not add up).
 
-    `clients` are those to whom it is promised; `figures` are the same as plain values.
+    `clients` are those to whom it is promised; `figures` are the same as plain values. Of a run that makes a mixture
+    `realised` is of everything together, and `parts` are the accounts of its runs.
     """
 
     planned: Composition | None
@@ -46,6 +50,7 @@ class RunAccount(JobResult):
     delta: float
     clients: int
     figures: Mapping[str, Any] = field(repr=False)
+    parts: "Mapping[str, RunAccount]" = field(default_factory=dict, repr=False)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -59,7 +64,8 @@ class RunAccount(JobResult):
         private = realised is not None and (isinstance(realised, LocalGuarantee) or realised.private)
         if private and self.delta > 0 and (warning := publishing_warning(self.delta, self.clients)):
             found.append(f"{DELTA_TOO_LARGE}: {warning}")
-        return tuple(found)
+        found += [each for part in self.parts.values() for each in part.warnings]
+        return tuple(dict.fromkeys(found))
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit account run --json` prints."""
@@ -67,14 +73,18 @@ class RunAccount(JobResult):
 
     def blocks(self) -> "list[Block]":
         """What people read of it, without the warnings."""
-        from tacit.reports import summary_lines
+        from tacit.reports import mixture, summary_lines
 
-        return summary_lines.of_account(self.figures)
+        return mixture.account_blocks(self.figures) if self.parts else summary_lines.of_account(self.figures)
 
     def _repr_html_(self) -> str:
         """Planned beside realised, as a notebook shows it; of local reports the guarantee in words."""
         from tacit.reports.train_published import FIGURES, figure_text
 
+        if self.parts:
+            from tacit.reports.page import to_html_fragment
+
+            return to_html_fragment(self.blocks())
         if isinstance(self.realised, LocalGuarantee):
             return "".join(f"<p>{html.escape(line)}</p>" for line in self.realised.sentences())
         columns = {
@@ -100,6 +110,8 @@ def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccoun
     """
     if delta is not None and not 0 < delta < 1:
         raise InputError(f"--delta {delta} is not a probability between 0 and 1; give for example 1e-10.")
+    if (mixture := mixture_run_at(run)) is not None:
+        return _of_mixture(mixture, delta)
     with opened(run) as found, reading(found):
         if isinstance(found.metadata, TrainingMetadata):
             return _of_training(found, delta)
@@ -110,6 +122,39 @@ def account_run(run: Run | PathLike, *, delta: float | None = None) -> RunAccoun
         raise InputError(
             f"'{found.path}' is a run of `tacit {found.kind}`, which has no account: {KINDS[found.kind].unstated}."
         )
+
+
+def _of_mixture(path: Path, delta: float | None) -> RunAccount:
+    from tacit.jobs.train.mixture_summary import PARTS, mixture_summary  # JAX comes with it
+
+    found = mixture_summary(path)
+    at = found.delta if delta is None else delta
+    begun = {part: path / name for part, name in PARTS.items() if (path / name / DATABASE).is_file()}
+    return RunAccount(
+        planned=None,
+        realised=found.promise.composition if found.promise.statements else None,
+        spent=(),
+        delta=at,
+        clients=found.clients,
+        figures=found.account(at),
+        parts={part: account_run(of, delta=delta) for part, of in begun.items()},
+    )
+
+
+def stated(run: Run | PathLike, *, delta: float | None = None) -> bytes:
+    """The statement of a run as a file that `tacit verify` reads; of a mixture its promise, with those of its parts.
+
+    Raises: as `tacit.statement`.
+    """
+    from tacit.jobs.statement import statement
+
+    mixture = mixture_run_at(run)
+    if mixture is None:
+        return statement(run, delta=delta).to_json().encode()
+    from tacit.jobs.train.mixture_summary import promise_of
+    from tacit.reports.page import to_json
+
+    return to_json(promise_of(mixture, delta).to_record())
 
 
 def _of_training(run: Run, delta: float | None) -> RunAccount:

@@ -53,7 +53,11 @@ class EvaluationResult(JobResult):
         return None if self.run is None else account_run(self.run)
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: what `tacit evaluate --json` prints."""
+        """Plain values for JSON: what `tacit evaluate --json` prints.
+
+        Every share is of known words. `mean`, `worst_decile` and `quantiles` are over clients, each counting alike;
+        `pooled`, `top3` and `cross_entropy` over words: who types more counts more.
+        """
         return {"schema": "tacit.evaluation", "version": 1, **json_ready(self.found)}
 
     def blocks(self) -> "list[Block]":

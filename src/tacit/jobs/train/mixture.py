@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tacit.compute import Hardware
 from tacit.errors import InputError, RecipeError, RunError, of_type
@@ -34,12 +34,12 @@ MEASURING = "measuring what each part adds"  # the stage
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureResult(JobResult):
-    """A finished run that made a mixture: its folder, what it promises, and what each part added."""
+    """A run that makes a mixture, finished or as far as was asked: what it promises, and what each part added."""
 
     folder: Path
-    promise: "ComposedPromise" = field(repr=False)
-    record: dict[str, Any] = field(repr=False)  # of the exact page
-    report: "ReportFiles" = field(repr=False)
+    promise: "ComposedPromise" = field(repr=False)  # of what was released so far, where it is not finished
+    record: dict[str, Any] = field(repr=False)  # of the exact page; without what is exact, where there is none yet
+    report: "ReportFiles | None" = field(repr=False)  # None: there are rounds left to do
 
     @property
     def epsilon(self) -> float:
@@ -48,16 +48,19 @@ class MixtureResult(JobResult):
 
     @property
     def arms(self) -> list[dict[str, Any]]:
-        """What each part added on test clients, exact: its values, and its change with a 95% interval."""
-        found: list[dict[str, Any]] = self.record["simulation_only"]["arms"]
+        """What each part added on test clients, exact: its values, and its change with a 95% interval; none before the
+        end.
+        """
+        exact = self.record["simulation_only"]
+        found: list[dict[str, Any]] = [] if exact is None else exact["arms"]
         return found
 
     def to_record(self) -> dict[str, Any]:
-        """Plain values for JSON: what `tacit train --json` prints of such a recipe."""
+        """Plain values for JSON: what `tacit train --json` prints of it. Shares and nats are of known words."""
         where = {
             "run": str(self.folder),
-            "report": str(self.report.html),
-            "simulation": str(self.report.everything.html),
+            "report": None if self.report is None else str(self.report.html),
+            "simulation": None if self.report is None else str(self.report.everything.html),
         }
         record: dict[str, Any] = json_ready({"schema": "tacit.mixture.run", "version": 1, **where, **self.record})
         return record
@@ -68,8 +71,10 @@ class MixtureResult(JobResult):
         profile: also where the time of the rounds went, if there were any.
         """
         from tacit.reports.blocks import Paragraph
-        from tacit.reports.mixture import tables
+        from tacit.reports.mixture import stopped, tables
 
+        if self.report is None:
+            return [*stopped(self.record), *(_profile(self.folder) if profile else ())]
         return [
             *tables(self.record),
             *(_profile(self.folder) if profile else ()),
@@ -104,11 +109,6 @@ def train_any(
     found = any_recipe(recipe)
     if isinstance(found, Recipe):
         return train(found, out, **given)
-    if given.pop("until", None) is not None:
-        raise InputError(
-            "until stops the rounds of a recipe, and this one makes a mixture; leave it out, stop with Ctrl-C, and end "
-            f"it with `tacit finish {out}`."
-        )
     return train_mixture(found, out, **given)
 
 
@@ -122,6 +122,7 @@ def train_mixture(
     seed: int | None = None,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     cluster: str | None = None,
+    until: int | None = None,
     anyway: bool = False,
     stop_if_diverged: bool = False,
     progress: Progress = silent,
@@ -136,7 +137,8 @@ def train_mixture(
     data, init, population, seed: replace the recipe's cache, network, population (whose budget pays for counts and
     rounds) and seed.
     hardware: changes the speed, never the result.
-    cluster, anyway, stop_if_diverged: of the rounds, as in `tacit.train`.
+    cluster, until, anyway, stop_if_diverged: of the rounds, as in `tacit.train`; what was counted before them is
+    released.
 
     Raises: as that one and `tacit.count`, before anything is released; RunError where `out` is another run.
     """
@@ -154,7 +156,8 @@ def train_mixture(
     ):
         if value is not None:
             changed = changed.model_copy(update={section: getattr(changed, section).model_copy(update={key: value})})
-    return _to_the_end(changed, as_path("out", out), hardware, cluster, anyway, stop_if_diverged, progress)
+    asked = _Asked(hardware, cluster, until, anyway, stop_if_diverged)
+    return _to_the_end(changed, as_path("out", out), asked, progress)
 
 
 def resume_mixture(
@@ -162,6 +165,7 @@ def resume_mixture(
     *,
     hardware: Hardware = Hardware(),  # noqa: B008  (frozen)
     cluster: str | None = None,
+    until: int | None = None,
     stop_if_diverged: bool = False,
     progress: Progress = silent,
 ) -> MixtureResult:
@@ -170,7 +174,7 @@ def resume_mixture(
     from tacit.recipe.mixture import MixtureRecipe
 
     recipe = MixtureRecipe.load(run / RECIPE)
-    return _to_the_end(recipe, run, hardware, cluster, True, stop_if_diverged, progress)
+    return _to_the_end(recipe, run, _Asked(hardware, cluster, until, True, stop_if_diverged), progress)
 
 
 def finish_mixture(
@@ -188,8 +192,8 @@ def finish_mixture(
     from tacit.runs import Run
     from tacit.runs.journal import DATABASE
 
-    if _finished(run) is not None:
-        raise InputError(f"'{run}' is finished already; `tacit report` of its parts shows them.")
+    if finished_record(run) is not None:
+        raise InputError(f"'{run}' is finished already; `tacit report {run}` shows it.")
     recipe = MixtureRecipe.load(run / RECIPE)
     if recipe.training is None:
         raise InputError(f"'{run}' has no rounds to leave out; `tacit resume {run}` makes the rest of it.")
@@ -199,50 +203,84 @@ def finish_mixture(
         finished = rounds.finished
     if not finished:
         resume_training(run / TRAINING, hardware=hardware, end=True, progress=progress).run.close()
-    return _to_the_end(recipe, run, hardware, None, True, False, progress)
+    return _to_the_end(recipe, run, _Asked(hardware, anyway=True), progress)
 
 
-def _to_the_end(
-    recipe: "MixtureRecipe",
-    out: Path,
-    hardware: Hardware,
-    cluster: str | None,
-    anyway: bool,
-    stop_if_diverged: bool,
-    progress: Progress,
-) -> MixtureResult:
+class _Asked(NamedTuple):
+    """How the rounds are done."""
+
+    hardware: Hardware
+    cluster: str | None = None
+    until: int | None = None
+    anyway: bool = False
+    stop_if_diverged: bool = False
+
+
+def _to_the_end(recipe: "MixtureRecipe", out: Path, asked: _Asked, progress: Progress) -> MixtureResult:
     from tacit.jobs.train.mixture_folder import begin
 
-    if recipe.training is None and (cluster is not None or stop_if_diverged):
-        name = "cluster" if cluster is not None else "stop_if_diverged"
-        raise InputError(f"{name} is of rounds, and the recipe has no [training]; leave it out.")
-    hardware.apply()
+    _check_asked(recipe, asked)
+    asked.hardware.apply()
     begun = begin(recipe, out, progress)
     settled = begun.settled(recipe)
-    finished = _finished(out)
-    if finished is None:
-        _parts(settled, begun, out, hardware, cluster, anyway, stop_if_diverged, progress)
-        finished = _measured(settled, begun, out, progress)
-    else:
+    finished = finished_record(out)
+    if finished is not None:
         progress(Warned("finished already", f"'{out}' is finished already; its pages are written again."))
+    elif not _parts(settled, begun, out, asked, progress):
+        return _stopped(out)
+    else:
+        finished = _measured(settled, begun, out, progress)
     promise = promise_in(out)
-    return MixtureResult(folder=out, promise=promise, record=finished, report=_pages(out, finished, promise))
+    return MixtureResult(folder=out, promise=promise, record=finished, report=write_pages(out, finished, promise))
 
 
-def _parts(
-    recipe: "MixtureRecipe",
-    begun: "Begun",
-    out: Path,
-    hardware: Hardware,
-    cluster: str | None,
-    anyway: bool,
-    stop_if_diverged: bool,
-    progress: Progress,
-) -> None:
-    """Everything that costs privacy, then the model. The budget is asked for all of it before any is spent."""
+def _check_asked(recipe: "MixtureRecipe", asked: _Asked) -> None:
+    """Raises: InputError for what is of rounds where there are none, and for more rounds than there will be."""
+    from tacit.jobs.train.job import check_until
+
+    of_type("until", asked.until, Integral, NoneType)
+    if recipe.training is not None:
+        rounds = recipe.rounds(1)
+        assert rounds is not None  # there is [training]
+        check_until(asked.until, rounds)
+        return
+    given = {
+        "cluster": asked.cluster is not None,
+        "until": asked.until is not None,
+        "stop_if_diverged": asked.stop_if_diverged,
+    }
+    for name in (name for name, there in given.items() if there):
+        raise InputError(f"{name} is of rounds, and the recipe has no [training]; leave it out.")
+
+
+def _stopped(out: Path) -> MixtureResult:
+    """Of a run that has rounds left to do."""
+    from tacit.jobs.train.mixture_summary import mixture_summary
+
+    found = mixture_summary(out)
+    account = found.account(found.delta)
+    record: dict[str, Any] = json_ready(
+        {
+            "run": str(out),
+            "name": found.name,
+            "says": found.promise.says(),
+            **account["realised"],
+            "parts": [{"part": part, **each} for part, each in account["parts"].items()],
+            "rounds": found.rounds,
+            "planned_rounds": found.planned_rounds,
+            "simulation_only": None,
+        }
+    )
+    return MixtureResult(folder=out, promise=found.promise, record=record, report=None)
+
+
+def _parts(recipe: "MixtureRecipe", begun: "Begun", out: Path, asked: _Asked, progress: Progress) -> bool:
+    """Everything that costs privacy, then the model; whether it is there, or rounds are left to do.
+
+    The budget is asked for all of it before any is spent.
+    """
     from tacit.jobs.count.job import count
     from tacit.jobs.train import mixture_folder as folder
-    from tacit.jobs.train.job import train
     from tacit.jobs.train.run import begin
     from tacit.runs.journal import DATABASE
 
@@ -250,6 +288,7 @@ def _parts(
     if not any((out / part / DATABASE).is_file() for part in (folder.COUNTS, folder.TRAINING)):
         folder.check_budget(recipe, begun.clients)
     if rounds is not None:  # entered in the budget, and rehearsed, before anything is counted
+        hardware, anyway = asked.hardware, asked.anyway
         begin(rounds, out / folder.TRAINING, hardware=hardware, progress=progress, anyway=anyway).close()
     count(
         begun.opened("cache"),
@@ -260,36 +299,23 @@ def _parts(
         seed=recipe.run.seed,
         progress=progress,
     )
-    if rounds is not None:
-        _trained(rounds, out / folder.TRAINING, train, hardware, cluster, anyway, stop_if_diverged, progress)
+    if rounds is not None and not _trained(rounds, out / folder.TRAINING, asked, progress):
+        return False
     if not (out / folder.MIXED).is_dir():  # it is there whole or not at all
         make(out, recipe, begun, out / folder.MIXED, progress)
+    return True
 
 
-def _trained(
-    rounds: "Recipe",
-    out: Path,
-    train: Any,
-    hardware: Hardware,
-    cluster: str | None,
-    anyway: bool,
-    stop_if_diverged: bool,
-    progress: Progress,
-) -> None:
-    """Raises: RunError where the rounds stopped before their end."""
-    found = train(
-        rounds,
-        out,
-        hardware=hardware,
-        cluster=cluster,
-        anyway=anyway,
-        stop_if_diverged=stop_if_diverged,
-        progress=progress,
-    )
-    finished = found.run.finished
+def _trained(rounds: "Recipe", out: Path, asked: _Asked, progress: Progress) -> bool:
+    """Whether all rounds are done. Raises: RunError where they stopped before what was asked."""
+    from tacit.jobs.train.job import train
+
+    found = train(rounds, out, **asked._asdict(), progress=progress)
+    finished, done = found.run.finished, found.run.steps_done
     found.run.close()
-    if not finished:
+    if not finished and (asked.until is None or done < asked.until):
         raise RunError(f"the rounds in '{out}' stopped before their end; `tacit resume {out.parent}` goes on.")
+    return finished
 
 
 def make(out: Path, recipe: "MixtureRecipe", begun: "Begun", to: Path, progress: Progress = silent) -> None:
@@ -325,7 +351,7 @@ def promise_in(out: Path) -> "ComposedPromise":
         raise RunError(f"'{file}' is not what was written ({error}); restore a copy.") from error
 
 
-def _finished(out: Path) -> dict[str, Any] | None:
+def finished_record(out: Path) -> dict[str, Any] | None:
     """The record of the exact page, where that is written and everything before it done; else None."""
     from tacit.reports.page import PUBLISHED, SIMULATION
 
@@ -374,7 +400,7 @@ def _weight_in(out: Path) -> float:
     return float(read_files(out).settings["network_weight"])
 
 
-def _pages(out: Path, record: dict[str, Any], promise: "ComposedPromise") -> "ReportFiles":
+def write_pages(out: Path, record: dict[str, Any], promise: "ComposedPromise") -> "ReportFiles":
     from tacit.reports.mixture import page, released_page
     from tacit.reports.page import to_json, write_both
 

@@ -15,13 +15,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
-
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
 from tacit.evaluation.added_parts import Arm, arms_of
+from tacit.evaluation.baselines import comparison_models_of
+from tacit.evaluation.comparison_models import MODEL as WHOLE_MODEL
 from tacit.evaluation.counts.cell_list import CellList
 from tacit.evaluation.held_out import HeldOut
+from tacit.evaluation.reader_accuracy import evaluate_reader
 from tacit.evaluation.release_cost import ReleaseCost
 from tacit.evaluation.settings import CountSettings
 from tacit.files import check_folder, read_bounded, write_whole
@@ -37,8 +38,6 @@ from tacit.jobs.train.mixture_run import BEGUN, is_mixture_run
 from tacit.jobs.train.refusals import check_splits
 from tacit.keyboard.mixture import mixture_reader
 from tacit.keyboard.suggest import Reader
-from tacit.networks.language_model import kinds_of
-from tacit.networks.metrics import KNOWN
 from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.networks.ngram.reader import ngram_reader
@@ -182,7 +181,8 @@ def added(
     """What each part of the mixture in `folder` adds on the first test clients; exact.
 
     Several n-gram models are one, weighted by public text, before anything was counted. clients: how many;
-    left out, as many as the recipe says.
+    left out, as many as the recipe says. `tested` has the sums of each client, by which the mixture is laid beside
+    other runs: as of a training, with what it is compared with.
     """
     asked = recipe.evaluation.test_clients if clients is None else clients
     chosen = cache.clients("test")[:asked]
@@ -191,9 +191,17 @@ def added(
     readers: dict[str, Reader] = {BASE: _base(folder, public), COUNTED: mixture_reader(_without_network(files))}
     if files.settings["network"] is not None:
         readers[WHOLE] = mixture_reader(files)
-    arms: tuple[Arm, ...] = arms_of(readers, held_out)
-    words = int((kinds_of(held_out.sentences[:, :, 1:], np) == KNOWN).sum())
-    return {"clients": len(chosen), "words": words, "arms": [to_plain(each) for each in arms]}
+    found = {name: evaluate_reader(each, held_out) for name, each in readers.items()}
+    arms: tuple[Arm, ...] = arms_of(found)
+    last = next(reversed(found))
+    named = {WHOLE_MODEL if name == last else name: each for name, each in found.items()}
+    tested = comparison_models_of(held_out, named, first_words=False)
+    return {
+        "clients": len(chosen),
+        "words": int(sum(tested.predicted)),
+        "arms": [to_plain(each) for each in arms],
+        "tested": to_plain(tested),
+    }
 
 
 def _base(folder: Path, public: Cache) -> Reader:

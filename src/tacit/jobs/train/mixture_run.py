@@ -2,9 +2,23 @@
 
 from pathlib import Path
 
+from tacit.files import as_path
+from tacit.runs import Run
+
 BEGUN = "begun.json"  # what the run knew when it began
 
 
 def is_mixture_run(path: Path) -> bool:
     """Whether `path` is such a folder."""
     return (path / BEGUN).is_file()
+
+
+def mixture_run_at(run: object) -> Path | None:
+    """The folder, where `run` is the path of such a one; None for an open run, and for the path of anything else.
+
+    Raises: InputError for what is neither.
+    """
+    if isinstance(run, Run):
+        return None
+    path = as_path("run", run)
+    return path if is_mixture_run(path) else None

@@ -11,7 +11,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,11 +52,16 @@ class SweepResult(JobResult):
         return {"schema": "tacit.sweep", "version": 1, "folder": str(self.folder), **page, **json_ready(self.record)}
 
     def blocks(self) -> "list[Block]":
-        """What people read of it: the table of runs, what they cost together, and where the page is."""
+        """What people read of it: the table of runs, what they cost together, what is left to do, where the page is."""
         from tacit.reports.blocks import Paragraph
-        from tacit.reports.sweep import summary
+        from tacit.reports.sweep import left_to_do, summary
 
-        return [*summary(self.record), Paragraph(f"read (exact, keep it to yourself): {self.report.html}")]
+        left = [str(self.folder / name) for name in self.record["unfinished"]]
+        return [
+            *summary(self.record),
+            *left_to_do(left),
+            Paragraph(f"read (exact, keep it to yourself): {self.report.html}"),
+        ]
 
 
 def sweep(
@@ -91,13 +96,13 @@ def sweep(
     _check_folder(folder, recipes)
     progress(Noted(CODE, _announced(grid, recipes)))
     _check_budget(folder, recipes, given)
-    for name, each in recipes.items():
-        _one(each, folder / name, name, {**given, "anyway": anyway}, progress)
-    record = _record(folder, places)
+    asked = {**given, "anyway": anyway}
+    failed = {name for name, each in recipes.items() if not _one(each, folder / name, name, asked, progress)}
+    record = _record(folder, places, failed)
     from tacit.reports.page import SIMULATION, write
     from tacit.reports.sweep import page
 
-    report = write(folder / SIMULATION, page(record, _compared(folder, recipes)))
+    report = write(folder / SIMULATION, page(record, _compared(folder, recipes), folder=str(folder)))
     return SweepResult(folder=folder, runs={name: folder / name for name in places}, record=record, report=report)
 
 
@@ -213,21 +218,24 @@ def _check_budget(folder: Path, recipes: Mapping[str, Any], given: Mapping[str, 
         PopulationBudget.open(population).check(Cost(zcdp=cost))
 
 
-def _one(recipe: Any, path: Path, name: str, given: Mapping[str, Any], progress: Progress) -> None:
-    """One run from wherever it stands to its end. A model that diverges is warned of, and keeps its folder."""
+def _one(recipe: Any, path: Path, name: str, given: Mapping[str, Any], progress: Progress) -> bool:
+    """One run from wherever it stands to its end, or as far as was asked; whether its model did not diverge: such a run
+    is warned of, and keeps its folder.
+    """
     from tacit.jobs.train.mixture import train_any
 
     if _is_done(path):
-        return
+        return True
     progress(Noted(CODE, f"run {name}:"))
     try:
         result = train_any(recipe, path, progress=progress, **given)
     except TrainingError as error:
         progress(Warned("run failed", f"{name} failed: {error}"))
-        return
+        return False
     run = getattr(result, "run", None)
     if run is not None:
         run.close()
+    return True
 
 
 def _is_done(path: Path) -> bool:
@@ -241,8 +249,8 @@ def _is_done(path: Path) -> bool:
         return run.finished
 
 
-def _record(folder: Path, places: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """What the runs say of themselves, and what they cost together."""
+def _record(folder: Path, places: Mapping[str, Mapping[str, Any]], failed: Set[str]) -> dict[str, Any]:
+    """What the runs say of themselves, and what they cost together. failed: whose models diverged."""
     from tacit.privacy import gaussian
 
     rows = [{"run": name, "changed": dict(changes), **_row(folder / name)} for name, changes in places.items()]
@@ -251,6 +259,7 @@ def _record(folder: Path, places: Mapping[str, Mapping[str, Any]]) -> dict[str, 
     zcdp = math.fsum(each["zcdp"] for each in released)
     return {
         "runs": rows,
+        "unfinished": [each["run"] for each in rows if not each["finished"] and each["run"] not in failed],
         "together": {
             "released": len(released),
             "zcdp": zcdp,
@@ -266,16 +275,12 @@ def _row(path: Path) -> dict[str, Any]:
     from tacit.runs import Run
 
     if is_mixture_run(path):
-        from tacit.jobs.train.mixture import _finished, promise_in
+        from tacit.jobs.train.mixture_summary import mixture_summary
 
-        found, promise = _finished(path), promise_in(path)
-        values = {} if found is None else _last_arm(found)["values"]
-        return {
-            "top1": values.get(TOP1),
-            "zcdp": promise.composition.zcdp,
-            "delta": promise.delta,
-            "epsilon": promise.epsilon,
-        }
+        found = mixture_summary(path)
+        account = found.account(found.delta)
+        released = account["realised"] if account["parts"] else {"zcdp": None, "epsilon": None}
+        return {"top1": found.test.get(TOP1), **released, "delta": found.delta, "finished": found.finished}
     from tacit.statements.accounts import accounts_of
 
     with Run.open(path) as run:
@@ -287,29 +292,13 @@ def _row(path: Path) -> dict[str, Any]:
             "zcdp": None if realised is None else realised.zcdp,
             "delta": accounts.delta,
             "epsilon": None if realised is None else realised.epsilon(accounts.delta),
+            "finished": run.finished,
         }
 
 
-def _last_arm(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The whole mixture's."""
-    arms: list[Mapping[str, Any]] = record["simulation_only"]["arms"]
-    return arms[-1]
-
-
 def _compared(folder: Path, recipes: Mapping[str, Any]) -> "list[Block]":
-    """The runs side by side, as `tacit compare` lays them; nothing of mixtures."""
-    from tacit.recipe import Recipe
-    from tacit.reports.blocks import FigureOf
-    from tacit.reports.comparison import comparison
-    from tacit.reports.summary import summarise
-    from tacit.runs import Run
+    """The runs side by side, as `tacit compare` lays them."""
+    from tacit.jobs.report import compared
 
-    if not all(isinstance(each, Recipe) for each in recipes.values()):
-        return []
-    runs = [Run.open(folder / name) for name in recipes]
-    try:
-        found = comparison([summarise(each) for each in runs])
-    finally:
-        for each in runs:
-            each.close()
-    return [*found.blocks(), FigureOf(found.figure)]
+    found = compared([folder / name for name in recipes])
+    return [*found.blocks(), *found.drawing]
