@@ -155,7 +155,7 @@ class LadderResult(JobResult):
         )
         return [
             Table(tuple(rows), head),
-            Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
+            Paragraph(f"The best free model: {said}. Validation clients alone chose it and its weights."),
             Paragraph(f"{EXACT}."),
         ]
 

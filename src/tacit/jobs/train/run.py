@@ -26,13 +26,14 @@ from tacit.jobs.train.refusals import (
     check_client_cost,
     check_decryptors,
     check_not_deployed,
+    check_participation,
     check_splits,
     same_clients,
     same_precision,
 )
 from tacit.jobs.train.rehearsal import Begun, rehearsed
 from tacit.jobs.train.release import HeldOutClients, release
-from tacit.jobs.train.simulation import TrainedWith, collector_for, sampler_for
+from tacit.jobs.train.simulation import TrainedWith, collector_for
 from tacit.jobs.train.stopping import Rule, Stopping, is_ending, note_end
 from tacit.mechanisms import fresh_key
 from tacit.networks.language_model import parameter_count
@@ -95,8 +96,7 @@ def begin(
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
     check_decryptors(plan, hooks)
-    if hooks.collector is None:  # refuses here what would fail in a later round
-        sampler_for(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
+    check_participation(recipe, plan, clients, key, hooks)
     network = recipe.model.settings(vocabulary.size)
     check_client_cost(recipe, vocabulary.size, parameter_count(network))
     encoding = plan.encoding(parameter_count(network))
@@ -126,7 +126,7 @@ def begin(
         evaluation=recipe.evaluation.model_dump(),
         hooks=hooks.names,
         why_mechanism=why,
-        foreseen=told.sentence,
+        foreseen=told.says,
         secure=None if encoding is None else SecureSumUsed.from_encoding(encoding, plan.secure),
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"
