@@ -45,11 +45,8 @@ SEEN_FAR, SEEN_NEAR = Top1Over(-0.0004, 0.0349, 0.0349), Top1Over(0.0009, 0.0372
 AS_IT_IS = "use the best free model as it is, at epsilon 0 (`tacit ngram`, `tacit mix`)"
 ANY_PUBLIC = "use a model of public text as it is, at epsilon 0 (`tacit pretrain`, `tacit ngram`)"
 TRY = "try it, compare both on test clients, and keep the better one"
-COMPARE = (
-    "name a public text to compare with (`--public CACHE` of `tacit plan` and `tacit recipe new`), or begin from a "
-    "model of one (`--init`)"
-)
-COMPARE_START = "name the text of its first model (`--public CACHE` of `tacit plan` and `tacit recipe new`)"
+COMPARE = "name a public text (as `tacit plan recipe --public CACHE`), or begin from a model of one (`--init`)"
+COMPARE_START = "name the text of its first model (as `tacit plan recipe --public CACHE`)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,14 +106,10 @@ def answer(ladder: "Ladder", counts: str, *, clients: int, epsilon: float) -> st
 
 def forecast_and_measured(ladder: "Ladder", forecast: "Mapping[str, Judgement]", *, counts: str, rounds: str) -> str:
     """In a line, of both private models: what the first lines said, and what came."""
-    gains = {
-        name: ladder.gain(run, what="top1", of="predicted").value
-        for name, run in (("counts", counts), ("rounds", rounds))
-    }
-    said = (
-        f"{name} were forecast {forecast[name].in_brief()} and measured {100 * gain:+.2f}"
-        for name, gain in gains.items()
-    )
+    said = []
+    for name, run in (("counts", counts), ("rounds", rounds)):
+        gain = 100 * ladder.gain(run, what="top1", of="predicted")[0]
+        said.append(f"{name} were forecast {forecast[name].in_brief()} and measured {gain:+.2f}")
     return f"In points of top-1 over the best free model: {'; '.join(said)}."
 
 

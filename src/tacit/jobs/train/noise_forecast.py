@@ -11,7 +11,16 @@ from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.plan.job import DrawnResult
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import PlannedTraining, affordable
-from tacit.planning.judgement import FreeModel, Judgement, Verdict, from_public, from_random, judged, not_forecast
+from tacit.planning.judgement import (
+    FreeModel,
+    Gains,
+    Judgement,
+    Verdict,
+    from_public,
+    from_random,
+    judged,
+    not_forecast,
+)
 from tacit.planning.noise_forecast import FACTOR, NoiseForecast, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
@@ -53,8 +62,10 @@ class NoiseForecastResult(DrawnResult):
         found = self.noise_forecast
         if found is None:
             return not_forecast(self.unknown, self.free)
-        start = from_public(found.share_kept) if self.public else from_random(found.share_kept)
-        return judged(start, self.free, hopeless=found.noisiness == "too noisy")
+        return judged(self._gains(found.share_kept), self.free, hopeless=found.noisiness == "too noisy")
+
+    def _gains(self, kept: float) -> Gains:
+        return from_public(kept) if self.public else from_random(kept)
 
     @property
     def judgement(self) -> Verdict:
@@ -92,6 +103,8 @@ class NoiseForecastResult(DrawnResult):
         found = self.noise_forecast
         if found is None or found.noisiness == "quiet":
             return ()
+        if judged(self._gains(1.0), self.free).verdict == "no gain expected":
+            return ()  # not without any noise either
         times = found.times_too_much
         if self.extrapolated:
             return (f"{times:.2g} times less noise: a larger privacy.extrapolate_to, or a larger epsilon there",)
