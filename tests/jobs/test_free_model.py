@@ -76,7 +76,11 @@ def test_four_commands_say_one_judgement_over_it(parts: Parts, free: FreeModel, 
         assert free.says() in " ".join(text.replace("# ", "").split()), text
         assert "WORTH IT" not in text, "120 people gain nothing here"
     record = json.loads(said("plan", "recipe", recipe, "--json"))
-    assert record["free"]["top1"] == free.top1 and record["judgement"] in ("too noisy", "no gain expected", "may not pay off")
+    assert record["free"]["top1"] == free.top1 and record["judgement"] in (
+        "too noisy",
+        "no gain expected",
+        "may not pay off",
+    )
 
 
 def test_a_mixture_says_it_before_anything_is_counted(parts: Parts, free: FreeModel, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What the noise will do is told before training, what cannot work refused; what drowns is said and can be stopped."""
+"""What the noise will do is told before training, what is too noisy refused; what drowns is said and can be stopped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,13 +59,13 @@ def noise_at(cache: Cache, ratio: float) -> float:
 def test_what_works_is_noted_what_costs_warned_and_without_noise_nothing_is_said(cache: Cache, tmp_path: Path) -> None:
     (quiet,) = told(cache, noise_at(cache, 0.1), tmp_path / "quiet")
     assert isinstance(quiet, Noted) and "of the accuracy without noise will be kept" in quiet.message
-    (costly,) = told(cache, noise_at(cache, 0.9), tmp_path / "costly")
-    assert isinstance(costly, Warned) and "Ways out: " in costly.message and "epsilon" in costly.message
-    assert costly.message.startswith("NOT COMPARED. ") and quiet.message.startswith("NOT COMPARED. ")
+    (noisy,) = told(cache, noise_at(cache, 0.9), tmp_path / "noisy")
+    assert isinstance(noisy, Warned) and "Ways out: " in noisy.message and "epsilon" in noisy.message
+    assert noisy.message.startswith("NOT COMPARED. ") and quiet.message.startswith("NOT COMPARED. ")
     assert told(cache, None, tmp_path / "none") == []
 
 
-def test_what_cannot_work_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
+def test_what_is_too_noisy_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"TOO NOISY\. .* The noise is .* Ways out: .*epsilon.*--anyway"):
         train(recipe(cache, LOUD), tmp_path / "run", hardware=ONE)
     assert not (tmp_path / "run").exists()
@@ -146,7 +146,7 @@ def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache
 
 def test_of_a_cohort_that_extrapolate_to_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
     noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "extrapolate_to": 600}
-    (way,) = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
+    _, way = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
     assert "times less noise" in way and "delta" not in way
 
 

@@ -64,9 +64,7 @@ def test_worth_it_is_said_of_what_gains_and_of_nothing_else(
 
 
 @given(kept=SHARES, public=st.booleans(), clients=st.integers(1, 10**7), epsilon=st.floats(0.01, 100.0))
-def test_where_nothing_was_measured_it_is_not_compared(
-    kept: float, public: bool, clients: int, epsilon: float
-) -> None:
+def test_where_nothing_was_measured_it_is_not_compared(kept: float, public: bool, clients: int, epsilon: float) -> None:
     start = from_public(kept) if public else from_random(kept)
     for found in (judged(start, None), judged(None, None), judged_counts(clients, epsilon, None)):
         assert found.verdict == "not compared" and found.over_free is None and "--public CACHE" in found.way_out

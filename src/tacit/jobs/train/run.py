@@ -72,7 +72,7 @@ def begin(
 ) -> Run:
     """A new run folder for a recipe, before its first round; or the one at `out`, where that has the same recipe.
 
-    What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Then the
+    What the noise will do to the model is told first; a recipe that is too noisy is refused, unless `anyway`. Then the
     end of the run is rehearsed with the first model, whose evaluation is kept. Raises: RecipeError, CacheError,
     ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the mechanism is known:
     nothing is left on disk then.
