@@ -84,7 +84,7 @@ def test_each_of_the_first_commands_is_one_with_the_options_it_names() -> None:
             "plan recipe --help`",
         ),
         ("finish --until 3", "No such option: --until; `tacit train` has it. `tacit finish --help`"),
-        ("account tree --epsilom 3", "No such option: --epsilom. `tacit account tree --help`"),
+        ("account tree --epsilom 3", "No such option: --epsilom; did you mean --epsilon? `tacit account tree --help`"),
     ],
 )
 def test_the_nearest_name_is_offered(typed: str, sentence: str) -> None:

@@ -105,7 +105,6 @@ def asked_again(said: str) -> dict[str, Any]:
     ("changes", "rule"),
     [
         ({"rounds.min_separation": 2}, "privacy.mechanism.bands=3 is above 2: .* bands end at rounds.min_separation=2"),
-        ({"privacy.mechanism.bands": 9}, "privacy.mechanism.bands=9 is above 3"),
         ({"privacy.mechanism.name": "tree"}, "privacy.mechanism.bands does not belong to mechanism 'tree'"),
         ({"privacy.mechanism.name": "none"}, "privacy.mechanism.bands says something of a mechanism"),
         ({"privacy.zcdp": 0.5}, "privacy.epsilon and privacy.zcdp are given"),
@@ -120,6 +119,15 @@ def test_a_change_that_another_key_forbids_prints_a_command_that_works(changes: 
     assert recipe.changed(again) != recipe
     (first, *more), said = changes, str(refused.value)
     assert not more and said.count(f"{first}={changes[first]}:") == 1, "once, before the rule"
+
+
+def test_bands_above_what_the_rounds_allow_say_how_many_may_be() -> None:
+    recipe = tiny_recipe(CACHE, privacy=BANDED)
+    with pytest.raises(RecipeError, match=r"bands=9 is above 3: .* give at most 3 \(--set privacy.mechanism.bands=3\)"):
+        recipe.changed({"privacy.mechanism.bands": 9})
+    assert recipe.changed({"privacy.mechanism.bands": 3}) == recipe
+    once = {"rounds.max_participations": 1, "privacy.mechanism.bands": 9}
+    assert recipe.changed(once).privacy.mechanism_name == "banded", "a client that comes once overlaps with nothing"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What is wrong with a recipe in one sentence, and which key was meant by one that there is not."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, get_args
@@ -48,7 +48,7 @@ def nearest_key(key: str, recipe: type[BaseModel], values: Mapping[str, Any]) ->
     return key_anywhere(name, sections)
 
 
-def key_anywhere(name: str, sections: Mapping[str, Sequence[str]]) -> str | None:
+def key_anywhere(name: str, sections: dict[str, list[str]]) -> str | None:
     """The dotted key of `keys_of` whose last part is most like a name; None if like none."""
     everywhere = {name: section for section, names in reversed(sections.items()) for name in names if section}
     found = get_close_matches(name, everywhere, n=1, cutoff=0.8)

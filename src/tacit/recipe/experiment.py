@@ -124,7 +124,7 @@ class Recipe(Section):
             raise ValueError(
                 f"privacy.mechanism.bands={bands} is above {reach}: what a client adds in two of its rounds must not "
                 f"overlap, so bands end at rounds.min_separation={self.rounds.min_separation} (with one participation "
-                f"at the rounds); give at most {reach} (`--set privacy.mechanism.bands={reach}`), or leave it out."
+                f"at the rounds); give at most {reach} (--set privacy.mechanism.bands={reach}), or leave it out."
             )
         return self
 

@@ -36,7 +36,7 @@ def _a_list(value: object) -> object:
     if isinstance(value, str):
         raise ValueError(
             f"mixture.sums = {value!r} is one text, and a list of sums is asked for; write "
-            "--set 'mixture.sums=[\"word_counts:5000 norm 20 unit 16\"]', say."
+            "`--set 'mixture.sums=[\"word_counts:5000 norm 20 unit 16\"]'`, say."
         )
     return value
 
