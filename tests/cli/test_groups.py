@@ -73,10 +73,31 @@ def test_each_of_the_first_commands_is_one_with_the_options_it_names() -> None:
         ("train x.toml --ot y", "No such option: --ot; did you mean --out? `tacit train --help`"),
         ("account tree --round 4", "No such option: --round; did you mean --rounds? `tacit account tree --help`"),
         ("train --xyzzy", "No such option: --xyzzy. `tacit train --help`"),
+        (
+            "train x.toml --epsilon 3",
+            "No such option: --epsilon; it is a key of the recipe, so write --set privacy.epsilon=VALUE. `tacit train "
+            "--help`",
+        ),
+        (
+            "plan recipe x.toml --report-gaol 3",
+            "No such option: --report-gaol; it is a key of the recipe, so write --set rounds.report_goal=VALUE. `tacit "
+            "plan recipe --help`",
+        ),
+        ("finish --until 3", "No such option: --until; `tacit train` has it. `tacit finish --help`"),
+        ("account tree --epsilom 3", "No such option: --epsilom; did you mean --epsilon? `tacit account tree --help`"),
     ],
 )
 def test_the_nearest_name_is_offered(typed: str, sentence: str) -> None:
     assert asked(*typed.split()) == (2, "", f"error: {sentence} shows what it takes.\n")
+
+
+def test_only_near_names_are_offered_for_an_option_and_else_a_command_that_has_it() -> None:
+    """`--json` was once offered for `--epsilon`, which shares three letters with it."""
+    for typed, own in (("recipe list", "`tacit recipe new` and "), ("demo", "`tacit recipe new` and "), ("mix", "")):
+        complaint = asked(*typed.split(), "--epsilon", "3")[2]
+        assert "did you mean" not in complaint and f"No such option: --epsilon; {own}" in complaint
+        named = complaint.partition("`tacit ")[2].partition("`")[0].split()
+        assert "--epsilon" in asked(*named, "--help")[1]
 
 
 def shell_at(line: str) -> dict[str, str]:

@@ -22,6 +22,7 @@ from tacit.progress import Event, StageBegan
 from tacit.recipe import Recipe
 from tacit.recipe.mixture import MixtureRecipe
 from tacit.reports import demo as pages
+from tacit.reports.blocks import Paragraph
 from tacit.text.vocabulary import Vocabulary
 
 PEOPLE = 300
@@ -68,6 +69,24 @@ def test_the_rounds_differ_in_their_noise_alone(shown: DemoResult) -> None:
     assert {name for name in other if not name.startswith("privacy.")} == {"name", "evaluation.baselines"}
     assert private.privacy.clip_norm == plain.privacy.clip_norm
     assert private.rounds.report_goal == len(tacit.open_data(private.data.cache).clients("train")) // 8
+
+
+def test_the_last_screen_says_what_was_forecast_and_what_was_measured(shown: DemoResult) -> None:
+    """In one line, of both private models; and that the two mixtures of what is free have weights of their own."""
+    told = [each.text for each in shown.blocks() if isinstance(each, Paragraph)]
+    (line,) = [each for each in told if each.startswith("In points of top-1 over the best free model: ")]
+    recorded = shown.to_record()["forecast"]
+    for name, run in (("counts", shown.counts.folder), ("rounds", shown.private.run.path)):
+        gain = 100 * shown.ladder.ladder.gain(str(run), what="top1", of="predicted").value
+        judgement = shown.forecast[name]
+        assert f"{name} were forecast {judgement.in_brief()} and measured {gain:+.2f}" in line
+        assert recorded[name]["judgement"] == judgement.verdict
+    assert shown.forecast["rounds"].says().startswith(shown.private.run.metadata.foreseen.partition(" The noise")[0])
+    assert any(
+        f"{shown.ladder.ladder.said(FREE)}, weights that validation people's text chose, in its favour. The forecast's "
+        "weights were fitted on held-out public text." in each
+        for each in told
+    )
 
 
 def test_suggested_are_words_of_the_novels(shown: DemoResult) -> None:

@@ -1,4 +1,4 @@
-"""What the noise will do is told before training, what cannot work refused; what drowns is said and can be stopped."""
+"""What the noise will do is told before training, what is too noisy refused; what drowns is said and can be stopped."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 from tacit.compute import Hardware
 from tacit.data import Cache
-from tacit.errors import CacheError, InputError
+from tacit.errors import CacheError, InputError, ParticipationError
 from tacit.jobs.resume import resume
 from tacit.jobs.train.job import train
 from tacit.jobs.train.noise_forecast import CODE, NoiseForecastResult, forecast_for_record, noise_forecast, tell
@@ -59,13 +59,14 @@ def noise_at(cache: Cache, ratio: float) -> float:
 def test_what_works_is_noted_what_costs_warned_and_without_noise_nothing_is_said(cache: Cache, tmp_path: Path) -> None:
     (quiet,) = told(cache, noise_at(cache, 0.1), tmp_path / "quiet")
     assert isinstance(quiet, Noted) and "of the accuracy without noise will be kept" in quiet.message
-    (costly,) = told(cache, noise_at(cache, 0.9), tmp_path / "costly")
-    assert isinstance(costly, Warned) and "ways out: " in costly.message and "epsilon" in costly.message
+    (noisy,) = told(cache, noise_at(cache, 0.9), tmp_path / "noisy")
+    assert isinstance(noisy, Warned) and "Ways out: " in noisy.message and "epsilon" in noisy.message
+    assert noisy.message.startswith("NOT COMPARED. ") and quiet.message.startswith("NOT COMPARED. ")
     assert told(cache, None, tmp_path / "none") == []
 
 
-def test_what_cannot_work_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"this recipe cannot work: the noise is .* ways out: .*epsilon.*--anyway"):
+def test_what_is_too_noisy_is_refused_before_anything_is_written(cache: Cache, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"TOO NOISY\. .* The noise is .* Ways out: .*epsilon.*--anyway"):
         train(recipe(cache, LOUD), tmp_path / "run", hardware=ONE)
     assert not (tmp_path / "run").exists()
 
@@ -105,11 +106,12 @@ def test_a_delta_that_allows_publishing_a_clients_text_is_warned_of_before_train
 
 def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path: Path) -> None:
     found = noise_forecast(recipe(cache, LOUD))
-    assert isinstance(found, NoiseForecastResult) and found.judgement == "cannot work" and len(found.ways) == 4
-    assert "a report goal of 40 at a separation of 1, which keeps 90% from epsilon" in found.ways[0]  # all, every round
+    assert isinstance(found, NoiseForecastResult) and found.judgement == "too noisy" and len(found.ways) == 4
+    assert "use a model of public text as it is, at epsilon 0" in found.ways[0]
+    assert "a report goal of 40 at a separation of 1, which keeps 90% from epsilon" in found.ways[1]  # all, every round
     record = found.to_record()
     assert record["kept"] == 0.0 and record["working_zcdp"] > record["zcdp"] and record["clients"] == 40
-    assert found.figure().panels and "CANNOT WORK" in found._repr_html_()
+    assert found.figure().panels and "TOO NOISY" in found._repr_html_()
     found.save_figure(tmp_path / "outlook.svg")
     with pytest.raises(CacheError):
         noise_forecast(recipe(cache, LOUD), data=tmp_path / "none")
@@ -121,28 +123,30 @@ def test_a_public_model_bears_less_noise_and_is_to_be_compared_with(cache: Cache
     network, plan = made.model.settings(cache.manifest.vocabulary.size), made.plan(made.matrix())
     random, public = (forecast_for_record(made, plan, network, clients=40, public=first) for first in (False, True))
     assert random.noise_forecast and public.noise_forecast and public.noise_forecast.ratio == pytest.approx(0.15)
-    assert random.noise_forecast.judgement == "works" and public.noise_forecast.judgement == "costly"
-    assert random.judgement == public.judgement == "over nothing", "no text was measured"
-    assert "name that text: --public CACHE" in public.sentence and "over nothing" in random.sentence
-    free = FreeModel(made_of="the public n-gram", text="manuals", top1=0.2, network=0.2, passages=9)
-    for ratio, kept, word in ((0.4, 0.78, "costly"), (0.5, 0.63, "gains nothing"), (0.01, 1.0, "works")):
+    assert random.noise_forecast.noisiness == "quiet" and public.noise_forecast.noisiness == "noisy"
+    assert random.judgement == public.judgement == "not compared", "no text was measured"
+    assert "name the text of its first model" in public.ways[0] and "--init" in random.ways[0]
+    free = FreeModel(weights={"public n-gram": 1.0}, text="manuals", top1=0.2, network=0.2, sentences=9)
+    for ratio, kept, word in ((0.4, 0.78, "may not pay off"), (0.5, 0.63, "no gain expected"), (0.01, 1.0, "worth it")):
         loud = recipe(cache, noise_at(cache, ratio))
         plan = loud.plan(loud.matrix())
         noised = forecast_for_record(loud, plan, network, clients=40, public=True, free=free)
         assert noised.noise_forecast and noised.noise_forecast.share_kept == pytest.approx(kept, abs=0.01)
         assert noised.judgement == word, "with 33% more to learn, 0.78 is still better"
-        assert "the public n-gram, of manuals (top-1 20.00%" in noised.sentence
+        assert "public n-gram. It is made of manuals. Its top-1 is 20.0%" in noised.says
     heard: list[Event] = []
     quiet = recipe(cache, noise_at(cache, 0.01))
     better = replace(free, top1=0.4)
     told = forecast_for_record(quiet, quiet.plan(quiet.matrix()), network, clients=40, public=True, free=better)
     tell(told, heard.append, anyway=False)
-    assert isinstance(heard[-1], Warned) and heard[-1].message.startswith("GAINS NOTHING: the noise is")
+    assert isinstance(heard[-1], Warned) and heard[-1].message.startswith("NO GAIN EXPECTED. Expected top-1: ")
+    assert told.ways == (told.judged.way_out,), "less noise would not help"
+    assert "Way out: use the best free model as it is" in heard[-1].message
 
 
 def test_of_a_cohort_that_extrapolate_to_more_no_epsilon_of_its_own_is_told(cache: Cache) -> None:
     noise = {"mechanism": {"name": "tree"}, "noise_multiplier": LOUD, "extrapolate_to": 600}
-    (way,) = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
+    _, way = noise_forecast(tiny_recipe(cache.path, privacy=noise)).ways
     assert "times less noise" in way and "delta" not in way
 
 
@@ -157,16 +161,37 @@ def test_of_fewer_rounds_than_were_measured_only_the_worst_is_told(cache: Cache,
 
     quiet = 1e-4
     short, long = of(fewest - 1, quiet), of(fewest, quiet)
-    assert (short.judgement, long.judgement) == ("unknown", "over nothing")
-    assert long.noise_forecast and long.noise_forecast.judgement == "works"
-    assert f"not measured below {fewest} rounds, and this recipe has {fewest - 1}" in short.sentence
-    assert short.to_record()["judgement"] == "unknown" and "kept" not in short.to_record()
-    assert of(fewest - 1, LOUD * 10).judgement == "cannot work"
+    assert (short.judgement, long.judgement) == ("not forecast", "not compared")
+    assert long.noise_forecast and long.noise_forecast.noisiness == "quiet"
+    assert f"not measured below {fewest} rounds, and this recipe has {fewest - 1}" in short.says
+    assert short.to_record()["judgement"] == "not forecast" and "kept" not in short.to_record()
+    assert of(fewest - 1, LOUD * 10).judgement == "too noisy"
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        {"report_goal": 41},
+        {"report_goal": 5000, "min_separation": 1},
+        {"report_goal": 40, "rounds": 9, "min_separation": 3},
+        {"report_goal": 40, "rounds": 9, "min_separation": 1, "max_participations": 2},
+    ],
+)
+def test_a_report_goal_that_the_clients_cannot_give_is_refused_as_training_refuses_it(
+    cache: Cache, tmp_path: Path, rounds: dict[str, int]
+) -> None:
+    asked, said = recipe(cache, 1.0, rounds=rounds), []
+    for refusing in (lambda: noise_forecast(asked), lambda: train(asked, tmp_path / "run", hardware=ONE, until=1)):
+        with pytest.raises(ParticipationError) as error:
+            refusing()
+        said.append(str(error.value))
+    assert said[0] == said[1] and f"report_goal={rounds['report_goal']}" in said[0]
+    assert not (tmp_path / "run").exists()
 
 
 def test_what_was_never_measured_is_not_judged(cache: Cache) -> None:
     found = noise_forecast(recipe(cache, LOUD, server={"method": "adam"}))
-    assert found.judgement == "unknown" and "divides by what it saw" in found.sentence and not found.ways
+    assert found.judgement == "not forecast" and "divides by what it saw" in found.says and not found.ways
     with pytest.raises(InputError, match="nothing to draw"):
         found.figure()
 

@@ -44,15 +44,15 @@ def test_a_larger_clip_norm_at_a_smaller_rate_changes_nothing(
     noise: float, clip: float, rate: float, by: float
 ) -> None:
     one, other = noise_forecast(noise, clip, rate), noise_forecast(noise, clip * by, rate / by)
-    assert other.ratio == pytest.approx(one.ratio) and other.judgement == one.judgement
+    assert other.ratio == pytest.approx(one.ratio) and other.noisiness == one.noisiness
 
 
 @given(noise=positive, by=st.floats(1.01, 100))
 def test_more_noise_is_never_better(noise: float, by: float) -> None:
     less, more = noise_forecast(noise), noise_forecast(noise * by)
     assert more.ratio > less.ratio and more.share_kept <= less.share_kept
-    order = ("works", "costly", "cannot work")
-    assert order.index(more.judgement) >= order.index(less.judgement)
+    order = ("quiet", "noisy", "too noisy")
+    assert order.index(more.noisiness) >= order.index(less.noisiness)
 
 
 @given(noise=positive, goal=st.integers(1, 1000), by=st.integers(1, 50))
@@ -103,13 +103,13 @@ def test_the_interval_holds_what_is_expected_and_its_upper_end_decides() -> None
         found = noise_forecast(noise)
         low, high = found.interval
         assert low <= found.share_kept <= high
-        assert (found.judgement == "cannot work") == (high < LEAST)
+        assert (found.noisiness == "too noisy") == (high < LEAST)
         assert high == share_kept(found.ratio / FACTOR)
 
 
 def test_without_noise_all_is_kept() -> None:
     found = noise_forecast(strategy=None)
-    assert (found.noise, found.ratio, found.share_kept, found.judgement) == (0.0, 0.0, 1.0, "works")
+    assert (found.noise, found.ratio, found.share_kept, found.noisiness) == (0.0, 0.0, 1.0, "quiet")
 
 
 @pytest.mark.parametrize("share", [0.0, 1.0, -1.0, 2.0])

@@ -1,6 +1,8 @@
 """A changed recipe is the one that its file would give, and `--set` reads what TOML reads."""
 
 import copy
+import re
+import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ from tests.support.jobs.mixture_runs import Parts, recipe_of, values, with_round
 from tests.support.training.tiny import tiny_recipe, tiny_values
 
 from tacit.errors import InputError, RecipeError
+from tacit.jobs.changed_recipe import changed_rounds
 from tacit.recipe import Recipe
 from tacit.recipe.changes import parsed_changes
 from tacit.recipe.shipped_recipes import shipped
@@ -85,6 +88,85 @@ def test_a_mixture_is_changed_too() -> None:
         RecipeError, match=r"with mixture.weigth=0.5: the key 'mixture.weigth' is unknown; did you mean"
     ):
         recipe_of(values(PARTS)).changed({"mixture.weigth": 0.5})
+
+
+BANDED = {"mechanism": {"name": "banded", "bands": 3}, "epsilon": 8.0, "delta": 1e-5}
+
+
+def asked_again(said: str) -> dict[str, Any]:
+    """The changes of the one command line that a refusal prints, as a shell hands them on."""
+    (line,) = re.findall("`(--set .*?)`", said)
+    return {
+        key: value for key, (value,) in parsed_changes([each for each in shlex.split(line) if each != "--set"]).items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"rounds.min_separation": 2}, "privacy.mechanism.bands=3 is above 2: .* bands end at rounds.min_separation=2"),
+        ({"privacy.mechanism.name": "tree"}, "privacy.mechanism.bands does not belong to mechanism 'tree'"),
+        ({"privacy.mechanism.name": "none"}, "privacy.mechanism.bands says something of a mechanism"),
+        ({"privacy.zcdp": 0.5}, "privacy.epsilon and privacy.zcdp are given"),
+    ],
+)
+def test_a_change_that_another_key_forbids_prints_a_command_that_works(changes: dict[str, Any], rule: str) -> None:
+    recipe = tiny_recipe(CACHE, privacy=BANDED)
+    with pytest.raises(RecipeError, match=rule) as refused:
+        recipe.changed(changes)
+    again = asked_again(str(refused.value))
+    assert changes.keys() <= again.keys()
+    assert recipe.changed(again) != recipe
+    (first, *more), said = changes, str(refused.value)
+    assert not more and said.count(f"{first}={changes[first]}:") == 1, "once, before the rule"
+
+
+def test_bands_above_what_the_rounds_allow_say_how_many_may_be() -> None:
+    recipe = tiny_recipe(CACHE, privacy=BANDED)
+    with pytest.raises(RecipeError, match=r"bands=9 is above 3: .* give at most 3 \(--set privacy.mechanism.bands=3\)"):
+        recipe.changed({"privacy.mechanism.bands": 9})
+    assert recipe.changed({"privacy.mechanism.bands": 3}) == recipe
+    once = {"rounds.max_participations": 1, "privacy.mechanism.bands": 9}
+    assert recipe.changed(once).privacy.mechanism_name == "banded", "a client that comes once overlaps with nothing"
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"privacy.zcdp": 0.5}, "privacy.epsilon and privacy.zcdp each say the whole price"),
+        ({"mixture.sums": "word_counts:100"}, "mixture.sums = 'word_counts:100' is one text, and a list of sums is"),
+    ],
+)
+def test_so_does_a_change_of_a_recipe_of_counts(changes: dict[str, Any], rule: str) -> None:
+    recipe = recipe_of(values(PARTS))
+    with pytest.raises(RecipeError, match=rule) as refused:
+        recipe.changed(changes)
+    assert recipe.changed(asked_again(str(refused.value))) != recipe
+
+
+@pytest.mark.parametrize("key", ["rounds.rounds", "training.rounds.rounds", "client.epochs", "mixture.counts_share"])
+def test_a_recipe_of_counts_alone_has_no_keys_of_rounds(key: str) -> None:
+    recipe = recipe_of(values(PARTS))
+    with pytest.raises(RecipeError, match=f"{key} is a key of a recipe with rounds, and this one makes counts") as no:
+        recipe.changed({key: 0.5})
+    (line,) = re.findall("`(tacit .*?)`", str(no.value))
+    words = shlex.split(line)
+    assert words[:3] == ["tacit", "recipe", "new"] and words[words.index("--data") + 1] == str(recipe.data.cache)
+
+
+def test_keys_of_rounds_are_below_training_where_there_are_rounds() -> None:
+    recipe = recipe_of(with_rounds(PARTS))
+    with pytest.raises(RecipeError, match=r"rounds\.rounds is a key of rounds, and those of a mixture are below") as no:
+        recipe.changed({"rounds.rounds": 4})
+    assert recipe.changed(asked_again(str(no.value))) == recipe.changed({"training.rounds.rounds": 4})
+
+
+def test_a_command_for_rounds_names_the_one_that_takes_a_recipe_of_counts(tmp_path: Path) -> None:
+    path = tmp_path / "counts.toml"
+    path.write_text(recipe_of(values(PARTS)).to_toml(), encoding="utf-8")
+    with pytest.raises(RecipeError, match=r"has \[mixture\]: .* this command takes rounds alone") as no:
+        changed_rounds(path, ["privacy.epsilon=2"])
+    assert f"`tacit train {path} --out RUN --set privacy.epsilon=2`" in str(no.value)
 
 
 @pytest.mark.parametrize(

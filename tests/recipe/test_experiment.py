@@ -477,8 +477,8 @@ def test_a_matrix_is_designed_for_the_run_and_the_recipe_goes_on_asking_for_it(o
 
 
 def test_a_matrix_that_does_not_exist_is_refused() -> None:
-    with pytest.raises(InputError, match=r"bands=5 leave 1\.\.4"):
-        matrix_recipe("banded", bands=5).matrix()
+    with pytest.raises(ValueError, match=r"privacy\.mechanism\.bands=5 is above 4: .*rounds\.min_separation=4"):
+        matrix_recipe("banded", bands=5)
     with pytest.raises(InputError, match="max_participations=5, and the dense matrix is optimal"):
         matrix_recipe("dense").matrix()
     with pytest.raises(InputError, match=r"rounds\.rounds=5000 are too many"):

@@ -1,7 +1,7 @@
 """Sub-commands that are imported when they are called: `--help` lists them by a line each."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
@@ -12,6 +12,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 UsageError: Any = typer.BadParameter.__base__  # Typer's own or click's, by Typer's version
+
+
+LIKE = 0.75  # of two names of options without their dashes: "epsilom" is like "epsilon", "json" is not
 
 
 class Later(NamedTuple):
@@ -109,9 +112,46 @@ def _help(context: typer.Context) -> None:
         raise typer.Exit(2)
 
 
-def _nearest(word: str, names: Sequence[str]) -> list[str]:
+def _nearest(word: str, names: Sequence[str], like: float = 0.7) -> list[str]:
     """The name that the word begins, or the one most like it."""
-    return [name for name in names if name.startswith(word)][:1] or get_close_matches(word, names, n=1, cutoff=0.7)
+    return [name for name in names if name.startswith(word)][:1] or get_close_matches(word, names, n=1, cutoff=like)
+
+
+def _instead_of(option: str, ctx: Any) -> str:
+    """What to write for an option that a command does not have: its own of a near name, a key of the recipe that it
+    reads, or a command that has it.
+    """
+    own = [name for each in ctx.command.params for name in each.opts if name.startswith("--")]
+    near = _nearest(option.lstrip("-"), [name.lstrip("-") for name in own], LIKE)
+    if near:
+        return f"; did you mean --{near[0]}?"
+    if "--set" in own:
+        from tacit.jobs.changed_recipe import key_called
+
+        key = key_called(option.lstrip("-").replace("-", "_"))
+        if key is not None:
+            return f"; it is a key of the recipe, so write --set {key}=VALUE."
+    there = [path for path, command in _commands(ctx.find_root().command, "tacit") if _has(command, option)]
+    if not there:
+        return "."
+    beside = ctx.command_path.rpartition(" ")[0]
+    first, *others = sorted(there, key=lambda path: not path.startswith(f"{beside} ") or beside == "tacit")
+    more = f" and {len(others)} other command{'s' if len(others) > 1 else ''}" if others else ""
+    return f"; `{first}`{more} {'have' if others else 'has'} it."
+
+
+def _commands(group: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Every command below a group, by what one types."""
+    for name in group.commands:
+        made = group.made(name)
+        if isinstance(made, LateGroup):
+            yield from _commands(made, f"{path} {name}")
+        else:
+            yield f"{path} {name}", made
+
+
+def _has(command: Any, option: str) -> bool:
+    return any(option in each.opts for each in command.params)
 
 
 @cache
@@ -131,7 +171,11 @@ def _complain(error: Any) -> None:
     from tacit.cli.console import complain  # half of what `tacit --help` would load
 
     message = " ".join(error.format_message().split()).removesuffix(".")
-    nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
-    sentence = f"{message}." if nearest is None else f"{error.message}; did you mean {nearest}?"
+    option = getattr(error, "option_name", None)
+    if hasattr(error, "possibilities") and option is not None and error.ctx is not None:
+        sentence = f"No such option: {option}{_instead_of(option, error.ctx)}"
+    else:
+        nearest = next(iter(getattr(error, "possibilities", None) or ()), None)
+        sentence = f"{message}." if nearest is None else f"{error.message}; did you mean {nearest}?"
     more = "" if error.ctx is None else f" `{error.ctx.command_path} --help` shows what it takes."
     complain(f"{sentence}{more}")

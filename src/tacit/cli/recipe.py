@@ -45,7 +45,7 @@ def new(
     name: Annotated[
         str | None, typer.Option(help="What reports call the run.", show_default="of cache and epsilon")
     ] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Write a recipe that cannot work, too.")] = False,
+    anyway: Annotated[bool, typer.Option("--anyway", help="Write a recipe that is too noisy, too.")] = False,
     json: Json = False,
 ) -> None:
     """Write a whole recipe for so many clients at this epsilon, and say what is expected of it."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from tacit.design.bands import most_bands
 from tacit.design.objective import POWERS, Objective, checked_objective
 from tacit.design.toeplitz import root_coefficients
 from tacit.design.workload import PREFIX, Workload
@@ -49,7 +50,7 @@ def design_banded(
     """
     powers = POWERS[checked_objective(objective)]
     limits = participation.effective
-    reach = limits.min_separation if limits.max_participations > 1 else limits.rounds
+    reach = most_bands(participation)
     if not 1 <= bands <= reach:
         raise InputError(
             f"bands={bands} leave 1..{reach}: a client's columns must not overlap, so bands may reach the separation "

@@ -9,6 +9,14 @@ from tacit.privacy.participation import Participation
 FEW = 4  # bands where memory must be small
 
 
+def most_bands(participation: Participation) -> int:
+    """How wide a matrix may be whose columns of one client must not overlap: to the separation; where a client comes
+    once, to the rounds.
+    """
+    limits = participation.effective
+    return limits.min_separation if limits.max_participations > 1 else limits.rounds
+
+
 def few(mechanism: Mechanism, participation: Participation) -> Sequence[Parameters]:
     """Four bands."""
     return [mechanism.parameters_from({"bands": min(FEW, participation.rounds)})]

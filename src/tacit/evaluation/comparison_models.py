@@ -25,6 +25,13 @@ WITHOUT_PRIVACY = (CLIENTS, BOTH, BOTH_AND_NETWORK)
 DIGITS = 4  # of a client's sum of nats; the other sums are whole
 
 
+def said_mixture(weights: Mapping[str, float]) -> str:
+    """What a mixture is made of, each part with its weight: `public n-gram 44%, public network 56%`; a part alone."""
+    if len(weights) == 1:
+        return next(iter(weights))
+    return ", ".join(f"{name} {share:.0%}" for name, share in weights.items())
+
+
 @dataclass(frozen=True, kw_only=True)
 class ComparisonModels:
     """Sums of a few comparison models over the counted words of each client, (clients,) each."""

@@ -32,6 +32,7 @@ from tacit.evaluation.comparison_models import (
     PUBLIC_NGRAM,
     WITH_NGRAM,
     WITHOUT_PRIVACY,
+    said_mixture,
 )
 from tacit.evaluation.held_out import HeldOut
 from tacit.evaluation.predictors import Predictor, Weights, measured, probabilities, weighted_nats
@@ -237,13 +238,17 @@ class Ladder:
 
     def on(self, others: HeldOut, rung: str) -> Evaluation:
         """How a rung does on other clients."""
-        weights = self.weights.get(rung, {rung: 1.0})
+        weights = self.weights_of(rung)
         parts = {name: self.parts[name] for name in weights}
         return measured(parts, others, mixtures={} if rung in parts else {rung: weights})[rung]
 
+    def weights_of(self, rung: str) -> Weights:
+        """Of the parts that a rung is made of."""
+        return self.weights.get(rung, {rung: 1.0})
+
     def said(self, rung: str) -> str:
         """What a rung is made of, with the weights that validation clients chose."""
-        return ", ".join(f"{share:.2f} of the {name}" for name, share in self.weights.get(rung, {rung: 1.0}).items())
+        return said_mixture(self.weights_of(rung))
 
     def sums(self, rung: str) -> dict[str, Floats]:
         """(clients,) each: `words` typed, `predicted` of them in the vocabulary, `top1` and `top3` hits, and `nats` of

@@ -3,11 +3,12 @@
 Of `tacit mix`, which has no recipe, the keys are its options.
 """
 
+import shlex
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tacit.errors import InputError
+from tacit.errors import InputError, RecipeError
 from tacit.files import PathLike
 
 if TYPE_CHECKING:  # JAX comes with them
@@ -31,10 +32,26 @@ def changed_rounds(recipe: PathLike, texts: Sequence[str] = ()) -> "Recipe":
     Raises: RecipeError, also for one with [mixture]; InputError for what sets no key, and for several values.
     """
     from tacit.recipe import Recipe
+    from tacit.recipe.changes import options
+    from tacit.recipe.mixture import is_mixture
 
     changes = one_each(texts)
+    if is_mixture(recipe):
+        asked = "".join(f" {each}" for each in [options(changes)] if changes)
+        raise RecipeError(
+            f"'{recipe}' has [mixture]: it makes counts and a network one model, and this command takes rounds alone. "
+            f"`tacit train {shlex.quote(str(recipe))} --out RUN{asked}` says what is expected of it, and makes it."
+        )
     found = Recipe.from_argument(recipe)
     return found.changed(changes) if changes else found
+
+
+def key_called(name: str) -> str | None:
+    """The dotted key of a recipe of rounds whose own name is that, or like it; None where there is none."""
+    from tacit.recipe import Recipe
+    from tacit.recipe.complaint import key_anywhere, keys_of
+
+    return key_anywhere(name, keys_of(Recipe))
 
 
 def grid_of(texts: Sequence[str]) -> dict[str, list[Any]]:

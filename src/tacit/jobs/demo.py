@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import RunError, of_type
 from tacit.files import PathLike, as_path
 from tacit.jobs.result import JobResult
-from tacit.progress import Progress, silent
+from tacit.progress import Noted, Progress, silent
 from tacit.records import json_ready
 
 if TYPE_CHECKING:  # what these need is loaded when the demo runs
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # what these need is loaded when the demo runs
     from tacit.jobs.suggest import Suggestions
     from tacit.jobs.train.job import TrainingResult
     from tacit.jobs.train.mixture import MixtureResult
+    from tacit.planning.judgement import Judgement
     from tacit.recipe import Recipe
     from tacit.recipe.mixture import MixtureRecipe
     from tacit.reports.blocks import Block
@@ -30,6 +31,7 @@ LEARNING_RATE = 2e-2  # of the pre-training: the best of 0.002, 0.008 and 0.02 a
 FEW = 1_500  # people of a quick demo
 JUDGES = 1_000  # test clients
 PROMPTS = ("how do I", "I have a", "you need to", "what is the")  # nobody's
+CODE = "demo"  # of the events that say which of the two models comes next
 BESIDE = ("novels", "data", "start", "counts", "without-noise")  # what is beside `out`
 
 
@@ -41,6 +43,7 @@ class DemoResult(JobResult):
     private: "TrainingResult"  # the public network, trained on in private rounds
     without_noise: "TrainingResult"  # the same rounds, cohorts drawn anew: what the noise cost; it protects nobody
     ladder: "LadderResult" = field(repr=False)  # these and the baselines on the same test clients
+    forecast: "Mapping[str, Judgement]" = field(repr=False)  # of "counts" and "rounds", before anything was learnt
 
     @property
     def together(self) -> "ComposedPromise":
@@ -77,6 +80,7 @@ class DemoResult(JobResult):
             together=self.together,
             suggested={name: each.after for name, each in self.suggestions().items()},
             where=[] if report is None else report.where(),
+            forecast=self.forecast,
         )
 
     def to_record(self) -> dict[str, Any]:
@@ -89,6 +93,7 @@ class DemoResult(JobResult):
                 "private": self.private.to_record(),
                 "without_noise": {"run": str(self.without_noise.run.path), "test": dict(self.without_noise.test)},
                 "ladder": self.ladder.to_record(),
+                "forecast": {name: each.to_record() for name, each in self.forecast.items()},
                 "together": {"epsilon": self.together.epsilon, "delta": self.together.delta},
                 "suggestions": {name: each.to_record()["after"] for name, each in self.suggestions().items()},
             }
@@ -115,7 +120,9 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
     from tacit.jobs.run_start import check_place
     from tacit.jobs.train.job import train
     from tacit.jobs.train.mixture import train_mixture
+    from tacit.jobs.train.mixture_folder import judgement_of
     from tacit.jobs.train.mixture_run import is_mixture_run
+    from tacit.jobs.train.noise_forecast import noise_forecast
     from tacit.training.central import CentralTraining
     from tacit.training.pretrain import Pretraining
 
@@ -142,7 +149,14 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
         settings=Pretraining(central=central, sentences=sentences, every=sentences),
         progress=progress,
     )
-    counted = train_mixture(_counts(clients, public, start), counts, progress=progress)
+    recipe_of_counts = _counts(clients, public, start)
+    forecast = {
+        "counts": judgement_of(recipe_of_counts, public, len(clients.clients("train")), progress=progress),
+        "rounds": noise_forecast(recipe, progress=progress).judged,
+    }
+    progress(Noted(CODE, "Private counts, and what is expected of them:"))
+    counted = train_mixture(recipe_of_counts, counts, progress=progress)
+    progress(Noted(CODE, "Private rounds, and what is expected of them:"))
     private = train(recipe, out, anyway=True, progress=progress)  # it shows what comes of it
     without_noise = train(_without_noise(recipe), plain, progress=progress)
     measured = ladder(
@@ -153,7 +167,7 @@ def demo(out: PathLike = "runs/demo", *, quick: bool = False, progress: Progress
         settings=LadderSettings(test=JUDGES),
         progress=progress,
     )
-    return DemoResult(counts=counted, private=private, without_noise=without_noise, ladder=measured)
+    return DemoResult(counts=counted, private=private, without_noise=without_noise, ladder=measured, forecast=forecast)
 
 
 def _opened(*paths: Path) -> "tuple[Cache, Cache]":

@@ -164,7 +164,7 @@ class LadderResult(JobResult):
         return [
             Table(tuple(rows), head),
             Paragraph(f"Top-1 and top-3 are {OF_ALL}: {unknown:.1%} are unknown, and missed. Nats are {OF_KNOWN}."),
-            Paragraph(f"The best free model: {said}. Validation clients alone chose it."),
+            Paragraph(f"The best free model: {said}. Validation clients alone chose it and its weights."),
             Paragraph(f"{EXACT}."),
         ]
 

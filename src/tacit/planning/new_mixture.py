@@ -71,7 +71,7 @@ class MixtureProposal:
             "n-gram model,",
             "private counts that bend it, and a network beside it; one promise for all of it.",
             "Written by `tacit recipe new` from how many clients there are and from public text alone.",
-            *wrap(f"Expected: {self.judgement.says()}.", HEAD),
+            *wrap(self.judgement.says(), HEAD),
             f"{self.expectation()}.".capitalize(),
             "Every value may be changed: docs/mixture.md says what else there is.",
         )

@@ -22,7 +22,7 @@ from tacit.recipe import Recipe
 from tacit.recipe.annotated import annotated_toml
 from tacit.recipe.model_section import ModelSection, section_of
 
-Prospect = Literal["works", "costly", "cannot work"]
+Prospect = Literal["worth it", "may not pay off", "too noisy"]
 
 # Measured (docs/results/first-hour.md). From random weights: blogs-en at 2,000 words without noise, 120 rounds of 50 at
 # a rate of 1, 80 of 25 at 0.2, and 402 of 20 (docs/results/utility.md); within 0.08 of each.
@@ -106,7 +106,7 @@ class RecipeProposal:
     def judgement(self) -> Judgement:
         """Whether it is worth training, over what is free."""
         start = self.gains if self.learning.start else from_random(self.shape.expected)
-        return judged(start, self.free, hopeless=self.prospect == "cannot work")
+        return judged(start, self.free, hopeless=self.prospect == "too noisy")
 
     @property
     def prospect(self) -> Prospect:
@@ -115,18 +115,18 @@ class RecipeProposal:
 
     @property
     def written_epsilon(self) -> float | None:
-        """The smallest epsilon at this delta that is costly at worst, to two digits; None where none of 1,000 is."""
-        return _least(lambda epsilon: self._at(epsilon, self.clients) != "cannot work", self.epsilon, 1000.0)
+        """The smallest epsilon at this delta that is not too noisy, to two digits; None where none of 1,000 is."""
+        return _least(lambda epsilon: self._at(epsilon, self.clients) != "too noisy", self.epsilon, 1000.0)
 
     @property
     def working_epsilon(self) -> float | None:
         """The smallest epsilon at this delta with which it would work, to two digits; None where none of 1,000 does."""
-        return _least(lambda epsilon: self._at(epsilon, self.clients) == "works", self.epsilon, 1000.0)
+        return _least(lambda epsilon: self._at(epsilon, self.clients) == "worth it", self.epsilon, 1000.0)
 
     @property
     def working_clients(self) -> int | None:
         """How many training clients this epsilon needs, to two digits; None where 100 million are not enough."""
-        found = _least(lambda clients: self._at(self.epsilon, int(clients)) == "works", self.clients, 1e8)
+        found = _least(lambda clients: self._at(self.epsilon, int(clients)) == "worth it", self.clients, 1e8)
         return None if found is None else math.ceil(found)
 
     def _at(self, epsilon: float, clients: int) -> Prospect:
@@ -144,7 +144,7 @@ class RecipeProposal:
         return annotated_toml(self.recipe, self.reasons, head)
 
     def _expectation(self) -> Iterator[str]:
-        yield from wrap(f"Expected: {self.judgement.says()}.", HEAD)
+        yield from wrap(self.judgement.says(), HEAD)
         if not self.learning.start:
             yield from wrap(
                 f"{self.loss:.0%} is lost of what these clients would teach without privacy, as far as small runs "
@@ -164,11 +164,11 @@ def _prospect(shape: RunShape, full: float) -> Prospect:
     if shape.learning.start:
         gains = _gains(shape)
         if gains.unlike < GAIN:
-            return "cannot work"
-        return "works" if gains.alike >= 0 else "costly"
+            return "too noisy"
+        return "worth it" if gains.alike >= 0 else "may not pay off"
     if shape.expected < LEAST:
-        return "cannot work"
-    return "works" if shape.expected >= GOOD * full else "costly"
+        return "too noisy"
+    return "worth it" if shape.expected >= GOOD * full else "may not pay off"
 
 
 def propose(

@@ -35,7 +35,7 @@ from tacit.errors import InputError
 from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.strategy import Strategy
 
-Judgement = Literal["works", "costly", "cannot work"]
+Noisiness = Literal["quiet", "noisy", "too noisy"]
 
 PULL, SCALE, SIZE = 0.0015, 0.45, 0.3  # by docs/results/noise-forecast.md, as the curve itself
 OF_PUBLIC = 0.3
@@ -149,22 +149,22 @@ class NoiseForecast:
         return share_kept(self.ratio * FACTOR), share_kept(self.ratio / FACTOR)
 
     @property
-    def judgement(self) -> Judgement:
-        """Whether the noise leaves a model: only where not even the upper end of the interval does, it cannot work."""
+    def noisiness(self) -> Noisiness:
+        """Whether the noise leaves a model: only where not even the upper end of the interval does, it is too noisy."""
         if self.interval[1] < LEAST:
-            return "cannot work"
-        return "works" if self.share_kept >= self.good else "costly"
+            return "too noisy"
+        return "quiet" if self.share_kept >= self.good else "noisy"
 
     @property
     def fewest_rounds(self) -> int:
-        """Rounds of the shortest measured run from such a start; of fewer only that it cannot work is known."""
+        """Rounds of the shortest measured run from such a start; of fewer only that it is too noisy is known."""
         return FEWEST_ROUNDS_OF_PUBLIC if self.public else FEWEST_ROUNDS
 
     @property
     def known(self) -> bool:
-        """Whether the judgement rests on runs of such a length, or is the worst, which fewer rounds never mended."""
+        """Whether that rests on runs of such a length, or is the worst, which fewer rounds never mended."""
         rounds = self.guarantee.participation.rounds
-        return not self.guarantee.private or rounds >= self.fewest_rounds or self.judgement == "cannot work"
+        return not self.guarantee.private or rounds >= self.fewest_rounds or self.noisiness == "too noisy"
 
     @property
     def good(self) -> float:

@@ -1,12 +1,17 @@
 """A recipe with some of its keys changed, as if its file had said so: what `--set section.key=value` means."""
 
+import itertools
+import json
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tacit.errors import InputError, RecipeError
 from tacit.parsing import parsed_toml
+
+Made = TypeVar("Made")
 
 _KEY = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 _PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^"\'\[\]{},]+|.', re.DOTALL)  # of a value: strings whole
@@ -53,6 +58,53 @@ def with_changes(given: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[s
         elif table.pop(last, None) is None:
             raise RecipeError(f"{key} is to be left out, and the recipe does not have it; drop that change.")
     return changed
+
+
+def made_with(make: Callable[[Mapping[str, Any]], Made], given: Mapping[str, Any], changes: Mapping[str, Any]) -> Made:
+    """What `make` makes of the values of a recipe with those of `changes`.
+
+    Raises: RecipeError of `make`; where leaving other keys out mends it, with the options that do so.
+    """
+    try:
+        return make(with_changes(given, changes))
+    except RecipeError as error:
+        raise RecipeError(f"{error}{_way_out(make, given, changes)}") from error
+
+
+def _way_out(make: Callable[[Mapping[str, Any]], Any], given: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
+    """One more key left out, of any section, or two of those that change."""
+    touched = {key.partition(".")[0] for key in changes}
+    others = sorted(set(_leaves(given)) - changes.keys())
+    near = [key for key in others if key.partition(".")[0] in touched]
+    singles = [(key,) for key in (*near, *(key for key in others if key not in near))]
+    for left_out in (*singles, *itertools.combinations(near, 2)):
+        more = {**changes, **dict.fromkeys(left_out)}
+        try:
+            make(with_changes(given, more))
+        except RecipeError:
+            continue
+        return f" This works: `{options(more)}`."
+    return ""
+
+
+def _leaves(values: Mapping[str, Any], under: str = "") -> Iterator[str]:
+    """The dotted keys that are no sections."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{under}{key}.")
+        else:
+            yield f"{under}{key}"
+
+
+def options(changes: Mapping[str, Any]) -> str:
+    """The changes as a shell takes them: `--set rounds.rounds=100 --set privacy.zcdp=`."""
+    return " ".join(f"--set {shlex.quote(f'{key}={_written(value)}')}" for key, value in changes.items())
+
+
+def _written(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def said(changes: Mapping[str, Any]) -> str:

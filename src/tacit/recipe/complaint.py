@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -39,18 +40,23 @@ def nearest_key(key: str, recipe: type[BaseModel], values: Mapping[str, Any]) ->
 
     key: "section.key", or a key of the top level, where a section is returned as "[section]".
     """
-    sections = _sections(recipe, values)
+    sections = keys_of(recipe, values)
     section, _, name = key.rpartition(".")
     here = get_close_matches(name, sections.get(section, ()), n=1)
     if here:
         return f"[{here[0]}]" if not section and here[0] in sections else f"{section}.{here[0]}".removeprefix(".")
+    return key_anywhere(name, sections)
+
+
+def key_anywhere(name: str, sections: dict[str, list[str]]) -> str | None:
+    """The dotted key of `keys_of` whose last part is most like a name; None if like none."""
     everywhere = {name: section for section, names in reversed(sections.items()) for name in names if section}
     found = get_close_matches(name, everywhere, n=1, cutoff=0.8)
     return f"{everywhere[found[0]]}.{found[0]}" if found else None
 
 
-def _sections(recipe: type[BaseModel], values: Mapping[str, Any]) -> dict[str, list[str]]:
-    """{section: its keys}; "" is the top level."""
+def keys_of(recipe: type[BaseModel], values: Mapping[str, Any] = MappingProxyType({})) -> dict[str, list[str]]:
+    """{section: its keys}; "" is the top level. values: of the recipe, whose network says which keys [model] has."""
     found = {"": list(recipe.model_fields)}
     for name, field in recipe.model_fields.items():
         kinds = [kind for kind in (field.annotation, *get_args(field.annotation)) if isinstance(kind, type)]

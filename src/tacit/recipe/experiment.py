@@ -14,6 +14,7 @@ from typing import Any, Self
 import tomli_w
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
+from tacit.design.bands import most_bands
 from tacit.design.catalogue import MECHANISMS
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
@@ -22,8 +23,8 @@ from tacit.networks.training_cost import TrainingCost
 from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
-from tacit.privacy.strategy import Matrix
-from tacit.recipe.changes import said, with_changes
+from tacit.privacy.strategy import Banded, Matrix
+from tacit.recipe.changes import made_with, said
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.deployment_section import DeploymentSection
 from tacit.recipe.model_section import Network, section_of
@@ -110,6 +111,21 @@ class Recipe(Section):
                 "below [privacy.mechanism] (left out, the best of them)."
             )
         self.workload()
+        return self
+
+    @model_validator(mode="after")
+    def _bands_do_not_overlap(self) -> Self:
+        mechanism = self.privacy.mechanism
+        if mechanism is None or mechanism.mechanism.matrix is not Banded:
+            return self
+        bands: int | None = getattr(mechanism.parameters, "bands", None)
+        reach = most_bands(self.rounds.participation())
+        if bands is not None and bands > reach:
+            raise ValueError(
+                f"privacy.mechanism.bands={bands} is above {reach}: what a client adds in two of its rounds must not "
+                f"overlap, so bands end at rounds.min_separation={self.rounds.min_separation} (with one participation "
+                f"at the rounds); give at most {reach} (--set privacy.mechanism.bands={reach}), or leave it out."
+            )
         return self
 
     @model_validator(mode="after")
@@ -237,7 +253,8 @@ class Recipe(Section):
         given = self.given()
         if self.clipping is not None and "clip_norm" in given["privacy"]:
             del given["privacy"]["clip_norm"]  # it is clipping.initial's, which may be what changes
-        return self._from_values(with_changes(given, changes), f"the recipe {self.name!r} with {said(changes)}")
+        where = f"the recipe {self.name!r} with {said(changes)}"
+        return made_with(lambda values: self._from_values(values, where), given, changes)
 
     def given(self) -> dict[str, Any]:
         """The keys that were given, without defaults: TOML of them makes the same recipe."""

@@ -4,6 +4,7 @@ One budget pays for all of it. The counts take a share of the zCDP, the rounds o
 section there are no rounds, the network is of public text, and the counts have everything.
 """
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -17,7 +18,7 @@ from tacit.files import PathLike, as_path, read_bounded
 from tacit.parsing import parsed_toml
 from tacit.privacy.delta import default_delta
 from tacit.privacy.gaussian import zcdp_for_epsilon
-from tacit.recipe.changes import said, with_changes
+from tacit.recipe.changes import made_with, options, said
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.experiment import Recipe, differences, without_none
 from tacit.recipe.recipe_files import read_recipe
@@ -31,6 +32,15 @@ def _one_or_several(value: object) -> object:
     return (value,) if isinstance(value, str | Path) else tuple(value) if isinstance(value, list) else value
 
 
+def _a_list(value: object) -> object:
+    if isinstance(value, str):
+        raise ValueError(
+            f"mixture.sums = {value!r} is one text, and a list of sums is asked for; write "
+            "`--set 'mixture.sums=[\"word_counts:5000 norm 20 unit 16\"]'`, say."
+        )
+    return value
+
+
 class MixtureSection(Section):
     """What the predictor is made of."""
 
@@ -39,7 +49,8 @@ class MixtureSection(Section):
     ngram: Annotated[tuple[Annotated[Path, Field(strict=False)], ...], BeforeValidator(_one_or_several)] = ()
     network: Path | None = Field(default=None, strict=False)  # of `tacit pretrain`; left out, there is none
     weight: float | None = Field(default=None, gt=0, le=1)  # the network's; left out, 0.6 after rounds
-    sums: tuple[str, ...] = Field(default=(), strict=False)  # as `tacit count` reads them
+    # As `tacit count` reads them.
+    sums: Annotated[tuple[str, ...], BeforeValidator(_a_list)] = Field(default=(), strict=False)
     cells: Path | None = Field(default=None, strict=False)  # or a list of `tacit plan counts --cells`
     counts_share: float = Field(default=1.0, gt=0, le=1)  # of the zCDP; the rest is the rounds'
 
@@ -166,7 +177,35 @@ class MixtureRecipe(Section):
     def changed(self, changes: Mapping[str, Any]) -> Self:
         """See `Recipe.changed`; the rounds' keys are below "training"."""
         given = without_none(self.model_dump(mode="json", exclude_unset=True))
-        return self._from_values(with_changes(given, changes), f"the recipe {self.name!r} with {said(changes)}")
+        where = f"the recipe {self.name!r} with {said(changes)}"
+        for key, value in changes.items():
+            self._check_has_rounds(key, value, where)
+        return made_with(lambda values: self._from_values(values, where), given, changes)
+
+    def _check_has_rounds(self, key: str, value: Any, where: str) -> None:
+        """RecipeError for a key of rounds that there are none of, or that is not said to be theirs."""
+        section = key.partition(".")[0]
+        of_rounds = section in Recipe.model_fields.keys() - type(self).model_fields.keys()
+        if self.training is not None and of_rounds:
+            raise RecipeError(
+                f"{where}: {key} is a key of rounds, and those of a mixture are below 'training'. This works: "
+                f"`{options({f'training.{key}': value})}`."
+            )
+        shared = key == "mixture.counts_share" and value not in (None, 1)
+        if self.training is None and (of_rounds or shared or (section == "training" and value is not None)):
+            network = self.mixture.network
+            given = {
+                "data": self.data.cache,
+                "epsilon": "8" if self.privacy.epsilon is None else f"{self.privacy.epsilon:g}",
+                "public": self.mixture.public,
+                "init": "NETWORK" if network is None else network,
+                "training-share": 0.5,
+            }
+            asked = " ".join(f"--{name} {shlex.quote(str(each))}" for name, each in given.items())
+            raise RecipeError(
+                f"{where}: {key} is a key of a recipe with rounds, and this one makes counts alone. `tacit recipe new "
+                f"{asked}` writes one with both."
+            )
 
     def to_toml(self) -> str:
         """Every key with its value; `from_toml` gives the same recipe back."""

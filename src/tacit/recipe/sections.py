@@ -138,6 +138,9 @@ def _mechanism(values: object) -> ChosenMechanism | None:
         )
     if values == {"name": NONE}:
         return None
+    if values.get("name") == NONE:
+        more = next(key for key in values if key != "name")
+        raise ValueError(f"privacy.mechanism.{more} says something of a mechanism, and name = 'none' is none; drop it.")
     if values == {"name": BEST.name}:
         return THE_BEST
     where = "privacy.mechanism"

@@ -11,6 +11,7 @@ from tacit.statements.statement import SURPRISING, Statement
 if TYPE_CHECKING:  # the models' readers would come with it
     from tacit.evaluation.ladder import Ladder
     from tacit.keyboard.suggest import Suggestion
+    from tacit.planning.judgement import Judgement
 
 SMALL = 1.5  # an epsilon up to which odds are worth printing: e^5000 is no number
 NEXT = (
@@ -56,17 +57,20 @@ def of_demo(
     together: Together,
     suggested: "Mapping[str, Sequence[tuple[str, Sequence[Suggestion]]]]",
     where: Sequence[Block],
+    forecast: "Mapping[str, Judgement]",
 ) -> list[Block]:
     """The blocks. ladder: has the models `counts`, `rounds` and `plain` (without noise).
 
     clients: that they learned from. epsilons: of each rung, 0 where it is free, infinite where it protects nobody.
-    statement: of the rounds. suggested: of the "public" and the "private" model, after the same prompts.
+    statement: of the rounds. suggested: of the "public" and the "private" model, after the same prompts. forecast: of
+    "counts" and "rounds".
     """
     figures = statement.figures
     realised = figures.get("in_all", figures)["realised"]
     return [
         Heading("Does private learning pay?"),
         Paragraph(answer(ladder, counts, clients=clients, epsilon=epsilons[counts])),
+        Paragraph(forecast_and_measured(ladder, forecast, counts=counts, rounds=rounds)),
         models(ladder, epsilons, counts=counts, rounds=rounds, plain=plain),
         Paragraph(about(ladder, delta=figures["delta"])),
         Paragraph(ELSEWHERE),
@@ -100,6 +104,15 @@ def answer(ladder: "Ladder", counts: str, *, clients: int, epsilon: float) -> st
     return f"These test clients cannot tell: {who} give {said}."
 
 
+def forecast_and_measured(ladder: "Ladder", forecast: "Mapping[str, Judgement]", *, counts: str, rounds: str) -> str:
+    """In a line, of both private models: what the first lines said, and what came."""
+    said = []
+    for name, run in (("counts", counts), ("rounds", rounds)):
+        gain = 100 * ladder.gain(run, what="top1", of="predicted")[0]
+        said.append(f"{name} were forecast {forecast[name].in_brief()} and measured {gain:+.2f}")
+    return f"In points of top-1 over the best free model: {'; '.join(said)}."
+
+
 def models(ladder: "Ladder", epsilons: Mapping[str, float], *, counts: str, rounds: str, plain: str) -> Table:
     """A row for each: what is free, what is private, and what protects nobody."""
     from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM
@@ -131,8 +144,9 @@ def about(ladder: "Ladder", *, delta: float) -> str:
         "Free models are of the novels alone. Counts bend both of them; rounds (DP-FTRL) train the network; the last "
         'row counts the people\'s own text, and "none" protects nobody. Epsilon is at delta '
         f"{delta:g}. Measured on {people:,} people whom no model saw; {1 - known / words:.0%} of their words are not "
-        "words of the novels, and do not count. Intervals are 95%, over people. The best free model is "
-        f"{ladder.said(str(ladder.free))}, weights that other people's text chose, in its favour. "
+        "words of the novels, and do not count. Intervals are 95%, over people. The best free model here: "
+        f"{ladder.said(str(ladder.free))}, weights that validation people's text chose, in its favour. The forecast's "
+        "weights were fitted on held-out public text. "
         "These are exact numbers of a simulation: no server would have them."
     )
 

@@ -183,7 +183,7 @@ def promised(summary: RunSummary) -> list[Block]:
 def noise_forecast(summary: RunSummary) -> list[Block]:
     """What was expected of the run before its first round, by its plan alone."""
     said = summary.metadata.foreseen
-    return [] if said is None else [Paragraph(f"Foreseen before the first round: {said}.", soft=True)]
+    return [] if said is None else [Paragraph(f"Forecast before the first round: {said.removesuffix('.')}.", soft=True)]
 
 
 def may_suggest(summary: RunSummary) -> bool:

@@ -11,11 +11,11 @@ from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.plan.job import DrawnResult, columns_of
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import HALF, Affordable, PlannedTraining, affordable
-from tacit.planning.judgement import FreeModel, from_random, judged, share_to_gain
+from tacit.planning.judgement import FreeModel, Judgement, from_random, judged, share_to_gain
 from tacit.planning.noise_forecast import GOOD
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Progress, counted, silent
-from tacit.records import json_ready, to_plain
+from tacit.records import json_ready
 from tacit.reports.blocks import Block, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Panel, Rule
 from tacit.reports.release import number_from
@@ -39,6 +39,11 @@ class EpsilonResult(DrawnResult):
     def shares(self) -> dict[str, float]:
         """What is to be kept, by the names of the columns; `public` may be 1 and more, which no epsilon does."""
         return {**SHARES, "public": share_to_gain(self.free)}
+
+    @property
+    def judged(self) -> Judgement:
+        """Of the best case: all that is learnt without noise, from random weights."""
+        return judged(from_random(1.0), self.free)
 
     def epsilon_for(self, answer: Affordable, share: float) -> float:
         """From which on a population keeps the share; infinite where none does."""
@@ -67,7 +72,7 @@ class EpsilonResult(DrawnResult):
             "step": self.training.step,
             "mechanism": self.mechanism,
             "shares": self.shares,
-            "free": None if self.free is None else to_plain(self.free),
+            **self.judged.to_record(),
             "answers": json_ready(rows),
         }
 
@@ -90,7 +95,6 @@ class EpsilonResult(DrawnResult):
         ]
         gains = self.shares["public"]
         head = ("population", "delta", "reports", "MaxP", f"{HALF:.0%} kept", f"{GOOD:.0%} kept", "beats public")
-        over = judged(from_random(1.0), self.free)  # at its best, without noise
         training = self.training
         return [
             Paragraph(
@@ -102,7 +106,7 @@ class EpsilonResult(DrawnResult):
                 f"beats public: from there on ({gains:.0%} kept) private rounds can make a good model of public text "
                 "better; below, use that model as it is, at no epsilon at all."
             ),
-            Paragraph(f"Without any noise, {over.says()}."),
+            Paragraph(f"At best, without any noise: {self.judged.says()}"),
             Paragraph("Estimates, for clients that come in turn: docs/which-epsilon.md.", soft=True),
         ]
 

@@ -14,7 +14,6 @@ from tacit.jobs.plan.free_model import free_model
 from tacit.jobs.plan.new_recipe import NewRecipe, check_asked, first_section, new_recipe, write_recipe
 from tacit.jobs.result import JobResult
 from tacit.progress import Progress, silent
-from tacit.records import to_plain
 
 if TYPE_CHECKING:  # JAX comes with them
     from tacit.planning.new_mixture import MixtureProposal
@@ -56,9 +55,7 @@ class NewMixture(JobResult):
             "delta": made.delta,
             "believed": dict(made.counted.believed),
             "stddev": dict(made.counted.stddev),
-            "judgement": made.judgement.word,
-            "expected": made.judgement.expected,
-            "free": None if made.free is None else to_plain(made.free),
+            **made.judgement.to_record(),
         }
 
     def blocks(self) -> "list[Block]":
@@ -71,8 +68,8 @@ class NewMixture(JobResult):
         network = "none" if mixture.network is None else f"'{mixture.network}'"
         trained = "of public text alone" if made.rounds is None else f"trained in {made.rounds.shape.rounds} rounds"
         lines = [
-            f"{made.clients:,} training clients, epsilon {made.epsilon:g} at delta {made.delta:g}: "
-            f"{made.judgement.says()}.",
+            made.judgement.says(),
+            f"{made.clients:,} training clients, epsilon {made.epsilon:g} at delta {made.delta:g}:",
             f"  left       {made.expectation()}",
             f"  n-grams    {counted}",
             f"  counts     {', '.join(mixture.sums)}; {mixture.counts_share:.0%} of the zCDP",

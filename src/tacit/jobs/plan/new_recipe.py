@@ -14,7 +14,6 @@ from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.result import JobResult
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Progress, silent
-from tacit.records import to_plain
 from tacit.statements.statement import PROTECTIVE_EPSILON
 
 if TYPE_CHECKING:  # JAX comes with them
@@ -33,7 +32,7 @@ class NewRecipe(JobResult):
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", {str(self.path)!r}"
-        return f"NewRecipe({self.recipe.name!r}: {self.proposal.judgement.word}{where})"
+        return f"NewRecipe({self.recipe.name!r}: {self.proposal.judgement.verdict}{where})"
 
     @property
     def recipe(self) -> "Recipe":
@@ -56,14 +55,11 @@ class NewRecipe(JobResult):
             "clients": made.clients,
             "epsilon": made.epsilon,
             "delta": made.delta,
-            "judgement": made.judgement.word,
-            "expected": made.judgement.expected,
+            **made.judgement.to_record(),
             "expected_loss": made.loss,
             "learnt": shape.learnt,
             "kept": shape.share_kept,
             "noise_in_a_weight": shape.noise,
-            "free": None if made.free is None else to_plain(made.free),
-            "gain_over_free": None if made.judgement.gains is None else made.judgement.gains._asdict(),
             **({f"gain_{name}": value for name, value in made.gains._asdict().items()} if made.learning.start else {}),
         }
 
@@ -74,18 +70,23 @@ class NewRecipe(JobResult):
         made, shape = self.proposal, self.proposal.shape
         times = shape.participation.max_participations
         lines = [
-            f"{made.clients:,} training clients, epsilon {made.epsilon:g} at delta {made.delta:g}: {_expected(made)}",
+            made.judgement.says(),
+            f"{made.clients:,} training clients, epsilon {made.epsilon:g} at delta {made.delta:g}:",
             f"  rounds     {shape.rounds} of {shape.report_goal:,} clients; each takes part {times} times at most, "
             f"{shape.min_separation} rounds apart",
             f"  mechanism  {self.recipe.privacy.mechanism_name}",
         ]
+        if not made.learning.start:
+            lines.append(f"  lost       about {made.loss:.0%} of what these clients would teach without privacy")
         if made.epsilon > PROTECTIVE_EPSILON:
             lines.append(
                 f"an epsilon above {PROTECTIVE_EPSILON} protects nobody by itself, and the statement will say so"
             )
         if self.path is not None:
             lines.append(f"{self.path} says why each value is what it is; next: tacit train {self.path} --out RUN")
-            lines.append("with --public CACHE, of public text over the same words, it would be a mixture with counts")
+            with_text = "with --public CACHE, of public text over the same words,"
+            how = with_text if made.free is None else "without --network-alone"
+            lines.append(f"{how} it would be a mixture with counts")
         return [Paragraph(line) for line in lines]
 
 
@@ -111,10 +112,10 @@ def new_recipe(
     text that `init` was made of, where it is at hand.
     out: the file to write; None writes none.
     name: what reports call the run.
-    anyway: a recipe that cannot work, too.
+    anyway: a recipe that is too noisy, too.
 
-    Raises: InputError where it cannot work, saying which epsilon or how many clients would, or where `out` is there and
-    is something else; CacheError.
+    Raises: InputError where it is too noisy, saying which epsilon or how many clients would work, or where `out` is
+    there and is something else; CacheError.
     """
     check_asked(epsilon, delta, name)
     from tacit.networks.language_model import parameter_count
@@ -137,7 +138,7 @@ def new_recipe(
         delta=delta,
         first=first,
     )
-    if made.prospect == "cannot work" and not anyway:
+    if made.prospect == "too noisy" and not anyway:
         raise InputError(_refusal(made, corpus.cache))
     made = replace(made, free=free_model_for(None if first is None else first.init, public, progress=progress))
     if path is not None:
@@ -179,17 +180,8 @@ def write_recipe(path: Path, text: str) -> None:
     write_whole(path, text.encode())
 
 
-def _expected(made: "RecipeProposal") -> str:
-    lost = (
-        ""
-        if made.learning.start
-        else f" About {made.loss:.0%} is lost of what these clients would teach without privacy."
-    )
-    return f"{made.judgement.says()}.{lost}"
-
-
 def _refusal(made: "RecipeProposal", cache: Path) -> str:
-    """Why it cannot work, and what would."""
+    """Why it is too noisy, and what would work."""
     if made.learning.start:
         why = (
             "would not be better than the public model alone, which costs no privacy: take that as it is "
@@ -200,17 +192,17 @@ def _refusal(made: "RecipeProposal", cache: Path) -> str:
     ways = []
     if (epsilon := made.working_epsilon) is not None:
         least = made.written_epsilon
-        costly = (
-            f" (from epsilon {rounded_up(least)} on a recipe is written too, as costly)"
+        written = (
+            f" (from epsilon {rounded_up(least)} on a recipe is written too: MAY NOT PAY OFF)"
             if least is not None and least < epsilon
             else ""
         )
-        ways.append(f"epsilon {rounded_up(epsilon)} for these clients{costly}")
+        ways.append(f"epsilon {rounded_up(epsilon)} for these clients{written}")
     if (clients := made.working_clients) is not None:
         ways.append(f"{clients:,} training clients at this epsilon")
     if not made.learning.start:
         ways.append("a model of public text to begin from (`tacit pretrain`, then --init)")
     return (
-        f"at epsilon {made.epsilon:g}, a model of the {made.clients:,} training clients of '{cache}' {why}. "
+        f"TOO NOISY. At epsilon {made.epsilon:g}, a model of the {made.clients:,} training clients of '{cache}' {why}. "
         f"What would work: {'; '.join(ways)}; --anyway writes the recipe all the same."
     )

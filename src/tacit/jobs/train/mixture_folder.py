@@ -42,7 +42,7 @@ from tacit.networks.model_files import ModelFiles, read_files
 from tacit.networks.models import ORIGIN, SETTINGS, WEIGHTS, WORDS
 from tacit.networks.ngram.reader import ngram_reader
 from tacit.parsing import parsed_json
-from tacit.planning.judgement import judged_counts
+from tacit.planning.judgement import Judgement, judged_counts
 from tacit.privacy.gaussian import epsilon as epsilon_of
 from tacit.progress import Noted, Progress, StageBegan, StageEnded, Warned, silent
 from tacit.recipe.mixture import MixtureRecipe
@@ -145,11 +145,16 @@ def begin(recipe: MixtureRecipe, out: Path, progress: Progress) -> Begun:
     return begun
 
 
-def _tell(recipe: MixtureRecipe, public: Cache, clients: int, progress: Progress) -> None:
-    """Say first whether it is worth it, over what is free of the same text."""
+def judgement_of(recipe: MixtureRecipe, public: Cache, clients: int, *, progress: Progress = silent) -> Judgement:
+    """Whether it is worth it for so many clients, over what is free of the same text."""
     epsilon = epsilon_of(recipe.privacy.rho(clients), recipe.privacy.delta_for(clients))
-    found = judged_counts(clients, epsilon, free_model(public, recipe.mixture.network, progress=progress))
-    kind = Warned if found.word == "gains nothing" else Noted
+    return judged_counts(clients, epsilon, free_model(public, recipe.mixture.network, progress=progress))
+
+
+def _tell(recipe: MixtureRecipe, public: Cache, clients: int, progress: Progress) -> None:
+    """Say that first."""
+    found = judgement_of(recipe, public, clients, progress=progress)
+    kind = Warned if found.verdict == "no gain expected" else Noted
     progress(kind("judgement", found.says()))
 
 

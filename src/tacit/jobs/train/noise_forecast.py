@@ -1,5 +1,6 @@
 """What the noise of a recipe will leave of its model: told before training, and refused where that is nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,21 @@ from tacit.jobs.plan.free_model import free_model_for
 from tacit.jobs.plan.job import DrawnResult
 from tacit.planning import Clients, mechanism_named
 from tacit.planning.affordable import PlannedTraining, affordable
-from tacit.planning.judgement import FreeModel, Judgement, from_public, from_random, judged
+from tacit.planning.judgement import (
+    FreeModel,
+    Gains,
+    Judgement,
+    Verdict,
+    from_public,
+    from_random,
+    judged,
+    not_forecast,
+)
 from tacit.planning.noise_forecast import FACTOR, NoiseForecast, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Noted, Progress, Warned, silent
-from tacit.records import to_plain
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.figure import BLUE, ORANGE, Axis, ErrorBars, Figure, Line, Panel, Points
 
@@ -52,37 +61,50 @@ class NoiseForecastResult(DrawnResult):
         """Whether it is worth it, over what is free."""
         found = self.noise_forecast
         if found is None:
-            return judged(None, self.free)
-        start = from_public(found.share_kept) if self.public else from_random(found.share_kept)
-        return judged(start, self.free, hopeless=found.judgement == "cannot work")
+            return not_forecast(self.unknown, self.free)
+        return judged(self._gains(found.share_kept), self.free, hopeless=found.noisiness == "too noisy")
+
+    def _gains(self, kept: float) -> Gains:
+        return from_public(kept) if self.public else from_random(kept)
 
     @property
-    def judgement(self) -> str:
-        """What comes of it: a `Word`, or "unknown" where nothing is known of the noise."""
-        return "unknown" if self.noise_forecast is None else self.judged.word
+    def judgement(self) -> Verdict:
+        """What comes of it."""
+        return self.judged.verdict
 
     @property
     def sentence(self) -> str:
-        """What the noise does, in one sentence."""
+        """What the noise does; empty where that is not known."""
         found = self.noise_forecast
         if found is None:
-            return f"what the noise will do to the model cannot be told: {self.unknown}"
+            return ""
         if not found.noise:
-            return f"no noise is added, so none costs accuracy; {self.judged.expected}"
+            return "No noise is added, so none costs accuracy."
         low, high = found.interval
-        noise = f"the noise of {found.noises} decryptors" if found.noises > 1 else "the noise"
+        noise = f"The noise of {found.noises} decryptors" if found.noises > 1 else "The noise"
         return (
-            f"{noise} is {found.ratio:.2g} of the signal: about {found.share_kept:.0%} of the accuracy without noise "
-            f"will "
-            f"be kept ({low:.0%} to {high:.0%} in measured runs); {self.judged.expected}"
+            f"{noise} is {found.ratio:.2g} of the signal. About {found.share_kept:.0%} of the accuracy without noise "
+            f"will be kept ({low:.0%} to {high:.0%} in measured runs)."
         )
 
     @property
+    def says(self) -> str:
+        """The verdict, what is expected over what is free, and what the noise does."""
+        said = self.judged
+        return " ".join(filter(None, (f"{said.verdict.upper()}.", said.reasons(), self.sentence)))
+
+    @property
     def ways(self) -> tuple[str, ...]:
-        """What would work: each by itself, all else as it is. Empty where the recipe works."""
+        """What else one can do, each by itself: that of the judgement, then what lessens the noise where it costs."""
+        first = self.judged.way_out
+        return (*((first,) if first else ()), *self._less_noise())
+
+    def _less_noise(self) -> tuple[str, ...]:
         found = self.noise_forecast
-        if found is None or found.judgement == "works":
+        if found is None or found.noisiness == "quiet":
             return ()
+        if judged(self._gains(1.0), self.free).verdict == "no gain expected":
+            return ()  # not without any noise either
         times = found.times_too_much
         if self.extrapolated:
             return (f"{times:.2g} times less noise: a larger privacy.extrapolate_to, or a larger epsilon there",)
@@ -99,8 +121,6 @@ class NoiseForecastResult(DrawnResult):
             )
         if times < SMALLER:
             ways.append(f"a network of {found.working_parameters:,} parameters in place of {found.parameters:,}")
-        if not self.public:
-            ways.append("a model of public text as it is (tacit pretrain), which costs no privacy")
         return tuple(ways)
 
     @property
@@ -128,9 +148,9 @@ class NoiseForecastResult(DrawnResult):
         apart = then.guarantee.participation.min_separation
         goal = f"a report goal of {best.report_goal:,} at a separation of {apart}"
         enough = f"{then.good:.0%} from epsilon {rounded_up(epsilon(then.working_zcdp, self.delta), 3)} on"
-        if then.judgement == "cannot work":
+        if then.noisiness == "too noisy":
             return [f"{goal}, which keeps {enough}"]
-        also = "" if then.judgement == "works" else f" (and {enough})"
+        also = "" if then.noisiness == "quiet" else f" (and {enough})"
         return [f"{goal}, which at this epsilon keeps about {then.share_kept:.0%}{also}"]
 
     def to_record(self) -> dict[str, Any]:
@@ -156,9 +176,7 @@ class NoiseForecastResult(DrawnResult):
         return {
             "schema": "tacit.noise_forecast",
             "version": 1,
-            "judgement": self.judgement,
-            "free": None if self.free is None else to_plain(self.free),
-            "gain_over_free": None if self.judged.gains is None else self.judged.gains._asdict(),
+            **self.judged.to_record(),
             "sentence": self.sentence,
             "ways": list(self.ways),
             "clients": self.clients,
@@ -167,8 +185,10 @@ class NoiseForecastResult(DrawnResult):
         }
 
     def blocks(self) -> list[Block]:
-        """The sentence, and the ways out."""
-        blocks: list[Block] = [Paragraph(f"{self.judgement.upper()}: {self.sentence}.")]
+        """The judgement, and the ways out."""
+        said = self.judged
+        blocks: list[Block] = [Paragraph(f"{said.verdict.upper()}. {said.reasons()}")]
+        blocks += [Paragraph(self.sentence)] if self.sentence else []
         blocks += [Paragraph(f"way out: {way}") for way in self.ways]
         blocks += [Paragraph(warning) for warning in self.warnings]
         return [*blocks, Paragraph("An estimate of training, no promise: docs/results/noise-forecast.md.", soft=True)]
@@ -217,27 +237,31 @@ def noise_forecast(
 
     recipe: a Recipe, or the path of its file. data, init: in place of the recipe's cache and first model. public: a
     cache of public text, whose best free model is measured; left out, that which the first model was made of, where it
-    is at hand. Raises: RecipeError, CacheError, AccountingError; InputError where the first model is none that training
-    could begin from.
+    is at hand. Raises: RecipeError, CacheError, AccountingError; ParticipationError for a report goal that the clients
+    cannot give, as training does; InputError where the first model is none that training could begin from.
     """
     from tacit.jobs.opened_cache import open_cache
-    from tacit.jobs.train.refusals import check_client_cost
+    from tacit.jobs.run_start import key_for
+    from tacit.jobs.train.refusals import check_client_cost, check_participation
     from tacit.keyboard.model_folder import load_first_model
     from tacit.networks.language_model import parameter_count
     from tacit.recipe import Recipe
     from tacit.text.vocabulary import Vocabulary
+    from tacit.training.hooks import Hooks
 
     loaded = Recipe.from_argument(recipe)
     cache = open_cache(loaded.data.cache if data is None else as_path("data", data))
     matrix, clients = loaded.matrix(), loaded.clients(len(cache.clients("train")))
     loaded = loaded.designed().with_delta(loaded.privacy.delta_for(clients))
     begins = loaded.model.init if init is None else as_path("init", init)
+    plan = loaded.plan(matrix)
+    if loaded.deployment is None:
+        check_participation(loaded, plan, clients, key_for(loaded.run.seed), Hooks())
     network = loaded.model.settings(cache.manifest.vocabulary.size)
     check_client_cost(loaded, network.vocabulary, parameter_count(network))
     if begins is not None:
         load_first_model(begins, network, Vocabulary.from_json(cache.vocabulary_json))
     free = free_model_for(begins, public, progress=progress)
-    plan = loaded.plan(matrix)
     return forecast_for_record(loaded, plan, network, clients=clients, public=begins is not None, free=free)
 
 
@@ -293,19 +317,22 @@ def forecast_for_record(
 
 
 def tell(found: NoiseForecastResult, progress: Progress, *, anyway: bool) -> None:
-    """Say it: a note, or a warning where noise costs or nothing is gained; InputError where it cannot work, unless
+    """Say it: a note, or a warning where noise costs or no gain is expected; InputError where it is too noisy, unless
     `anyway`. And what is to be known of its price before it is paid.
     """
     for warning in found.warnings:
         progress(Warned("delta", warning))
-    noise, words = found.noise_forecast, found.judgement.upper()
-    if noise is None or noise.judgement == "works":
-        if found.judgement == "gains nothing":
-            progress(Warned(CODE, f"{words}: {found.sentence} (docs/which-epsilon.md)"))
-        elif noise is None or noise.noise:
-            progress(Noted(CODE, found.sentence if noise is None else f"{words}: {found.sentence}"))
-        return
-    said = f"{found.sentence}; ways out: {'; or '.join(found.ways)} (docs/which-epsilon.md)"
-    if found.judgement == "cannot work" and not anyway:
-        raise InputError(f"this recipe cannot work: {said}. Give --anyway (anyway=True) to train it all the same.")
-    progress(Warned(CODE, f"{words}: {said}"))
+    noise = found.noise_forecast
+    said = f"{found.says}{_ways_out(found.ways)}"
+    if found.judgement == "too noisy" and not anyway:
+        raise InputError(f"{said} Give --anyway (anyway=True) to train it all the same.")
+    if found.judgement == "no gain expected" or (noise is not None and noise.noisiness != "quiet"):
+        progress(Warned(CODE, said))
+    elif noise is None or noise.noise:
+        progress(Noted(CODE, said))
+
+
+def _ways_out(ways: Sequence[str]) -> str:
+    if not ways:
+        return ""
+    return f" {'Way' if len(ways) == 1 else 'Ways'} out: {'; or '.join(ways)} (docs/which-epsilon.md)."

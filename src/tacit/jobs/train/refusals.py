@@ -6,6 +6,7 @@ import numpy as np
 
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
+from tacit.jobs.train.simulation import sampler_for
 from tacit.recipe import Recipe
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.draft import SETTINGS
@@ -47,6 +48,15 @@ def check_client_cost(recipe: Recipe, vocabulary: int, parameters: int) -> None:
     vocabulary: ids. parameters: of the network.
     """
     recipe.client_cost(vocabulary=vocabulary, parameters=parameters).check()
+
+
+def check_participation(recipe: Recipe, plan: RoundPlan, clients: int, key: bytes, hooks: Hooks) -> None:
+    """Refuse a plan of which a later round would find too few clients. A collector finds its own.
+
+    clients: how many train. key: the run's. Raises: ParticipationError naming what would fit.
+    """
+    if hooks.collector is None:
+        sampler_for(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
 
 
 def check_decryptors(plan: RoundPlan, hooks: Hooks) -> None:

@@ -30,13 +30,14 @@ from tacit.jobs.train.refusals import (
     check_client_cost,
     check_decryptors,
     check_not_deployed,
+    check_participation,
     check_splits,
     same_clients,
     same_precision,
 )
 from tacit.jobs.train.rehearsal import Begun, rehearsed
 from tacit.jobs.train.release import HeldOutClients, release
-from tacit.jobs.train.simulation import TrainedWith, collector_for, sampler_for
+from tacit.jobs.train.simulation import TrainedWith, collector_for
 from tacit.jobs.train.stopping import Rule, Stopping, is_ending, note_end
 from tacit.mechanisms import fresh_key
 from tacit.networks.language_model import parameter_count
@@ -75,7 +76,7 @@ def begin(
 ) -> Run:
     """A new run folder for a recipe, before its first round; or the one at `out`, where that has the same recipe.
 
-    What the noise will do to the model is told first; a recipe that cannot work is refused, unless `anyway`. Then the
+    What the noise will do to the model is told first; a recipe that is too noisy is refused, unless `anyway`. Then the
     end of the run is rehearsed with the first model, whose evaluation is kept. Raises: RecipeError, CacheError,
     ParticipationError, RunError, InputError, and AccountingError where no sensitivity of the mechanism is known:
     nothing is left on disk then.
@@ -99,8 +100,7 @@ def begin(
     plan = recipe.plan(matrix)
     plan.guarantee.checked()
     check_decryptors(plan, hooks)
-    if hooks.collector is None:  # refuses here what would fail in a later round
-        sampler_for(recipe, plan, clients, key, hooks).init(clients, report_goal=plan.report_goal)
+    check_participation(recipe, plan, clients, key, hooks)
     network = recipe.model.settings(vocabulary.size)
     check_client_cost(recipe, vocabulary.size, parameter_count(network))
     encoding = plan.encoding(parameter_count(network))
@@ -130,7 +130,7 @@ def begin(
         evaluation=recipe.evaluation.model_dump(),
         hooks=hooks.names,
         why_mechanism=why,
-        foreseen=told.sentence,
+        foreseen=told.says,
         secure=None if encoding is None else SecureSumUsed.from_encoding(encoding, plan.secure),
     )
     settings = recipe.to_toml() if why is None else f"# {why}\n{recipe.to_toml()}"

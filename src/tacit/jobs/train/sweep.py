@@ -92,7 +92,9 @@ def sweep(
     folder = as_path("out", out)
     base = any_recipe(recipe)
     places = _places(folder, grid)
-    recipes = {name: base.changed({**changes, **_named(base.name, name, changes)}) for name, changes in places.items()}
+    recipes = {
+        name: base.changed(changes).changed(_named(base.name, name, changes)) for name, changes in places.items()
+    }
     _check_folder(folder, recipes)
     progress(Noted(CODE, _announced(grid, recipes)))
     _check_budget(folder, recipes, given)
