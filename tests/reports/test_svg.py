@@ -132,6 +132,23 @@ def test_the_numbers_stand_in_a_table() -> None:
     assert table.head == ("rounds", "one", "other")
     assert table.rows == (("1", "0.5", ""), ("2", "0.25", "4"), ("3", "", "\N{MINUS SIGN}5,000"))
     assert numbers(one(Rule(at=1, label="a rule"))) == []
+    (alone,) = numbers(one(Line(x=(1,), y=(2,)), Line(x=(1,), y=(3,)), Rule(at=1, label="a rule")))
+    assert (alone.head, alone.rows) == (("across", "up"), (("1", "2"),)), "of a panel without labels its first mark"
+
+
+def test_panels_below_each_other_begin_at_one_place() -> None:
+    panels = tuple(
+        Panel(marks=(Line(x=(1, 2), y=(0, most)),), x=Axis("round"), y=Axis(percent=percent))
+        for most, percent in ((1, False), (12_345.678, True))
+    )
+    column = Figure(name="two", title="", alt="", panels=panels, same_x=True)
+    frames = [re.match(r"M([\d.]+)", each.attrib["d"]) for each in drawn(column).iter("path")]
+    upright = {
+        each.group(1)
+        for each, path in zip(frames, drawn(column).iter("path"), strict=True)
+        if each is not None and "V" in path.attrib["d"] and path.attrib["class"] == "axis"
+    }
+    assert len(upright) == 1
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from tacit.statements.statement import PLANNED, Label, statement
 from tacit.statements.train import training_facts
 
 Series = dict[int, float]  # by the number of rounds done
+PRICES = 20  # told along a run, besides those of its evaluations
 # notes that `jobs.baselines` writes at the end of a run
 COMPARISON_MODELS, SUGGESTIONS = "comparison_models", "suggestions"
 
@@ -188,12 +189,17 @@ def _summarise(run: Run) -> RunSummary:
         statement=stated if accounts.released else None,
         labels=(*_unfinished(run, accounts), *(each for each in stated.labels if each != PLANNED)),
         failed=_failed(run, curves.get("cross_entropy", {})),
-        spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
+        spent=tuple(spent(accounts, _priced(accounts.released, curves.get("top1_accuracy", {})))),
         rounds=_rounds(run, accounts),
         curves=curves,
         test=test[max(test)] if test else {},
         **_notes(run),
     )
+
+
+def _priced(released: int, evaluated: Series) -> set[int]:
+    """The rounds after which the price is told: those with an accuracy beside it, and some, evenly, between."""
+    return {*evaluated, *np.linspace(0, released, PRICES + 1).round().astype(int).tolist()}
 
 
 def _notes(run: Run) -> dict[str, Any]:

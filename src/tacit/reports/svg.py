@@ -9,7 +9,7 @@ class of its hue. Without script a browser shows a point's numbers under the poi
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, pairwise
 
@@ -162,13 +162,16 @@ def svg(figure: Figure) -> str:
     """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name."""
     columns = len(figure.panels) if figure.across else 1
     spans = _shared_x(figure) if figure.same_x else [None] * len(figure.panels)
+    margins = [_margin(each) for each in figure.panels]
+    if columns == 1:  # panels one below the other begin at one place
+        margins = [max(margins, default=0.0)] * len(margins)
     drawn, left, top, bottom = [], 0.0, 0.0, 0.0
     shared = len(figure.panels) > 1 and len({tuple(_legend(each)) for each in figure.panels}) == 1
     last = len(figure.panels) - 1
-    for number, (panel, wide) in enumerate(zip(figure.panels, spans, strict=True)):
+    for number, (panel, wide, margin) in enumerate(zip(figure.panels, spans, margins, strict=True)):
         labelled = not figure.same_x or number == last
         legend = [] if shared and number < last else list(_legend(panel).items())
-        text, height = _panel(panel, figure.height * INCH, wide, labelled, legend)
+        text, height = _panel(panel, figure.height * INCH, margin, wide, labelled, legend)
         drawn.append(f'<g class="panel" transform="translate({left:g} {top:.6g})">{text}</g>')
         bottom = max(bottom, top + height)
         left, top = (left + WIDTH, 0.0) if figure.across else (0.0, bottom)
@@ -179,11 +182,12 @@ def svg(figure: Figure) -> str:
 def numbers(figure: Figure) -> list[Table]:
     """What is drawn in words, a table a panel: at each x what every labelled mark has there, as its points say it.
 
-    Of more than MOST_ROWS every second, third, ... is left.
+    Of a panel without labels it is what its first mark has. Of more than MOST_ROWS every second, third, ... is left.
     """
     tables = []
     for panel in figure.panels:
-        marks = [each for each in panel.marks if each.label and not isinstance(each, Rule)]
+        drawn = [each for each in panel.marks if not isinstance(each, Rule)]
+        marks = [each for each in drawn if each.label] or [replace(each, label=_named(panel)) for each in drawn[:1]]
         labels = tuple(dict.fromkeys(mark.label for mark in marks))
         values: dict[float, dict[str, str]] = {}
         for mark in marks:
@@ -196,15 +200,31 @@ def numbers(figure: Figure) -> list[Table]:
     return tables
 
 
+def _named(panel: Panel) -> str:
+    """What its numbers are, where no mark says it."""
+    return panel.y.label or panel.title
+
+
 def _shared_x(figure: Figure) -> list[tuple[float, float] | None]:
     """Of panels one below the other the same span across."""
     spans = [span(each.x, _along(each, "x")) for each in figure.panels]
     return [(min(low for low, _ in spans), max(high for _, high in spans))] * len(spans)
 
 
+def _upright(panel: Panel) -> tuple[float, float]:
+    """From where to where its upright axis goes: bars stand on zero."""
+    return span(panel.y, _along(panel, "y"), from_zero=any(isinstance(mark, Bars) for mark in panel.marks))
+
+
+def _margin(panel: Panel) -> float:
+    """What the numbers of its upright axis take to the left."""
+    return max([_width(text) for _, text in ticks(panel.y, *_upright(panel))], default=0.0) + 2 * TICK
+
+
 def _panel(
     panel: Panel,
     height: float,
+    left: float,
     wide: tuple[float, float] | None,
     labelled: bool,
     legend: Sequence[tuple[str, Mark]],
@@ -214,10 +234,8 @@ def _panel(
     lines = [each for text in heads for each in _wrapped(text, WIDTH)]
     top = LINE * (len(lines) + 0.5) + (2.2 * LINE if panel.above else 0.0)
     foot = top + height - LINE * (4 if labelled and panel.x.label else 3)
-    from_zero = any(isinstance(mark, Bars) for mark in panel.marks)
-    y = Scale(panel.y, *span(panel.y, _along(panel, "y"), from_zero=from_zero), foot, top)
+    y = Scale(panel.y, *_upright(panel), foot, top)
     upright = ticks(panel.y, y.low, y.high)
-    left = max([_width(text) for _, text in upright], default=0.0) + 2 * TICK
     x = Scale(panel.x, *(wide or span(panel.x, _along(panel, "x"))), left, WIDTH - SIDE)
     parts = [_text(0, LINE * (at + 0.8), text, kind="head") for at, text in enumerate(lines)]
     parts += [f'<path class="grid" d="M{left:.5g} {y.at(at):.5g}H{WIDTH - SIDE:g}"/>' for at, _ in upright]
