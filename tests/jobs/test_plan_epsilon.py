@@ -30,7 +30,7 @@ def test_a_row_for_each_population_and_a_column_for_each_share(found: EpsilonRes
 
 def test_the_figure_has_a_curve_for_each_population(found: EpsilonResult, tmp_path: Path) -> None:
     curves = {label for _, label, _, _ in found.figure().rows()}
-    assert curves == {"30 clients", "3,000 clients"}
+    assert curves == {"30 clients", "3,000 clients", "90% is kept"}
     found.save_figure(tmp_path / "epsilon.svg")
     assert (tmp_path / "epsilon.svg").is_file() and "90% are kept by" in found.figure().alt
 

@@ -202,17 +202,26 @@ def _priced(released: int, evaluated: Series) -> set[int]:
     return {*evaluated, *np.linspace(0, released, PRICES + 1).round().astype(int).tolist()}
 
 
+def validated_by(run: Run) -> ComparisonModels | None:
+    """What the released model and its baselines did on validation clients; None before the end of a run.
+
+    Raises: RunError where that is damaged.
+    """
+    return _compared(run, "validation")
+
+
+def _compared(run: Run, split: str) -> ComparisonModels | None:
+    noted = run.notes.get(COMPARISON_MODELS, {})
+    where = f"what '{run.path}' notes of its baselines"
+    return from_plain(ComparisonModels, noted[split], error=RunError, where=where) if split in noted else None
+
+
 def _notes(run: Run) -> dict[str, Any]:
     """What was noted at the end of the run; of one that is not at its end, or of an older one, nothing."""
     noted, suggested = run.notes.get(COMPARISON_MODELS, {}), run.notes.get(SUGGESTIONS, [])
-    where = f"what '{run.path}' notes of its baselines"
-    found = {
-        split: from_plain(ComparisonModels, noted[split], error=RunError, where=where) if split in noted else None
-        for split in ("test", "validation")
-    }
     return {
-        "tested": found["test"],
-        "validated": found["validation"],
+        "tested": _compared(run, "test"),
+        "validated": validated_by(run),
         "trigram": noted.get("counted", False),
         "public_text": noted.get("trigram", ""),
         "rungs": noted.get("rungs", {}),

@@ -8,7 +8,7 @@ class of its hue. Without script a browser shows a point's numbers under the poi
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, pairwise
@@ -46,6 +46,7 @@ SAID = 60  # points of a mark that say their numbers: more cannot be pointed at
 MOST_ROWS = 200  # of a table of a panel's numbers
 MARGIN = 0.05  # of an axis, free at each end
 MOST_TICKS = 7
+LEAN = 0.7  # of a name along the lower axis: what it goes down in its length
 PLUS = [(-1.2, -0.25), (-0.25, -0.25), (-0.25, -1.2), (0.25, -1.2), (0.25, -0.25), (1.2, -0.25)]
 PLUS += [(-across, -up) for across, up in PLUS]  # the outline of a cross that stands upright, around nothing
 STEPS = (1.0, 2.0, 5.0, 10.0)  # what ticks are multiples of, times a power of ten
@@ -148,11 +149,16 @@ def said(axis: Axis, value: float) -> str:
     """A number as a point says it: whole, with four digits, or the word that stands at that place."""
     for at, word in axis.ticks:
         if at == value:
-            return word
+            return _unbroken(word)
     if axis.percent or abs(value) < 1e3:
         return written(axis, value, digits=4)
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.4g}"
     return text.replace("-", "\N{MINUS SIGN}") if "e" not in text else text
+
+
+def _unbroken(word: str) -> str:
+    """A name of several lines in one."""
+    return word.replace("-\n", "-").replace("\n", " ")
 
 
 # -- the figure --------------------------------------------------------------------------------------------------------
@@ -235,17 +241,17 @@ def _panel(
     top = LINE * (len(lines) + 0.5) + (2.2 * LINE if panel.above else 0.0)
     foot = top + height - LINE * (4 if labelled and panel.x.label else 3)
     y = Scale(panel.y, *_upright(panel), foot, top)
-    upright = ticks(panel.y, y.low, y.high)
+    upright = _apart(ticks(panel.y, y.low, y.high), y)
     x = Scale(panel.x, *(wide or span(panel.x, _along(panel, "x"))), left, WIDTH - SIDE)
     parts = [_text(0, LINE * (at + 0.8), text, kind="head") for at, text in enumerate(lines)]
     parts += [f'<path class="grid" d="M{left:.5g} {y.at(at):.5g}H{WIDTH - SIDE:g}"/>' for at, _ in upright]
     parts += [_text(left - TICK, y.at(at) + 0.35 * LETTER, text, anchor="end") for at, text in upright]
-    parts += _below(x, foot)
+    written_below, bottom = _below(x, foot)
+    parts += written_below
     parts.append(f'<path class="axis" d="M{left:.5g} {top:.5g}V{foot:.5g}H{WIDTH - SIDE:g}"/>')
     if panel.above:
         parts += _above(panel.above, x, top)
     parts += [_mark(mark, x, y) for mark in panel.marks]
-    bottom = foot + LINE * 1.3
     if labelled and panel.x.label:
         for text in _wrapped(panel.x.label, WIDTH - left):
             bottom += LINE
@@ -254,17 +260,43 @@ def _panel(
     return "".join([*parts, *(text for text, _ in rows)]), max([bottom, *(at for _, at in rows)]) + LINE * 0.7
 
 
-def _below(x: Scale, foot: float) -> list[str]:
-    """The numbers along the lower axis; where two would touch, the second is left out."""
-    parts, free = [], -math.inf
-    for at, text in ticks(x.axis, x.low, x.high):
-        where, half = x.at(at), _width(text) / 2
-        parts.append(f'<path class="axis" d="M{where:.5g} {foot:.5g}v{TICK:g}"/>')
+def _apart(places: Sequence[tuple[float, str]], y: Scale) -> list[tuple[float, str]]:
+    """Those of an upright axis whose numbers do not touch one that is kept, from below."""
+    kept: list[tuple[float, str]] = []
+    for place in places:
+        if not kept or y.at(kept[-1][0]) - y.at(place[0]) >= LETTER:
+            kept.append(place)
+    return kept
+
+
+def _below(x: Scale, foot: float) -> tuple[list[str], float]:
+    """(what stands along the lower axis, how far down): of numbers that would touch the second is left out, names that
+    would touch lean.
+    """
+    places = [(x.at(at), text, max(map(_width, text.split("\n"))) / 2) for at, text in ticks(x.axis, x.low, x.high)]
+    parts = [f'<path class="axis" d="M{where:.5g} {foot:.5g}v{TICK:g}"/>' for where, _, _ in places]
+    touch = any(
+        one + half + LETTER / 2 > other - next_half for (one, _, half), (other, _, next_half) in pairwise(places)
+    )
+    if touch and x.axis.ticks:
+        names = {where: _unbroken(text) for where, text, _ in places}
+        return [*parts, *_leaning(names, foot)], foot + LINE + LEAN * max(map(_width, names.values()))
+    free, deep = -math.inf, 1
+    for where, text, half in places:
         if where - half > free:
-            middle = min(where, WIDTH - half)
-            parts.append(_text(middle, foot + LINE, text, anchor="middle"))
-            free = where + half + LETTER / 2
-    return parts
+            lines = text.split("\n")
+            middle = max(min(where, WIDTH - half), half)
+            parts += [_text(middle, foot + LINE * at, line, anchor="middle") for at, line in enumerate(lines, start=1)]
+            free, deep = where + half + LETTER / 2, max(deep, len(lines))
+    return parts, foot + LINE * (deep + 0.3)
+
+
+def _leaning(names: Mapping[float, str], foot: float) -> Iterator[str]:
+    """Names that end at their places and begin below them, to the left."""
+    turned = -math.degrees(math.asin(LEAN))
+    for where, name in names.items():
+        place = f"translate({where:.5g} {foot + LINE * 0.8:.5g}) rotate({turned:.3g})"
+        yield f'<text text-anchor="end" transform="{place}">{_plain(name)}</text>'
 
 
 def _above(above: Above, x: Scale, top: float) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any
 from tacit.files import write_whole
 from tacit.jobs.plan.job import columns_of
 from tacit.jobs.result import JobResult
+from tacit.planning.told_apart import ComparedSetting, compared
 from tacit.planning.trial_recipes import planned
 from tacit.planning.tuning import SCHEMA, VERSION, Choice, Measured, TrialOutcome, at_the_edge
 from tacit.privacy import gaussian
@@ -24,7 +25,7 @@ from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
 from tacit.reports.page import SIMULATION, Page, ReportFiles, to_json
 from tacit.reports.record_files import Records, write_run
-from tacit.reports.tune import page
+from tacit.reports.tune import both, page
 from tacit.runs import Run
 
 PAPER = "we do not account for privacy cost of modest amount of hyperparameter tuning"  # arXiv:2305.18465, Section 3
@@ -111,6 +112,11 @@ class TuningResult(JobResult):
     report: ReportFiles | None = None
 
     @property
+    def settings(self) -> tuple[ComparedSetting, ...]:
+        """Each setting that could be chosen, beside the chosen one."""
+        return compared([each.trial(self.by) for each in self.trials if each.ended], self.choice, self.by)
+
+    @property
     def edge(self) -> tuple[str, ...]:
         """See `at_the_edge`."""
         if self.choice is None:
@@ -159,6 +165,7 @@ class TuningResult(JobResult):
                 "clip_norm_settled": chosen.settled,
                 "at_the_edge": list(self.edge),
             },
+            "settings": [each.to_record() for each in self.settings],
             "trial_report_goal": self.trial_report_goal,
             "trial_noise_multiplier": self.trial_noise_multiplier,
             "production": self.production_record(),
@@ -193,7 +200,9 @@ class TuningResult(JobResult):
 
     def figure(self) -> Figure:
         """The scores against what was tried, and the clip norm estimates."""
-        return self.page().figures[0]
+        record = json_ready(self.found())
+        trials = [each.trial(self.by) for each in self.trials]
+        return both(trials, self.choice, record["tuning"])
 
     def why_nothing(self) -> str:
         """Why no trial can be taken to production, and what to do."""
