@@ -241,3 +241,8 @@ def _inside(where: str, name: Any) -> str:
 def _shown(value: Any, most: int = 60) -> str:
     text = repr(value)
     return text if len(text) <= most else text[:most] + "..."
+
+
+def many(count: int, what: str) -> str:
+    """A count and its noun: "1 round", "1,200 rounds"."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"

@@ -8,6 +8,7 @@ from tacit.planning.simulated_runs import TimerOutcome
 from tacit.planning.steps import PlanStep
 from tacit.planning.targets import MOST_ROUNDS, Goal, Reached
 from tacit.privacy.rounding import rounded_up
+from tacit.records import many
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Bars, Figure, Line, Panel, Points, Rule
 
@@ -31,8 +32,8 @@ def goal_answer(reached: Reached, goal: Goal) -> str:
     """Which report goal, and what it promises."""
     plan = reached.plan
     said = (
-        f"{plan.report_goal:,} reports a round and noise multiplier {plan.guarantee.noise_multiplier:.4g} promise "
-        f"{_promise(plan, goal.delta)} over {plan.rounds:,} rounds with {plan.mechanism.name}"
+        f"{many(plan.report_goal, 'report')} a round and noise multiplier {plan.guarantee.noise_multiplier:.4g} "
+        f"promise {_promise(plan, goal.delta)} over {many(plan.rounds, 'round')} with {plan.mechanism.name}"
     )
     if reached.at_utility:
         return f"{said}, with the noise that the model bears."
@@ -164,7 +165,9 @@ def target_blocks(
         )
     headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise", *known)
     return [
-        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {target}."),
+        Paragraph(
+            f"{scenario.clients.reachable:,} clients within reach, {many(scenario.rounds, 'round')}; target {target}."
+        ),
         Table(tuple(rows), headings),
         Paragraph(f"{_legend(goal.delta)}."),
         Paragraph(
@@ -199,8 +202,8 @@ def timer_blocks(
     first = timers[0][1]
     return [
         Paragraph(
-            f"Report goal {first.report_goal}, {scenario.rounds} rounds, {first.mechanism.name} (noise multiplier "
-            f"{first.guarantee.noise_multiplier:.4g} or so)."
+            f"Report goal {first.report_goal}, {many(scenario.rounds, 'round')}, {first.mechanism.name} (noise "
+            f"multiplier {first.guarantee.noise_multiplier:.4g} or so)."
         ),
         Table(tuple(rows), ("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", "")),
         *([Paragraph(NO_TIMER)] if target is not None and reaching is None else []),
@@ -271,7 +274,8 @@ def rounds_blocks(
     ]
     return [
         Paragraph(
-            f"Report goal {report_goal}, noise as planned for {scenario.rounds} rounds; target zCDP {target:.6g}."
+            f"Report goal {report_goal}, noise as planned for {many(scenario.rounds, 'round')}; target zCDP "
+            f"{target:.6g}."
         ),
         Table(tuple(rows), ("mechanism", "rounds", "MaxP", "zCDP", "epsilon", "z")),
         Paragraph(f"{_legend(delta)}."),
@@ -291,7 +295,7 @@ def goals_figure(plans: Sequence[AccountedPlan], reached: Reached, goal: Goal) -
     name = plan.mechanism.name
     return Figure(
         name="plan",
-        title=f"zCDP over the report goal, {plan.rounds:,} rounds",
+        title=f"zCDP over the report goal, {many(plan.rounds, 'round')}",
         alt=f"zCDP of {name} over the report goal at equal utility, a rule at the target of {goal.zcdp:.4g}, and the "
         f"plan: report goal {plan.report_goal:,}, zCDP {rounded_up(plan.zcdp)}.",
         panels=(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tacit.population.availability import DAY, HOUR
 from tacit.population.simulation import Simulation
 from tacit.population.work_model import SECOND
+from tacit.records import many
 from tacit.reports.blocks import Block, Paragraph, Table
 from tacit.reports.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Axis, Bars, Figure, Line, Panel, Points
 
@@ -25,7 +26,8 @@ def blocks(run: Simulation, record: Mapping[str, Any], out: Path | None = None) 
     realised, promised, rules = run.realised, run.promised, run.rules
     minutes = record["round_minutes"]
     said = [
-        f"{run.population.devices:,} devices, {run.rounds:,} rounds of {rules.report_goal:,} reports, timer "
+        f"{many(run.population.devices, 'device')}, {many(run.rounds, 'round')} of "
+        f"{many(rules.report_goal, 'report')}, timer "
         f"{rules.timer_hours:g} hours from the {rules.clock}.",
         f"Realised: MinS {realised.rounds_between}, MaxP {realised.max_participations}. The timer and the times of the "
         f"rounds promise MinS {promised.rounds_between}, MaxP {promised.max_participations}; devices / report goal is "
@@ -47,10 +49,10 @@ def caveats(run: Simulation, record: Mapping[str, Any]) -> list[Block]:
     """The rounds that starved, and what it is a model of."""
     listed, said = record["starved"], []
     if listed:
-        more = f" and {len(listed) - LISTED} stretches more" if len(listed) > LISTED else ""
+        more = f" and {len(listed) - LISTED:,} more" if len(listed) > LISTED else ""
         said.append(
-            f"{run.underfilled.size} rounds starved (every device was asked once, and too few could come): "
-            f"{', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
+            f"{many(int(run.underfilled.size), 'round')} starved (every device was asked once, and too few could come)"
+            f": {', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
         )
     said.append("A model of devices, not a measurement of any: see docs/populations.md for what it assumes.")
     return [Paragraph(each) for each in said]
@@ -60,10 +62,10 @@ def answer(run: Simulation) -> str:
     """How long the run takes, and how often devices come."""
     realised, promised, starved = run.realised, run.promised, run.underfilled.size
     said = (
-        f"{run.rounds:,} rounds of {run.rules.report_goal:,} reports take {run.days:.3g} days with "
-        f"{run.population.devices:,} devices. Behind a timer of {run.rules.timer_hours:g} hours a device comes at most "
-        f"{realised.max_participations:,} times with at least {realised.rounds_between:,} rounds between; what can be "
-        f"promised is MaxP {promised.max_participations:,} and MinS {promised.rounds_between:,}."
+        f"{run.days:.3g} days for {many(run.rounds, 'round')} of {many(run.rules.report_goal, 'report')} with "
+        f"{many(run.population.devices, 'device')}. Behind a timer of {run.rules.timer_hours:g} hours a device comes "
+        f"at most {many(realised.max_participations, 'time')} with at least {many(realised.rounds_between, 'round')} "
+        f"between; what can be promised is MaxP {promised.max_participations:,} and MinS {promised.rounds_between:,}."
     )
     return f"{said} {starved / run.rounds:.0%} of the rounds starved." if starved else said
 
@@ -113,7 +115,8 @@ def _over_days(run: Simulation) -> Figure:
     minutes = (run.finished - np.array([each.opened for each in run.happened])) / (60 * SECOND)
     return Figure(
         name="days",
-        title=f"{run.rounds:,} rounds of {run.rules.report_goal:,} reports from {run.population.devices:,} devices",
+        title=f"{many(run.rounds, 'round')} of {many(run.rules.report_goal, 'report')} from "
+        f"{many(run.population.devices, 'device')}",
         alt=f"Over the days of the run the share of devices that are eligible, how long rounds take, and how many "
         f"devices are selected for each report: {run.days:.3g} days, {run.rounds_per_day:.4g} rounds a day.",
         panels=(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.errors import RunError
 from tacit.evaluation.comparison_models import START, ComparisonModels
 from tacit.privacy.strategy import Record
-from tacit.records import from_plain
+from tacit.records import from_plain, many
 from tacit.runs import Run, TrainingMetadata
 from tacit.runs.diagnostics import clipping_failure, worse_than_start
 from tacit.runs.folder import MISSING
@@ -234,11 +234,14 @@ def _unfinished(run: Run, accounts: Accounts) -> tuple[Label, ...]:
     if run.finished and released == planned:
         return ()
     if run.finished:
-        return (Label("ENDED EARLY", f"{released:,} of {planned:,} rounds were done when the run was ended."),)
+        return (Label("ENDED EARLY", f"{released:,} of {many(planned, 'round')} were done when the run was ended."),)
     if not released:
-        meaning = f"none of {planned:,} rounds is done and nothing was released; begin with `{resume_command(run)}`."
+        meaning = (
+            f"none of {many(planned, 'round')} is done and nothing was released; begin with `{resume_command(run)}`."
+        )
         return (Label("NOTHING RELEASED YET", meaning),)
-    meaning = f"{released:,} of {planned:,} rounds are done; go on with `{resume_command(run)}`."
+    done = "is" if released == 1 else "are"
+    meaning = f"{released:,} of {many(planned, 'round')} {done} done; go on with `{resume_command(run)}`."
     return (Label("UNFINISHED", meaning),)
 
 

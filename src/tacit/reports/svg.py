@@ -1,6 +1,7 @@
 """Figures as SVG that stands in a page: light or dark as the page is, and points say their numbers.
 
     svg(figure)       the figure as an element; what it needs of a stylesheet is in the template of pages
+    svg_alone(figure, style)    the same as a file of its own
     ticks(axis, low, high)      where an axis has numbers, and what they say
 
 `drawing` draws the same figures by matplotlib, for files and for print. Nothing here knows a colour: a mark has the
@@ -39,6 +40,7 @@ ADVANCE = 0.56  # of a letter, in its height: the mean of a sans-serif
 LINE = 16.0  # of text, and of the legend
 SIDE = 14.0  # free to the right, where half of the last number stands
 TICK = 4.0
+EDGE, ENLARGED = 12.0, 1.4  # of a file of its own: free around the figure, and how large it is shown
 SWATCH = 22.0  # of a line in the legend
 DOT = 2.4
 MOST_DRAWN = 2_000  # points of a line; of more, what lies closer than can be seen is left out
@@ -166,6 +168,34 @@ def _unbroken(word: str) -> str:
 
 def svg(figure: Figure) -> str:
     """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name."""
+    inner, wide, high = _panels(figure)
+    size = f"0 0 {wide:g} {high:.6g}"
+    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{inner}</svg>'
+
+
+def svg_alone(figure: Figure, style: str) -> str:
+    """The same as a file of its own, on a ground of its own; headed by its title where it is to be.
+
+    style: the stylesheet of pages (`page.stylesheet`).
+    """
+    inner, wide, high = _panels(figure)
+    heads = _wrapped(figure.title, wide) if figure.headed else []
+    top = EDGE + LINE * 1.3 * len(heads)
+    size = wide + 2 * EDGE, high + top + EDGE
+    shown = (
+        f'width="{ENLARGED * size[0]:.5g}" height="{ENLARGED * size[1]:.5g}" viewBox="0 0 {size[0]:g} {size[1]:.6g}"'
+    )
+    title = "".join(_text(EDGE, EDGE + LINE * (at + 0.5), text, kind="title") for at, text in enumerate(heads))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit" role="img" {shown} aria-label="{_plain(figure.alt)}">'
+        f"<style>{style} .tacit .ground {{ fill: var(--card); }} .tacit .title {{ font-weight: 600; }}</style>"
+        f'<rect class="ground" width="100%" height="100%"/><g class="figure">{title}'
+        f'<g transform="translate({EDGE:g} {top:.6g})">{inner}</g></g></svg>\n'
+    )
+
+
+def _panels(figure: Figure) -> tuple[str, float, float]:
+    """(all that is drawn, how wide, how high)."""
     columns = len(figure.panels) if figure.across else 1
     spans = _shared_x(figure) if figure.same_x else [None] * len(figure.panels)
     margins = [_margin(each) for each in figure.panels]
@@ -181,8 +211,7 @@ def svg(figure: Figure) -> str:
         drawn.append(f'<g class="panel" transform="translate({left:g} {top:.6g})">{text}</g>')
         bottom = max(bottom, top + height)
         left, top = (left + WIDTH, 0.0) if figure.across else (0.0, bottom)
-    size = f"0 0 {WIDTH * columns:g} {bottom:.6g}"
-    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{"".join(drawn)}</svg>'
+    return "".join(drawn), WIDTH * columns, bottom
 
 
 def numbers(figure: Figure) -> list[Table]:

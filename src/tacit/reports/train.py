@@ -13,7 +13,7 @@ from typing import Any
 from tacit.evaluation.comparison_models import FIRST_WORDS, FREE, MODEL, START, TRIGRAM
 from tacit.networks.metrics import METRICS
 from tacit.privacy import gaussian
-from tacit.records import to_plain
+from tacit.records import many, to_plain
 from tacit.reports import train_published, train_record
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
 from tacit.reports.figure import (
@@ -253,8 +253,8 @@ def _learning_curve(summary: RunSummary) -> Figure:
     return Figure(
         name="learning_curve",
         title="Accuracy over rounds",
-        alt=f"{called.capitalize()} accuracy on validation clients over {summary.released} rounds, beside what needs "
-        "no training.",
+        alt=f"{called.capitalize()} accuracy on validation clients over {many(summary.released, 'round')}, beside what "
+        "needs no training.",
         same_x=True,
         height=2.5,
         legend="below",

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.privacy.rounding import rounded_up
-from tacit.records import to_plain
+from tacit.records import many, to_plain
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
 from tacit.reports.figure import BLUE, ORANGE, Axis, Figure, Line, Mark, Panel, Points, Steps
 from tacit.reports.judgement import cost
@@ -349,7 +349,7 @@ def _spent(summary: RunSummary) -> Figure:
     return Figure(
         name="privacy_spent",
         title="Privacy spent over rounds",
-        alt=f"The zCDP and the epsilon spent after so many of {summary.released} rounds, as realised.",
+        alt=f"The zCDP and the epsilon spent after so many of {many(summary.released, 'round')}, as realised.",
         same_x=True,
         height=2,
         panels=(

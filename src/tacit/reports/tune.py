@@ -6,6 +6,7 @@ from typing import Any
 
 from tacit.planning.tuning import METRIC, Choice, Measured, Setting, Trial
 from tacit.privacy.rounding import rounded_up
+from tacit.records import many
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table
 from tacit.reports.figure import HUES, INK, RED, Axis, ErrorBars, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import Page
@@ -140,7 +141,7 @@ def _covered(settings: Sequence[Mapping[str, Any]]) -> list[Block]:
     known = [each for each in settings if each["interval"] is not None]
     if not known:
         return []
-    over = f"Intervals are 95%, over {known[0]['clients']:,} validation clients"
+    over = f"Intervals are 95%, over {many(known[0]['clients'], 'validation client')}"
     if all(each["covers"] == "seeds and clients" for each in known):
         said = f"{over} and the trials of each setting."
     else:
@@ -158,7 +159,7 @@ def _difference(by: Measured, ends: Sequence[float] | None) -> str:
 
 def _tried(record: Mapping[str, Any]) -> str:
     noise = record["trial_noise_multiplier"]
-    return f"{len(record['trials'])} trials with {record['trial_report_goal']:,} reports a round, " + (
+    return f"{many(len(record['trials']), 'trial')} with {many(record['trial_report_goal'], 'report')} a round, " + (
         f"noise multiplier {noise:g}." if noise else "no noise."
     )
 
@@ -210,7 +211,7 @@ def _chosen(record: Mapping[str, Any]) -> list[Block]:
             else "NON-PRIVATE, no noise"
         )
         blocks.append(
-            Paragraph(f"Production (`production.toml`): {production['report_goal']:,} reports a round, {noise}.")
+            Paragraph(f"Production (`production.toml`): {many(production['report_goal'], 'report')} a round, {noise}.")
         )
     return blocks
 

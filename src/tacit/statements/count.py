@@ -14,6 +14,7 @@ from tacit.privacy.guarantee import OPERATING_SYSTEM
 from tacit.privacy.local_guarantee import LocalGuarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
+from tacit.records import many
 from tacit.runs import Run
 from tacit.runs.metadata import AskingMetadata, CountMetadata
 from tacit.statements import device_text
@@ -391,10 +392,6 @@ def stddev_of_a_count(noised: NoisedSum) -> float:
 def _step(step: list[NoisedSum | LocalReports], subjects: tuple[str, ...]) -> str:
     clients = sum(each.reports for each in step)
     if isinstance(step[0], NoisedSum) and step[0].what == COUNT_SUM:
-        return f"{_many('sum', len(subjects))} over {clients:,} clients, with noise in every cell"
+        return f"{many(len(subjects), 'sum')} over {clients:,} clients, with noise in every cell"
     kind = "from randomised reports, one of each client" if isinstance(step[0], LocalReports) else "with noise"
-    return f"{_many('histogram', histograms_in(step))} over {clients:,} clients, {kind}"
-
-
-def _many(what: str, count: int) -> str:
-    return f"{count:,} {what}{'s' if count > 1 else ''}"
+    return f"{many(histograms_in(step), 'histogram')} over {clients:,} clients, {kind}"

@@ -33,8 +33,8 @@ from tacit.privacy.gaussian import epsilon
 from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
 from tacit.reports.blocks import Block
-from tacit.reports.drawing import save_figure
 from tacit.reports.figure import Figure
+from tacit.reports.figure_files import save_figure
 
 if TYPE_CHECKING:  # numba would come with them
     from tacit.planning.production import Production

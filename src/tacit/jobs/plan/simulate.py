@@ -101,7 +101,7 @@ def write_simulation(run: "Simulation", folder: Path) -> list[str]:
     names.
     """
     from tacit.population.simulation import COLUMNS
-    from tacit.reports.drawing import write_figure
+    from tacit.reports.figure_files import write_figure
     from tacit.reports.page import to_json
     from tacit.reports.simulation import figures
 

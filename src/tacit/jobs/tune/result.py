@@ -19,10 +19,11 @@ from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
 from tacit.recipe import Recipe
-from tacit.records import json_ready
+from tacit.records import json_ready, many
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
+from tacit.reports.figure_files import svg_file
 from tacit.reports.page import SIMULATION, Page, ReportFiles, to_json
 from tacit.reports.record_files import Records, write_run
 from tacit.reports.tune import both, page
@@ -70,10 +71,10 @@ class TuningCost:
                 f"is not its clients' text: {self.public}. That is the word of whoever ran this, nothing checks it."
             )
         if not math.isfinite(self.zcdp):
-            cost = f"The {self.trials} trials added no noise, so no figure bounds what they tell"
+            cost = f"{_the(self.trials)} added no noise, so no figure bounds what is told"
         else:
             cost = (
-                f"The {self.trials} trials cost zCDP {rounded_up(self.zcdp)} together (epsilon "
+                f"{_the(self.trials)} cost zCDP {rounded_up(self.zcdp)} together (epsilon "
                 f"{rounded_up(self.epsilon)} at delta {self.delta:g}) to clients that trained in all of them"
             )
         seed = ", had their seed not been fixed: whoever knows it can take the noise away" if self.fixed_seed else ""
@@ -95,6 +96,10 @@ class TuningCost:
             "in_production_statement": False,
             "words": self.words(),
         }
+
+
+def _the(trials: int) -> str:
+    return "The one trial" if trials == 1 else f"The {trials:,} trials"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +236,7 @@ def write_tuning(tuning: TuningResult) -> TuningResult:
     written = {
         "trials.csv": table.getvalue().encode(),
         "tuning.png": render(drawn, "png"),
-        "tuning.svg": render(drawn, "svg"),
+        "tuning.svg": svg_file(drawn),
         "tuning.json": to_json(tuning.to_record()),
     }
     if tuning.production is not None:
@@ -254,8 +259,8 @@ def production_text(tuning: TuningResult) -> str:
         else "grown with the report goal, so that the noise on the mean stays as it was asked"
     )
     lines = [
-        f"Written by `tacit tune`: the best of {tuning.cost.trials} trials with {tuning.trial_report_goal} reports a "
-        "round (arXiv:2305.18465, Section 2.5 (6)).",
+        f"Written by `tacit tune`: the best of {many(tuning.cost.trials, 'trial')} with "
+        f"{many(tuning.trial_report_goal, 'report')} a round (arXiv:2305.18465, Section 2.5 (6)).",
         f"server.learning_rate: the best held-out {tuning.by} ({tuning.choice.score:.4g}), at quantile "
         f"{setting.quantile:g}.",
         "privacy.clip_norm: the median of that setting's estimates after the last quarter of its rounds, fixed.",
