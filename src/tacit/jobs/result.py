@@ -2,9 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from tacit.files import PathLike, as_path, check_folder
+from tacit.records import visible
 
 if TYPE_CHECKING:  # an account needs no pages
     from tacit.reports.blocks import Block
@@ -59,10 +61,13 @@ class ReportedResult(JobResult):
         from tacit.reports.blocks import FigureOf, Paragraph
         from tacit.reports.page import Page
 
+        blocks = (Paragraph(self.answer()), *map(FigureOf, self.figures()), *self.details())
         return Page(
             kind=self.KIND,
             title=self.TITLE,
-            blocks=(Paragraph(self.answer()), *map(FigureOf, self.figures()), *self.details()),
+            blocks=tuple(  # names of texts are others' words
+                replace(each, text=visible(each.text)) if isinstance(each, Paragraph) else each for each in blocks
+            ),
             record=self.to_record(),
         )
 

@@ -167,8 +167,11 @@ def _unbroken(word: str) -> str:
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name."""
-    inner, wide, high = _panels(figure)
+    """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name.
+
+    Panels stand one below the other: side by side their letters would be too small in a page's card, and on a phone.
+    """
+    inner, wide, high = _panels(replace(figure, across=False))
     size = f"0 0 {wide:g} {high:.6g}"
     return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{inner}</svg>'
 
@@ -290,10 +293,10 @@ def _panel(
 
 
 def _apart(places: Sequence[tuple[float, str]], y: Scale) -> list[tuple[float, str]]:
-    """Those of an upright axis whose numbers do not touch one that is kept, from below."""
+    """Those of an upright axis whose numbers do not touch one that is kept, in their order."""
     kept: list[tuple[float, str]] = []
     for place in places:
-        if not kept or y.at(kept[-1][0]) - y.at(place[0]) >= LETTER:
+        if not kept or abs(y.at(kept[-1][0]) - y.at(place[0])) >= LETTER:
             kept.append(place)
     return kept
 
