@@ -1,5 +1,6 @@
 """Figures as files: PNG by matplotlib, SVG as pages have it, and what is drawn as numbers."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tacit.files import write_whole
@@ -7,6 +8,11 @@ from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
 from tacit.reports.page import stylesheet
 from tacit.reports.svg import svg_alone
+
+
+def png_file(figure: Figure) -> bytes:
+    """The figure for print, and for what shows no SVG."""
+    return render(figure, "png")
 
 
 def svg_file(figure: Figure) -> bytes:
@@ -17,7 +23,7 @@ def svg_file(figure: Figure) -> bytes:
 def write_figure(figure: Figure, folder: Path) -> list[str]:
     """Write NAME.png, NAME.svg and NAME.csv, what is drawn as numbers, into a folder that is there; their names."""
     contents = {
-        f"{figure.name}.png": render(figure, "png"),
+        f"{figure.name}.png": png_file(figure),
         f"{figure.name}.svg": svg_file(figure),
         f"{figure.name}.csv": figure.csv().encode(),
     }
@@ -28,5 +34,5 @@ def write_figure(figure: Figure, folder: Path) -> list[str]:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write the figure alone, as PNG or SVG by the end of its name. Raises: KeyError for another end."""
-    content = {".png": lambda: render(figure, "png"), ".svg": lambda: svg_file(figure)}[path.suffix]
-    write_whole(path, content())
+    drawn: dict[str, Callable[[Figure], bytes]] = {".png": png_file, ".svg": svg_file}
+    write_whole(path, drawn[path.suffix](figure))
