@@ -124,8 +124,7 @@ def _settings(record: Mapping[str, Any]) -> list[Block]:
             f"{each['server_learning_rate']:g}",
             f"{each['quantile']:g}",
             f"{each['trials']:,}",
-            _score(by, each["score"]),
-            "–" if each["interval"] is None else _spread(by, each["interval"]).strip(" ()"),
+            _score(by, each["score"]) + _spread(by, each["interval"]),
             _difference(by, each["against_chosen"]),
             "chosen" if each["chosen"] else TOLD[each["told_apart"]],
         )
@@ -133,7 +132,8 @@ def _settings(record: Mapping[str, Any]) -> list[Block]:
     )
     if not rows:
         return []
-    head = ("server rate", "quantile", "trials", SHOWN[by], "95% interval", "less the chosen one's", "so it is")
+    against = f"less the chosen one's, {'points' if by == 'accuracy' else 'nats'}"
+    head = ("server rate", "quantile", "trials", SHOWN[by], against, "so it is")
     return [Heading("The settings"), Table(rows, head), *_covered(record["settings"])]
 
 
@@ -153,8 +153,8 @@ def _difference(by: Measured, ends: Sequence[float] | None) -> str:
     if ends is None:
         return ""
     low, value, high = (100 * each if by == "accuracy" else each for each in ends)
-    form, unit = ("+.2f", "points") if by == "accuracy" else ("+.3f", "nats")
-    return f"{value:{form}} {unit} ({low:{form}} to {high:{form}})"
+    form = "+.2f" if by == "accuracy" else "+.3f"
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"
 
 
 def _tried(record: Mapping[str, Any]) -> str:
