@@ -17,7 +17,7 @@ def png_file(figure: Figure) -> bytes:
 
 def svg_file(figure: Figure) -> bytes:
     """The figure as a page draws it, with its letters as text, light or dark as whoever shows it is."""
-    return svg_alone(figure, stylesheet()).encode()
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{svg_alone(figure, stylesheet())}'.encode()
 
 
 def write_figure(figure: Figure, folder: Path) -> list[str]:
