@@ -35,7 +35,7 @@ from paper_panels import Builder
 from production_figures import blt_figure_7, blt_figures_13_to_15
 
 from tacit.privacy.strategy import Banded
-from tacit.reports.drawing import write_figure
+from tacit.reports.figure_files import write_figure
 
 
 def builders(banded: Banded | None = None) -> dict[str, tuple[Builder, int]]:

@@ -26,8 +26,8 @@ from pretraining_saves_rounds import LARGER, TOP1, Reached, cost, last, percent,
 
 from tacit.design.losses import prefix_errors
 from tacit.privacy import Guarantee, Participation, Tree
-from tacit.reports.drawing import save_figure
 from tacit.reports.figure import BLUE, GREEN, ORANGE, Axis, Figure, Line, Panel
+from tacit.reports.figure_files import save_figure
 
 REPORT_GOAL = 20
 NOISE = 4 * 7 * REPORT_GOAL / LARGER  # four times the papers' noise on the mean; see pretraining_saves_rounds.py

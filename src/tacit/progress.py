@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 T = TypeVar("T")
-COMPILING = "compiling (once, about 30 s)"
+COMPILING, ANOTHER = "compiling (about 30 s; each kind of work once)", "compiling"  # the first time it is said why
 DECODER = "loading the decoder (compiled at the first start ever, 4 to 10 s)"
 
 
@@ -74,11 +74,12 @@ _compiled: set[Hashable] = set()  # in this process
 
 
 def compiling(*program: Hashable) -> str:
-    """The `opening` of a stage whose steps are a program of XLA's: COMPILING, or nothing in a process that has it.
+    """The `opening` of a stage whose steps are a program of XLA's: COMPILING, of a process's later programs ANOTHER, or
+    nothing in a process that has it.
 
     program: what it is compiled for. It counts as compiled from now on.
     """
-    opening = "" if program in _compiled else COMPILING
+    opening = "" if program in _compiled else ANOTHER if _compiled else COMPILING
     _compiled.add(program)
     return opening
 

@@ -35,6 +35,12 @@ def test_a_simulation_leaves_rounds_that_the_accountant_reads(tmp_path: Path) ->
     }
     assert all((tmp_path / "out" / name).stat().st_size for name in told["files"])
     assert {"rounds.csv", "summary.json", "settings.toml", "days.png", "participation.svg"} <= set(told["files"])
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert f"at least {told['realised']['rounds_between']} rounds between" in page
+    assert page.count('<svg class="figure"') == 3 and page.index("days for 150 rounds of 10 reports with") < page.index(
+        "<svg"
+    )
+    assert json.loads((tmp_path / "out" / "report.json").read_text())["selected"] == told["selected"]
     with (tmp_path / "out" / "rounds.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == COLUMNS and len(rows) == 150

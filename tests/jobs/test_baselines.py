@@ -62,7 +62,14 @@ def test_each_comparison_model_is_counted_as_an_evaluation_counts(cache: Cache, 
             assert found.value(name, metric) == pytest.approx(metrics[metric], abs=1e-4), (name, metric)
     assert found.value("model", "top1_accuracy") == pytest.approx(trained.test["top1_accuracy"])
     validated = trained.summary().validated
-    assert validated is not None and set(validated.sums) == {FREE}  # its words are alphabetical
+    assert validated is not None and set(validated.sums) == {"model", FREE}  # its words are alphabetical
+    last = max(each.step for each in trained.run.metrics() if each.split == "validation")
+    (seen,) = [
+        each.value
+        for each in trained.run.metrics()
+        if (each.step, each.split, each.name) == (last, "validation", "top1_accuracy")
+    ]
+    assert validated.value("model", "top1_accuracy") == pytest.approx(seen)
     assert set(found.sums) == {
         "model",
         "start",

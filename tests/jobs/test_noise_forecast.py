@@ -18,6 +18,7 @@ from tacit.planning.judgement import FreeModel
 from tacit.progress import Event, Noted, Warned
 from tacit.recipe import Recipe
 from tacit.reports.blocks import Labels, Paragraph
+from tacit.reports.figure import Line
 from tacit.runs.diagnostics import MARGIN, worse_than_start
 
 ONE = Hardware(workers=1)
@@ -115,6 +116,22 @@ def test_the_job_says_the_same_and_opens_the_cache_alone(cache: Cache, tmp_path:
     found.save_figure(tmp_path / "outlook.svg")
     with pytest.raises(CacheError):
         noise_forecast(recipe(cache, LOUD), data=tmp_path / "none")
+
+
+def test_its_page_draws_what_is_known(cache: Cache, tmp_path: Path) -> None:
+    """The judgement once, the price of each round up to the planned one; of what is not known no figure."""
+    found = noise_forecast(recipe(cache, LOUD))
+    files = found.write_report(tmp_path / "page")
+    page = files.html.read_text()
+    assert page.count("CANNOT WORK") == 1 and page.index("CANNOT WORK") < page.index("<svg") < page.index("way out")
+    assert {path.name for path in files.figures} == {"noise_forecast.png", "price.png"}
+    (price,) = [each for each in found.figures() if each.name == "price"]
+    spent = price.panels[0].marks[0]
+    assert isinstance(spent, Line) and found.noise_forecast is not None
+    assert spent.y[-1] == found.to_record()["zcdp"] and list(spent.y) == sorted(spent.y) and spent.y[0] == 0
+    assert [each.name for each in replace(found, extrapolated=True).figures()] == ["noise_forecast"], "nobody's price"
+    unknown = replace(found, noise_forecast=None, unknown="it was never measured")
+    assert unknown.figures() == () and "it was never measured" in unknown.answer()
 
 
 @pytest.mark.usefixtures("measured")

@@ -93,4 +93,4 @@ def test_a_simulation_by_value_and_by_file_is_the_same(tmp_path: Path) -> None:
     assert found.to_record()["files"] == list(found.files) and (tmp_path / "out" / "rounds.csv").is_file()
     assert {len(column) for column in found.columns.values()} == {200}
     assert "Realised: MinS" in found._repr_html_()
-    assert [figure.name for figure in found.figures()] == ["days", "participation"]
+    assert [figure.name for figure in found.figures()] == ["days", "hours", "participation"]

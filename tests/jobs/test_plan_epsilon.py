@@ -1,6 +1,7 @@
 """Which epsilon populations afford, as a job: its table, its figure, its record, and what it refuses."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from tacit.errors import InputError
 from tacit.jobs.plan.epsilon import LOUDEST, EpsilonResult, plan_epsilon
 from tacit.planning.affordable import PlannedTraining
+from tacit.planning.judgement import FreeModel
 from tacit.progress import Advanced, Event
 from tacit.reports.blocks import Table
+from tacit.reports.figure import Line
 
 
 @pytest.fixture(scope="module")
@@ -30,9 +33,26 @@ def test_a_row_for_each_population_and_a_column_for_each_share(found: EpsilonRes
 
 def test_the_figure_has_a_curve_for_each_population(found: EpsilonResult, tmp_path: Path) -> None:
     curves = {label for _, label, _, _ in found.figure().rows()}
-    assert curves == {"30 clients", "3,000 clients"}
+    assert curves == {"30 clients", "3,000 clients", "90% is kept"}
     found.save_figure(tmp_path / "epsilon.svg")
     assert (tmp_path / "epsilon.svg").is_file() and "90% are kept by" in found.figure().alt
+
+
+def test_a_page_shows_the_name_of_a_text_and_obeys_none(found: EpsilonResult, tmp_path: Path) -> None:
+    text = "novels <script>alert(1)</script> \x1b[2J \u202egnp"
+    free = FreeModel(made_of="the public n-gram", text=text, top1=0.2, network=0.15, passages=50)
+    page = replace(found, free=free).write_report(tmp_path / "page").html.read_text()
+    assert "novels" in page and "<script" not in page and "&lt;script&gt;" in page
+    assert "\x1b" not in page and "\u202e" not in page
+    assert "Without any noise such a run gains nothing over the best free model" in page
+
+
+def test_a_curve_over_rounds_ends_in_what_was_measured(found: EpsilonResult) -> None:
+    rounds = next(each for each in found.figures() if each.name == "rounds")
+    curve = next(mark for mark in rounds.panels[0].marks if isinstance(mark, Line))
+    asked = found.answers[0].works
+    assert curve.x == (40.0, 80.0, 160.0), "fewer than 40 rounds were never measured"
+    assert curve.y[0] == pytest.approx(asked) and curve.y[0] < curve.y[1] < curve.y[2]
 
 
 def test_it_says_how_far_it_is() -> None:

@@ -111,7 +111,7 @@ def test_trials_are_ordinary_runs_and_the_rest_follows_from_them(finished: Path)
 
 
 def test_its_report_is_written_again_when_asked_for(finished: Path) -> None:
-    names = {"report.html", "report.md", "report.json", "tuning.png"}
+    names = {"report.html", "report.md", "report.json", "scores.png", "clip_norm.png"}
     before = {name: (finished / "simulation" / name).read_bytes() for name in names}
     (finished / "simulation" / "report.html").unlink()
     report(finished)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tacit.errors import InputError
 from tacit.planning import Clients, mechanism_named
-from tacit.planning.affordable import Affordable, PlannedTraining, _noise_forecast, affordable
+from tacit.planning.affordable import Affordable, PlannedTraining, affordable, forecast_at
 from tacit.planning.noise_forecast import GOOD
 
 FRESH = mechanism_named("independent")
@@ -24,7 +24,7 @@ def found(devices: int, rounds: int = 30, most: int | None = None, step: float =
 def test_no_report_goal_is_much_better_than_the_best_of_those_tried(mechanism: str) -> None:
     clients, training, by = Clients(devices=60), PlannedTraining(rounds=24), mechanism_named(mechanism)
     # the slow reference: all of them
-    best = min(_noise_forecast(clients, training, by, goal).ratio for goal in range(1, 61))
+    best = min(forecast_at(clients, training, by, goal).ratio for goal in range(1, 61))
     assert best <= affordable(clients, training, by).noise_forecast.ratio <= 1.05 * best
 
 

@@ -1,12 +1,14 @@
 """Figures as data: the same bytes each time, plain numbers on every axis, all marks drawn, and rows for others."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from tests.support.reports.figures import AT, MARKS, one
 
-from tacit.reports.drawing import render, short, write_figure
+from tacit.reports.drawing import render, short
 from tacit.reports.figure import (
     Above,
     Axis,
@@ -17,6 +19,7 @@ from tacit.reports.figure import (
     Rule,
     traced,
 )
+from tacit.reports.figure_files import save_figure, svg_file, write_figure
 
 pytestmark = pytest.mark.drawn
 
@@ -99,4 +102,18 @@ def test_rows_and_files_for_who_draws_it_otherwise(tmp_path: Path) -> None:
     assert list(figure.rows()) == [("", "square", 1.0, 1.0), ("", "square", 2.0, 4.0), ("", "square", 3.0, 9.0)]
     assert write_figure(figure, tmp_path) == ["one.png", "one.svg", "one.csv"]
     assert (tmp_path / "one.csv").read_text() == "panel,curve,x,y\n,square,1,1\n,square,2,4\n,square,3,9\n"
-    assert (tmp_path / "one.svg").read_bytes() == render(figure, "svg")
+    assert (tmp_path / "one.svg").read_bytes() == svg_file(figure)
+    save_figure(figure, tmp_path / "other.svg")
+    save_figure(figure, tmp_path / "other.png")
+    assert (tmp_path / "other.svg").read_bytes() == svg_file(figure)
+    assert (tmp_path / "other.png").read_bytes() == render(figure, "png")
+
+
+def test_a_file_of_its_own_has_letters_its_style_and_its_title() -> None:
+    figure = replace(one(*MARKS), title="R&D <b>", headed=True)
+    text = svg_file(figure).decode()
+    root = ElementTree.fromstring(text)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg" and root.attrib["class"] == "tacit"
+    assert "".join(root.itertext()).count("R&D <b>") == 1 and "prefers-color-scheme: dark" in text
+    assert "R&D" not in "".join(ElementTree.fromstring(svg_file(replace(figure, headed=False))).itertext())
+    assert {"a line", "a rule", "across", "up"} <= set(root.itertext()) and "style=" not in text

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.reports.figures import MARKS, one
 
 from tacit.reports.figure import Above, Axis, Bars, ErrorBars, Figure, Line, Panel, Points, Rule, Steps
-from tacit.reports.svg import Scale, numbers, said, span, svg, ticks
+from tacit.reports.svg import Scale, numbers, said, span, svg, svg_alone, ticks
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 VALUES = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -91,6 +91,33 @@ def test_a_scale_keeps_the_order(values: list[float], log: bool) -> None:
     assert math.isnan(scale.at(math.nan)) and (not log or math.isnan(scale.at(0)))
 
 
+@pytest.mark.parametrize("names", [("low", "middle", "high"), ("high", "middle", "low")])
+def test_names_of_an_upright_axis_stand_in_either_order(names: tuple[str, ...]) -> None:
+    at = {"low": 0.0, "middle": 1.0, "high": 2.0}
+    y = Axis(ticks=tuple((at[name], name) for name in names))
+    assert set(names) <= {each.text for each in drawn(one(Points(x=(1, 2, 3), y=(0, 1, 2)), y=y)).iter("text")}
+
+
+def test_numbers_of_an_upright_axis_do_not_touch() -> None:
+    low = Figure(
+        name="low", title="", alt="", panels=one(Line(x=(1, 2), y=(4, 12)), y=Axis(log=True)).panels, height=1.6
+    )
+    places = sorted(float(each.attrib["y"]) for each in drawn(low).iter("text") if (each.text or "").isdigit())
+    upright = [each for each in places if each < max(places) - 10]
+    assert len(upright) >= 2 and min(np.diff(upright)) >= 12
+
+
+def test_names_that_would_touch_lean_and_all_are_there() -> None:
+    names = [f"a-long-\nname-{number}" for number in range(12)]
+    ticks_of = tuple((float(at), name) for at, name in enumerate(names))
+    figure = one(Bars(x=range(12), y=range(12)), x=Axis(ticks=ticks_of))
+    leaning = [each.text for each in drawn(figure).iter("text") if "rotate" in each.attrib.get("transform", "")]
+    assert leaning == [name.replace("\n", "") for name in names]
+    few = one(Bars(x=(0, 1), y=(1, 2)), x=Axis(ticks=((0.0, "a-\nname"), (1.0, "b"))))
+    words = [each.text for each in drawn(few).iter("text")]
+    assert {"a-", "name", "b"} <= set(words) and sayings(few)[0].startswith("a-name")
+
+
 def test_bars_stand_on_zero() -> None:
     figure = one(Bars(x=(1, 2), y=(0.9, 1.0)))
     assert ticks(Axis("up"), *span(Axis("up"), (0.9, 1.0), from_zero=True))[0] == (0.0, "0")
@@ -132,6 +159,23 @@ def test_the_numbers_stand_in_a_table() -> None:
     assert table.head == ("rounds", "one", "other")
     assert table.rows == (("1", "0.5", ""), ("2", "0.25", "4"), ("3", "", "\N{MINUS SIGN}5,000"))
     assert numbers(one(Rule(at=1, label="a rule"))) == []
+    (alone,) = numbers(one(Line(x=(1,), y=(2,)), Line(x=(1,), y=(3,)), Rule(at=1, label="a rule")))
+    assert (alone.head, alone.rows) == (("across", "up"), (("1", "2"),)), "of a panel without labels its first mark"
+
+
+def test_panels_below_each_other_begin_at_one_place() -> None:
+    panels = tuple(
+        Panel(marks=(Line(x=(1, 2), y=(0, most)),), x=Axis("round"), y=Axis(percent=percent))
+        for most, percent in ((1, False), (12_345.678, True))
+    )
+    column = Figure(name="two", title="", alt="", panels=panels, same_x=True)
+    frames = [re.match(r"M([\d.]+)", each.attrib["d"]) for each in drawn(column).iter("path")]
+    upright = {
+        each.group(1)
+        for each, path in zip(frames, drawn(column).iter("path"), strict=True)
+        if each is not None and "V" in path.attrib["d"] and path.attrib["class"] == "axis"
+    }
+    assert len(upright) == 1
 
 
 @pytest.mark.parametrize(
@@ -165,8 +209,10 @@ def test_panels_below_each_other_and_side_by_side() -> None:
     )
     below = Figure(name="x", title="", alt="", panels=(panel, other), same_x=True)
     beside = Figure(name="x", title="", alt="", panels=(panel, other), across=True)
-    sizes = [tuple(map(float, drawn(each).attrib["viewBox"].split()[2:])) for each in (below, beside)]
-    assert sizes[1][0] == 2 * sizes[0][0] and sizes[1][1] < sizes[0][1]
+    alone = [ElementTree.fromstring(svg_alone(each, "")) for each in (below, beside)]
+    sizes = [tuple(map(float, each.attrib["viewBox"].split()[2:])) for each in alone]
+    assert sizes[1][0] > 1.9 * sizes[0][0] and sizes[1][1] < sizes[0][1], "in a file of its own"
+    assert drawn(beside).attrib["viewBox"].split()[2] == drawn(below).attrib["viewBox"].split()[2], "never in a page"
     words = [each.text for each in drawn(below).iter("text")]
     assert words.count("both") == 1, "panels with one legend have it once"
     assert words.count("x") == 1 and "two" in words and words.count("20") == 2, "and one axis across"

@@ -44,6 +44,11 @@ def _clip_norm(figures: Mapping[str, float]) -> str:
     return f"clip norm {figures['clip_norm']:.3g} (estimate {figures['clip_estimate']:.3g})"
 
 
+def _best(figures: Mapping[str, float]) -> str:
+    """Of an earlier evaluation, where the last one is not the best."""
+    return f" (best {figures['best']:.3f})" if figures["best"] < figures["held_out"] else ""
+
+
 # What is said of which figures, in this order; a figure that no line names is not shown.
 SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] = (
     (frozenset({"top1_accuracy"}), lambda of: f"accuracy {of['top1_accuracy']:.2%}"),
@@ -55,10 +60,8 @@ SHOWN: tuple[tuple[frozenset[str], Callable[[Mapping[str, float]], str]], ...] =
     (frozenset({"clip_norm", "clip_estimate"}), _clip_norm),
     (frozenset({"loss"}), lambda of: f"loss {of['loss']:.6f}"),
     (frozenset({"gap"}), lambda of: f"within {of['gap']:.1e} of the least squared error"),
-    (
-        frozenset({"training_loss", "held_out", "best"}),
-        lambda of: f"loss {of['training_loss']:.3f}, held out {of['held_out']:.3f} (best {of['best']:.3f}) nats",
-    ),
+    (frozenset({"training_loss"}), lambda of: f"loss {of['training_loss']:.3f} nats"),
+    (frozenset({"held_out", "best"}), lambda of: f"held out {of['held_out']:.3f}{_best(of)}"),
     (frozenset({"prefixes"}), lambda of: f"{of['prefixes']:,.0f} prefixes alive"),
     (frozenset({"users"}), lambda of: f"{of['users']:,.0f} users"),
     (frozenset({"words"}), lambda of: f"{of['words']:,.0f} words"),

@@ -11,12 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli import values
-from tacit.cli.blocks import say_blocks
 from tacit.cli.groups import LateGroup, late_app
 from tacit.cli.options import Json, OwnDelta, ReleaseOptions, Sets, command
 from tacit.cli.plan_options import CostOptions, ScenarioOptions, SimulationOptions, TargetOptions
 from tacit.cli.plan_production import plan_production
-from tacit.cli.plan_show import FigureFile, listening, show
+from tacit.cli.plan_show import FigureFile, ReportFolder, listening, show, show_reported
 from tacit.design.catalogue import MECHANISMS
 from tacit.errors import InputError
 
@@ -55,6 +54,7 @@ def plan_steps(
     mechanism: One = "blt",
     most_reports: Most = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """From population and target to a plan, in the seven steps of arXiv:2305.18465, Section 2.5."""
@@ -62,9 +62,9 @@ def plan_steps(
 
     scenario = options.scenario()
     goal = target.goal(scenario, most_reports)
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = plan(scenario, mechanism, goal, progress=progress)
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("run")
@@ -76,15 +76,16 @@ def plan_run(
     delta: OwnDelta = None,
     mechanism: Chosen = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """One configuration, every mechanism at the same utility: guarantee, visits, days, memory."""
     from tacit.jobs.plan.job import forwards
 
     scenario, each = options.scenario(), cost.cost()
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = forwards(scenario, report_goal, mechanism or (), cost=each, delta=delta, progress=progress)
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("target")
@@ -96,6 +97,7 @@ def plan_target(
     most_reports: Most = None,
     mechanism: Chosen = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """Which report goal and noise reach an epsilon at this utility: the least, for each mechanism."""
@@ -103,9 +105,9 @@ def plan_target(
 
     scenario, each = options.scenario(), cost.cost()
     goal = target.goal(scenario, most_reports)
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = backwards(scenario, goal, mechanism or (), cost=each, target_epsilon=target.epsilon, progress=progress)
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("timer")
@@ -117,6 +119,7 @@ def plan_timer(
     simulated: SimulationOptions,
     mechanism: One = "blt",
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """What each timer buys, in whole days up to what the population gives; and the shortest that reaches a target."""
@@ -125,11 +128,11 @@ def plan_timer(
     scenario = options.scenario()
     rho = None if target.epsilon is None and target.zcdp is None else target.goal(scenario).zcdp
     settings = simulated.to_settings(scenario, report_goal)
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = plan_timers(
             scenario, mechanism, report_goal, zcdp=rho, delta=target.delta, simulate=settings, progress=progress
         )
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("rounds")
@@ -140,6 +143,7 @@ def plan_rounds(
     target: TargetOptions,
     mechanism: Chosen = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """How many rounds the budget affords, with strategy and noise as planned for --rounds."""
@@ -147,11 +151,11 @@ def plan_rounds(
 
     scenario = options.scenario()
     goal = target.goal(scenario)
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = affordable_rounds(
             scenario, report_goal, goal.zcdp, mechanism or (), delta=goal.delta, progress=progress
         )
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("recipe")
@@ -163,17 +167,18 @@ def plan_recipe(
     public: Public = None,
     sets: Sets = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """What the noise of a recipe will leave of its model: the noise against the signal, and what would work."""
     from tacit.jobs.changed_recipe import changed_rounds
     from tacit.jobs.train.noise_forecast import noise_forecast
 
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = noise_forecast(
             changed_rounds(recipe, sets or ()), data=data, init=init, public=public, progress=progress
         )
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("epsilon")
@@ -190,6 +195,7 @@ def plan_epsilon(
     public: Public = None,
     init: Annotated[Path | None, typer.Option(help="A model of `tacit pretrain` of that text.")] = None,
     figure: FigureFile = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """Which epsilon a population affords: the least at which the noise leaves half, 90% or 95% of the accuracy."""
@@ -198,7 +204,7 @@ def plan_epsilon(
 
     training = PlannedTraining(rounds=rounds, parameters=parameters, step=step)
     populations = [values.count(each, "population") for each in values.parts(population)]
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, report) as progress:
         result = job(
             populations,
             training=training,
@@ -210,7 +216,7 @@ def plan_epsilon(
             init=init,
             progress=progress,
         )
-    show(result, figure, as_json)
+    show(result, figure, report, as_json)
 
 
 @app.command("counts")
@@ -222,6 +228,7 @@ def plan_counts(
     cells: Annotated[
         Path | None, typer.Option(help="Write a list of chosen n-grams here; left out, sums over the first words.")
     ] = None,
+    report: ReportFolder = None,
     as_json: Json = False,
 ) -> None:
     """What to count of clients' text at a price, and within which norm, each setting with its reason."""
@@ -230,9 +237,9 @@ def plan_counts(
     release = cost.release(None)
     if release is None:
         raise InputError("which counts suit a population follows from their price; give --epsilon or --zcdp.")
-    with listening(as_json, None) as progress:
+    with listening(as_json, None, report) as progress:
         result = job(public, clients=clients, release=release, cells=cells, progress=progress)
-    say_blocks(result, as_json)
+    show_reported(result, report, as_json)
 
 
 app.command("production")(plan_production)

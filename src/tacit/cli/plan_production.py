@@ -141,7 +141,9 @@ def plan_production(
     wanted: ProductionOptions,
     small: SmallOptions,
     origin: OriginOptions,
-    out: Annotated[Path, typer.Option(help="A folder for production.toml, statement, plan.json, simulation.")],
+    out: Annotated[
+        Path, typer.Option(help="A folder for production.toml, statement, plan.json, its page, simulation.")
+    ],
     figure: FigureFile = None,
     as_json: Json = False,
 ) -> None:
@@ -165,6 +167,6 @@ def plan_production(
         seed=origin.seed,
         secure_sums=origin.secagg,
     )
-    with listening(as_json, figure) as progress:
+    with listening(as_json, figure, None) as progress:
         result = plan(scenario, goal, out, settings, progress=progress)
-    show(result, figure, as_json)
+    show(result, figure, None, as_json)

@@ -17,7 +17,7 @@ from tacit.cli.options import Json, command
 @command
 def simulate(
     out: Annotated[
-        Path | None, typer.Option(help="A folder for rounds.csv, summary.json, settings and figures.")
+        Path | None, typer.Option(help="A folder for report.html, rounds.csv, summary.json, settings and figures.")
     ] = None,
     settings: Annotated[
         Path | None, typer.Option(help="A TOML file: availability, work, rules; options here come above it.")

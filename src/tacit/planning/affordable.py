@@ -96,9 +96,7 @@ def affordable(
         raise InputError("the separation follows from the report goal here; leave out min_separation and timer_hours.")
     if most is not None and most < 1:
         raise InputError(f"a report goal of at most {most} is none; give at least 1.")
-    tried = [
-        _noise_forecast(clients, training, mechanism, goal) for goal in _report_goals(clients, training.rounds, most)
-    ]
+    tried = [forecast_at(clients, training, mechanism, goal) for goal in _report_goals(clients, training.rounds, most)]
     best = min(tried, key=lambda each: each.ratio)
     found = default_delta(clients.devices) if delta is None else delta
     return Affordable(clients=clients, delta=found, noise_forecast=best)
@@ -118,9 +116,8 @@ def _separations(rounds: int) -> Iterator[int]:
     yield rounds
 
 
-def _noise_forecast(
-    clients: Clients, training: PlannedTraining, mechanism: Mechanism, report_goal: int
-) -> NoiseForecast:
+def forecast_at(clients: Clients, training: PlannedTraining, mechanism: Mechanism, report_goal: int) -> NoiseForecast:
+    """With so many reports a round, at the zCDP `REFERENCE`."""
     participation = clients.participation(training.rounds, report_goal)
     strategy = mechanism.strategy(participation, "rms")
     sensitivity = losses(strategy, participation).sensitivity

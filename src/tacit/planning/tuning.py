@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 
 from tacit.errors import InputError
+from tacit.evaluation.comparison_models import ComparisonModels
 from tacit.files import read_bounded
 from tacit.parsing import parsed_json
 from tacit.planning.adaptive_clipping import FIRST_RESTART, RESTART_EVERY
@@ -129,6 +130,12 @@ class Trial:
     score: float  # of held-out clients after the last round; not a number where there is none
     clip_estimates: tuple[float, ...] = ()  # (rounds,): the estimate of the quantile after each round
     failure: str | None = None
+    validated: ComparisonModels | None = None  # the released model on validation clients, one by one
+
+    @property
+    def scored(self) -> bool:
+        """Whether it may be chosen: it did not fail, and has a score."""
+        return self.failure is None and math.isfinite(self.score)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,6 +171,7 @@ class TrialOutcome:
     fixed_seed: bool
     failure: str | None  # in a few words; None: it works so far
     reason: str | None  # the whole sentence
+    validated: ComparisonModels | None = None  # the released model on validation clients, one by one
 
     @property
     def ended(self) -> bool:
@@ -184,6 +192,7 @@ class TrialOutcome:
             score=self.metrics.get(METRIC[by], math.nan),
             clip_estimates=self.clip_estimates,
             failure=self.failure,
+            validated=self.validated,
         )
 
     def to_record(self) -> Record:
@@ -227,7 +236,7 @@ def choose(trials: Sequence[Trial], by: Measured) -> Choice | None:
     able = {
         setting: math.fsum(each.score for each in tries) / len(tries)
         for setting, tries in of.items()
-        if all(each.failure is None and math.isfinite(each.score) for each in tries)
+        if all(each.scored for each in tries)
     }
     if not able:
         return None

@@ -2,10 +2,8 @@
 
 import io
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tacit.files import write_whole
 from tacit.reports.figure import (
     INK,
     Above,
@@ -76,24 +74,6 @@ def printed(canvas: "Canvas", form: Literal["png", "svg"]) -> bytes:
     metadata = {"Software": None} if form == "png" else {"Date": None}
     canvas.savefig(file, format=form, dpi=DOTS_PER_INCH, metadata=metadata)
     return file.getvalue()
-
-
-def write_figure(figure: Figure, folder: Path) -> list[str]:
-    """Write NAME.png, NAME.svg and NAME.csv, what is drawn as numbers, into a folder that is there; their names."""
-    contents = {
-        f"{figure.name}.png": render(figure, "png"),
-        f"{figure.name}.svg": render(figure, "svg"),
-        f"{figure.name}.csv": figure.csv().encode(),
-    }
-    for name, content in contents.items():
-        write_whole(folder / name, content)
-    return list(contents)
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write the figure alone, as PNG or SVG by the end of its name. Raises: KeyError for another end."""
-    form: Literal["png", "svg"] = {".png": "png", ".svg": "svg"}[path.suffix]  # type: ignore[assignment]
-    write_whole(path, render(figure, form))
 
 
 def _draw(canvas: "Canvas", figure: Figure) -> None:

@@ -163,5 +163,6 @@ def _distribution(histograms: Mapping[str, Histogram], label: str) -> Panel:
         variance = typical * (1 - typical) / histogram.devices + histogram.variance[0] / histogram.devices**2
         margin = NORMAL * np.sqrt(variance)
         marks.append(Steps(x=centres, y=shares, hue=hue, label=name))
-        marks.append(ErrorBars(x=centres, y=shares, low=shares - margin, high=shares + margin, hue=hue, faint=True))
-    return Panel(marks=tuple(marks), x=Axis(label), y=Axis("users asked", percent=True))
+        low, high = np.clip(shares - margin, 0, 1), np.clip(shares + margin, 0, 1)  # a share is nowhere else
+        marks.append(ErrorBars(x=centres, y=shares, low=low, high=high, hue=hue, faint=True))
+    return Panel(marks=tuple(marks), x=Axis(label, percent=True), y=Axis("share of the users asked", percent=True))

@@ -7,6 +7,7 @@ from tacit.planning.scenario import AccountedPlan, ParticipationCost, Scenario
 from tacit.planning.simulated_runs import TimerOutcome
 from tacit.planning.steps import PlanStep
 from tacit.planning.targets import MOST_ROUNDS, Goal, Reached
+from tacit.plurals import quantity
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.reports.figure import HUES, RED, Axis, Bars, Figure, Line, Panel, Points, Rule
@@ -22,6 +23,76 @@ SIMULATED = (
 NO_TIMER = "No timer reaches the target: the population has no more to give; raise the report goal or z."
 
 Timer: TypeAlias = tuple[float, AccountedPlan]  # hours, and the plan behind it
+
+
+# -- the answer of a page ----------------------------------------------------------------------------------------------
+
+
+def goal_answer(reached: Reached, goal: Goal) -> str:
+    """Which report goal, and what it promises."""
+    plan = reached.plan
+    said = (
+        f"{quantity(plan.report_goal, 'report')} a round and noise multiplier {plan.guarantee.noise_multiplier:.4g} "
+        f"promise {_promise(plan, goal.delta)} over {quantity(plan.rounds, 'round')} with {plan.mechanism.name}"
+    )
+    if reached.at_utility:
+        return f"{said}, with the noise that the model bears."
+    return f"{said}, with {reached.noisier:.3g} times the noise that the model bears, so the model will be worse."
+
+
+def forwards_answer(plans: Sequence[AccountedPlan], delta: float) -> str:
+    """Which mechanism promises the most, and which the least."""
+    best, *_, worst = sorted([plans[0], *plans], key=lambda each: each.zcdp)
+    said = f"At the same utility {best.mechanism.name} promises {_promise(best, delta)}"
+    if best is worst:
+        return f"{said}."
+    return f"{said}; {worst.mechanism.name} promises the least, {_promise(worst, delta)}."
+
+
+def target_answer(answers: Sequence[Reached], goal: Goal) -> str:
+    """Which mechanism takes the fewest reports; where none reaches the target, which comes nearest."""
+    able = [each for each in answers if each.at_utility]
+    if able:
+        plan = min(able, key=lambda each: each.plan.report_goal).plan
+        return (
+            f"{plan.mechanism.name} reaches the target with the fewest reports, {plan.report_goal:,} a round: "
+            f"{_promise(plan, goal.delta)}."
+        )
+    nearest = min(answers, key=lambda each: each.noisier)
+    return (
+        f"No report goal reaches the target at this utility; {nearest.plan.mechanism.name} comes nearest, with "
+        f"{nearest.noisier:.3g} times the noise that the model bears."
+    )
+
+
+def timers_answer(timers: Sequence[Timer], delta: float, *, targeted: bool, reaching: float | None) -> str:
+    """The shortest timer that reaches the target; without a target, what the best promises."""
+    if targeted and reaching is None:
+        return NO_TIMER
+    if reaching is None:
+        hours, plan = min(timers, key=lambda each: each[1].zcdp)
+        return f"A timer of {hours:g} hours promises the most of those tried: {_lasting(plan, delta)}."
+    plan = next(each for hours, each in timers if hours == reaching)
+    return f"A timer of {reaching:g} hours is the shortest that reaches the target: {_lasting(plan, delta)}."
+
+
+def rounds_answer(answers: Mapping[str, AccountedPlan | None], delta: float) -> str:
+    """Which mechanism affords the most rounds."""
+    able = [each for each in answers.values() if each is not None]
+    if not able:
+        return "The budget affords no round."
+    plan = max(able, key=lambda each: each.rounds)
+    more = " or more" if plan.rounds == MOST_ROUNDS else ""
+    return f"{plan.mechanism.name} affords the most rounds, {plan.rounds:,}{more}: {_promise(plan, delta)}."
+
+
+def _promise(plan: AccountedPlan, delta: float) -> str:
+    return f"epsilon {rounded_up(plan.guarantee.epsilon(delta))} at delta {delta:g} (zCDP {rounded_up(plan.zcdp)})"
+
+
+def _lasting(plan: AccountedPlan, delta: float) -> str:
+    days = "" if plan.days is None else f", in {plan.days:.3g} days"
+    return f"{_promise(plan, delta)}, MinS {plan.guarantee.participation.rounds_between}{days}"
 
 
 # -- what stands in a text ---------------------------------------------------------------------------------------------
@@ -94,7 +165,10 @@ def target_blocks(
         )
     headings = ("mechanism", "report goal", "z", "MinS", "MaxP", "zCDP", "epsilon", "visits", "noise", *known)
     return [
-        Paragraph(f"{scenario.clients.reachable:,} clients within reach, {scenario.rounds} rounds; target {target}."),
+        Paragraph(
+            f"{scenario.clients.reachable:,} clients within reach, {quantity(scenario.rounds, 'round')}; "
+            f"target {target}."
+        ),
         Table(tuple(rows), headings),
         Paragraph(f"{_legend(goal.delta)}."),
         Paragraph(
@@ -129,8 +203,8 @@ def timer_blocks(
     first = timers[0][1]
     return [
         Paragraph(
-            f"Report goal {first.report_goal}, {scenario.rounds} rounds, {first.mechanism.name} (noise multiplier "
-            f"{first.guarantee.noise_multiplier:.4g} or so)."
+            f"Report goal {first.report_goal}, {quantity(scenario.rounds, 'round')}, {first.mechanism.name} (noise "
+            f"multiplier {first.guarantee.noise_multiplier:.4g} or so)."
         ),
         Table(tuple(rows), ("timer", "MinS", "MaxP", "rounds a day", "days", "zCDP", "epsilon", "")),
         *([Paragraph(NO_TIMER)] if target is not None and reaching is None else []),
@@ -201,7 +275,8 @@ def rounds_blocks(
     ]
     return [
         Paragraph(
-            f"Report goal {report_goal}, noise as planned for {scenario.rounds} rounds; target zCDP {target:.6g}."
+            f"Report goal {report_goal}, noise as planned for {quantity(scenario.rounds, 'round')}; target zCDP "
+            f"{target:.6g}."
         ),
         Table(tuple(rows), ("mechanism", "rounds", "MaxP", "zCDP", "epsilon", "z")),
         Paragraph(f"{_legend(delta)}."),
@@ -221,7 +296,7 @@ def goals_figure(plans: Sequence[AccountedPlan], reached: Reached, goal: Goal) -
     name = plan.mechanism.name
     return Figure(
         name="plan",
-        title=f"zCDP over the report goal, {plan.rounds:,} rounds",
+        title=f"zCDP over the report goal, {quantity(plan.rounds, 'round')}",
         alt=f"zCDP of {name} over the report goal at equal utility, a rule at the target of {goal.zcdp:.4g}, and the "
         f"plan: report goal {plan.report_goal:,}, zCDP {rounded_up(plan.zcdp)}.",
         panels=(

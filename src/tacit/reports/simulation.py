@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.population.availability import DAY
+from tacit.plurals import quantity
+from tacit.population.availability import DAY, HOUR
 from tacit.population.simulation import Simulation
 from tacit.population.work_model import SECOND
-from tacit.reports.blocks import Block, Paragraph
-from tacit.reports.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Axis, Figure, Line, Panel
+from tacit.reports.blocks import Block, Paragraph, Table
+from tacit.reports.figure import BLUE, GREEN, ORANGE, PURPLE, RED, Axis, Bars, Figure, Line, Panel, Points
 
 POINTS = 1500  # of a curve: more than a figure has pixels for
 BINS = 60
@@ -23,9 +24,10 @@ LISTED = 8  # stretches of starved rounds
 def blocks(run: Simulation, record: Mapping[str, Any], out: Path | None = None) -> list[Block]:
     """The run in a few sentences; `record` is `run.to_record()`."""
     realised, promised, rules = run.realised, run.promised, run.rules
-    minutes, listed = record["round_minutes"], record["starved"]
+    minutes = record["round_minutes"]
     said = [
-        f"{run.population.devices:,} devices, {run.rounds:,} rounds of {rules.report_goal:,} reports, timer "
+        f"{quantity(run.population.devices, 'device')}, {quantity(run.rounds, 'round')} of "
+        f"{quantity(rules.report_goal, 'report')}, timer "
         f"{rules.timer_hours:g} hours from the {rules.clock}.",
         f"Realised: MinS {realised.rounds_between}, MaxP {realised.max_participations}. The timer and the times of the "
         f"rounds promise MinS {promised.rounds_between}, MaxP {promised.max_participations}; devices / report goal is "
@@ -36,21 +38,75 @@ def blocks(run: Simulation, record: Mapping[str, Any], out: Path | None = None) 
         f"dropped out, {record['late']:,} came late): {run.wasted_hours:,.0f} device hours beside "
         f"{run.used_hours:,.0f} used.",
     ]
+    found: list[Block] = [*map(Paragraph, said), *caveats(run, record)]
+    if out is None:
+        return found
+    where = f"Report, rounds, summary, settings and figures in {out}; `tacit account log {out / 'rounds.csv'} ...`"
+    return [*found, Paragraph(where)]
+
+
+def caveats(run: Simulation, record: Mapping[str, Any]) -> list[Block]:
+    """The rounds that starved, and what it is a model of."""
+    listed, said = record["starved"], []
     if listed:
-        more = f" and {len(listed) - LISTED} stretches more" if len(listed) > LISTED else ""
+        more = f" and {len(listed) - LISTED:,} more" if len(listed) > LISTED else ""
         said.append(
-            f"{run.underfilled.size} rounds starved (every device was asked once, and too few could come): "
-            f"{', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
+            f"{quantity(int(run.underfilled.size), 'round')} starved (every device was asked once, and too few "
+            f"could come): {', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
         )
     said.append("A model of devices, not a measurement of any: see docs/populations.md for what it assumes.")
-    if out is not None:
-        said.append(f"Rounds, summary, settings and figures in {out}; `tacit account log {out / 'rounds.csv'} ...`")
     return [Paragraph(each) for each in said]
 
 
-def figures(run: Simulation) -> list[Figure]:
-    """Two figures: how it went over the days, and how often devices came."""
-    return [_over_days(run), _participation(run)]
+def answer(run: Simulation) -> str:
+    """How long the run takes, and how often devices come."""
+    realised, promised, starved = run.realised, run.promised, run.underfilled.size
+    said = (
+        f"{run.days:.3g} days for {quantity(run.rounds, 'round')} of {quantity(run.rules.report_goal, 'report')} with "
+        f"{quantity(run.population.devices, 'device')}. Behind a timer of {run.rules.timer_hours:g} hours a device "
+        f"comes at most {quantity(realised.max_participations, 'time')} with at least "
+        f"{quantity(realised.rounds_between, 'round')} between; what can be promised is MaxP {promised.max_participations:,} and MinS {promised.rounds_between:,}."
+    )
+    return f"{said} {starved / run.rounds:.0%} of the rounds starved." if starved else said
+
+
+def table(record: Mapping[str, Any]) -> Table:
+    """The figures of the run; `record` is `run.to_record()`."""
+    minutes = record["round_minutes"]
+    rows = (
+        ("devices", f"{record['devices']:,}"),
+        ("reports a round", f"{record['report_goal']:,}"),
+        ("rounds", f"{record['rounds']:,}"),
+        ("timer, hours", f"{record['timer_hours']:g} from the {record['clock']}"),
+        ("days", f"{record['days']:.3g}"),
+        ("rounds a day", f"{record['rounds_per_day']:.4g}"),
+        (
+            "minutes of a round: median, 99th percentile, longest",
+            " / ".join(f"{each:.4g}" for each in minutes.values()),
+        ),
+        ("MinS and MaxP, realised", _limits(record["realised"])),
+        ("MinS and MaxP, as the timer and the times of the rounds promise", _limits(record["promised_by_timer"])),
+        ("starved rounds", f"{record['starved_rounds']:,}"),
+        (
+            "devices selected / dropped out / late",
+            f"{record['selected']:,} / {record['dropped']:,} / {record['late']:,}",
+        ),
+        ("visits that were wasted", f"{record['wasted_visits_share']:.1%}"),
+        (
+            "device hours used / wasted",
+            f"{record['used_device_hours']:,.0f} / {record['wasted_device_hours']:,.0f}",
+        ),
+    )
+    return Table(rows)
+
+
+def _limits(of: Mapping[str, int]) -> str:
+    return f"{of['rounds_between']:,} and {of['max_participations']:,}"
+
+
+def figures(run: Simulation) -> tuple[Figure, ...]:
+    """How it went over the days, at which hours of the day, and how often devices came."""
+    return (_over_days(run), _over_hours(run), _participation(run))
 
 
 def _over_days(run: Simulation) -> Figure:
@@ -59,7 +115,8 @@ def _over_days(run: Simulation) -> Figure:
     minutes = (run.finished - np.array([each.opened for each in run.happened])) / (60 * SECOND)
     return Figure(
         name="days",
-        title=f"{run.rounds:,} rounds of {run.rules.report_goal:,} reports from {run.population.devices:,} devices",
+        title=f"{quantity(run.rounds, 'round')} of {quantity(run.rules.report_goal, 'report')} from "
+        f"{quantity(run.population.devices, 'device')}",
         alt=f"Over the days of the run the share of devices that are eligible, how long rounds take, and how many "
         f"devices are selected for each report: {run.days:.3g} days, {run.rounds_per_day:.4g} rounds a day.",
         panels=(
@@ -87,9 +144,48 @@ def _over_days(run: Simulation) -> Figure:
             ),
         ),
         headed=True,
-        across=True,
-        height=3.9,
+        same_x=True,
+        height=2.6,
         legend="below",
+    )
+
+
+def _over_hours(run: Simulation) -> Figure:
+    """What was to be had at which hour; an hour in which no round opened is left out."""
+    of: dict[int, list[int]] = {}
+    for number, each in enumerate(run.happened):
+        of.setdefault(each.opened % DAY // HOUR, []).append(number)
+    hours = sorted(of)
+    eligible = np.array([each.eligible for each in run.happened]) / run.population.devices
+    minutes = (run.finished - np.array([each.opened for each in run.happened])) / (60 * SECOND)
+    days = max(run.days, 1.0)
+    best = max(hours, key=lambda hour: eligible[of[hour]].mean())
+    across = Axis("hour of the day, UTC", whole=True, low=-0.7, high=23.7)
+    return Figure(
+        name="hours",
+        title="The hours of the day",
+        alt=f"Mean share of eligible devices, rounds opened a day and minutes of a round by hour of the day, UTC; most "
+        f"devices are eligible at {best} o'clock, {eligible[of[best]].mean():.1%}.",
+        panels=(
+            Panel(
+                marks=(Bars(x=hours, y=[eligible[of[each]].mean() for each in hours], hue=BLUE, width=0.8),),
+                x=across,
+                y=Axis("eligible devices when a round opens, mean", percent=True),
+            ),
+            Panel(
+                marks=(Bars(x=hours, y=[len(of[each]) / days for each in hours], hue=GREEN, width=0.8),),
+                x=across,
+                y=Axis("rounds that open in this hour, a day"),
+            ),
+            Panel(
+                marks=(Points(x=hours, y=[float(np.median(minutes[of[each]])) for each in hours], hue=ORANGE),),
+                x=across,
+                y=Axis("minutes of a round, median", log=True),
+            ),
+        ),
+        headed=True,
+        same_x=True,
+        height=2.4,
     )
 
 
@@ -99,7 +195,9 @@ def _participation(run: Simulation) -> Figure:
     panels = [
         Panel(
             title="how often a device came",
-            marks=(Line(label="devices", x=np.arange(came.size), y=came / run.population.devices, hue=BLUE),),
+            marks=(
+                Bars(label="devices", x=np.arange(came.size), y=came / run.population.devices, hue=BLUE, width=0.8),
+            ),
             x=Axis("participations", whole=True),
             y=Axis("share of the devices", percent=True, low=0),
         )
@@ -122,8 +220,7 @@ def _participation(run: Simulation) -> Figure:
         f"{realised.max_participations}.",
         panels=tuple(panels),
         headed=True,
-        across=True,
-        height=3.9,
+        height=3.0,
         legend="below",
     )
 

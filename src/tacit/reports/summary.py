@@ -28,6 +28,7 @@ from tacit.statements.statement import PLANNED, Label, statement
 from tacit.statements.train_run_facts import training_facts
 
 Series = dict[int, float]  # by the number of rounds done
+PRICES = 20  # told along a run, besides those of its evaluations
 # notes that `jobs.baselines` writes at the end of a run
 COMPARISON_MODELS, SUGGESTIONS = "comparison_models", "suggestions"
 
@@ -189,7 +190,7 @@ def _summarise(run: Run) -> RunSummary:
         statement=stated if accounts.released else None,
         labels=(*_unfinished(run, accounts), *(each for each in stated.labels if each != PLANNED)),
         failed=_failed(run, curves.get("cross_entropy", {})),
-        spent=tuple(spent(accounts, curves.get("top1_accuracy", {}))),
+        spent=tuple(spent(accounts, _priced(accounts.released, curves.get("top1_accuracy", {})))),
         rounds=_rounds(run, accounts),
         curves=curves,
         test=test[max(test)] if test else {},
@@ -197,17 +198,31 @@ def _summarise(run: Run) -> RunSummary:
     )
 
 
+def _priced(released: int, evaluated: Series) -> set[int]:
+    """The rounds after which the price is told: those with an accuracy beside it, and some, evenly, between."""
+    return {*evaluated, *np.linspace(0, released, PRICES + 1).round().astype(int).tolist()}
+
+
+def validated_by(run: Run) -> ComparisonModels | None:
+    """What the released model and its baselines did on validation clients; None before the end of a run.
+
+    Raises: RunError where that is damaged.
+    """
+    return _compared(run, "validation")
+
+
+def _compared(run: Run, split: str) -> ComparisonModels | None:
+    noted = run.notes.get(COMPARISON_MODELS, {})
+    where = f"what '{run.path}' notes of its baselines"
+    return from_plain(ComparisonModels, noted[split], error=RunError, where=where) if split in noted else None
+
+
 def _notes(run: Run) -> dict[str, Any]:
     """What was noted at the end of the run; of one that is not at its end, or of an older one, nothing."""
     noted, suggested = run.notes.get(COMPARISON_MODELS, {}), run.notes.get(SUGGESTIONS, [])
-    where = f"what '{run.path}' notes of its baselines"
-    found = {
-        split: from_plain(ComparisonModels, noted[split], error=RunError, where=where) if split in noted else None
-        for split in ("test", "validation")
-    }
     return {
-        "tested": found["test"],
-        "validated": found["validation"],
+        "tested": _compared(run, "test"),
+        "validated": validated_by(run),
         "trigram": noted.get("counted", False),
         "public_text": noted.get("trigram", ""),
         "rungs": noted.get("rungs", {}),

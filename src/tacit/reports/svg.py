@@ -1,6 +1,7 @@
 """Figures as SVG that stands in a page: light or dark as the page is, and points say their numbers.
 
     svg(figure)       the figure as an element; what it needs of a stylesheet is in the template of pages
+    svg_alone(figure, style)    the same as a file of its own
     ticks(axis, low, high)      where an axis has numbers, and what they say
 
 `drawing` draws the same figures by matplotlib, for files and for print. Nothing here knows a colour: a mark has the
@@ -8,8 +9,8 @@ class of its hue. Without script a browser shows a point's numbers under the poi
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby, pairwise
 
@@ -39,6 +40,7 @@ ADVANCE = 0.56  # of a letter, in its height: the mean of a sans-serif
 LINE = 16.0  # of text, and of the legend
 SIDE = 14.0  # free to the right, where half of the last number stands
 TICK = 4.0
+EDGE, ENLARGED = 12.0, 1.4  # of a file of its own: free around the figure, and how large it is shown
 SWATCH = 22.0  # of a line in the legend
 DOT = 2.4
 MOST_DRAWN = 2_000  # points of a line; of more, what lies closer than can be seen is left out
@@ -46,6 +48,7 @@ SAID = 60  # points of a mark that say their numbers: more cannot be pointed at
 MOST_ROWS = 200  # of a table of a panel's numbers
 MARGIN = 0.05  # of an axis, free at each end
 MOST_TICKS = 7
+LEAN = 0.7  # of a name along the lower axis: what it goes down in its length
 PLUS = [(-1.2, -0.25), (-0.25, -0.25), (-0.25, -1.2), (0.25, -1.2), (0.25, -0.25), (1.2, -0.25)]
 PLUS += [(-across, -up) for across, up in PLUS]  # the outline of a cross that stands upright, around nothing
 STEPS = (1.0, 2.0, 5.0, 10.0)  # what ticks are multiples of, times a power of ten
@@ -148,42 +151,81 @@ def said(axis: Axis, value: float) -> str:
     """A number as a point says it: whole, with four digits, or the word that stands at that place."""
     for at, word in axis.ticks:
         if at == value:
-            return word
+            return _unbroken(word)
     if axis.percent or abs(value) < 1e3:
         return written(axis, value, digits=4)
     text = f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:,.4g}"
     return text.replace("-", "\N{MINUS SIGN}") if "e" not in text else text
 
 
+def _unbroken(word: str) -> str:
+    """A name of several lines in one."""
+    return word.replace("-\n", "-").replace("\n", " ")
+
+
 # -- the figure --------------------------------------------------------------------------------------------------------
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name."""
+    """The figure as an `<svg>`: as wide as it has room for, with `alt` as its accessible name.
+
+    Panels stand one below the other: side by side their letters would be too small in a page's card, and on a phone.
+    """
+    inner, wide, high = _panels(replace(figure, across=False))
+    size = f"0 0 {wide:g} {high:.6g}"
+    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{inner}</svg>'
+
+
+def svg_alone(figure: Figure, style: str) -> str:
+    """The same as a file of its own, on a ground of its own; headed by its title where it is to be.
+
+    style: the stylesheet of pages (`page.stylesheet`).
+    """
+    inner, wide, high = _panels(figure)
+    heads = _wrapped(figure.title, wide) if figure.headed else []
+    top = EDGE + LINE * 1.3 * len(heads)
+    size = wide + 2 * EDGE, high + top + EDGE
+    shown = (
+        f'width="{ENLARGED * size[0]:.5g}" height="{ENLARGED * size[1]:.5g}" viewBox="0 0 {size[0]:g} {size[1]:.6g}"'
+    )
+    title = "".join(_text(EDGE, EDGE + LINE * (at + 0.5), text, kind="title") for at, text in enumerate(heads))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="tacit" role="img" {shown} aria-label="{_plain(figure.alt)}">'
+        f"<style>{style} .tacit .ground {{ fill: var(--card); }} .tacit .title {{ font-weight: 600; }}</style>"
+        f'<rect class="ground" width="100%" height="100%"/><g class="figure">{title}'
+        f'<g transform="translate({EDGE:g} {top:.6g})">{inner}</g></g></svg>\n'
+    )
+
+
+def _panels(figure: Figure) -> tuple[str, float, float]:
+    """(all that is drawn, how wide, how high)."""
     columns = len(figure.panels) if figure.across else 1
     spans = _shared_x(figure) if figure.same_x else [None] * len(figure.panels)
+    margins = [_margin(each) for each in figure.panels]
+    if columns == 1:  # panels one below the other begin at one place
+        margins = [max(margins, default=0.0)] * len(margins)
     drawn, left, top, bottom = [], 0.0, 0.0, 0.0
     shared = len(figure.panels) > 1 and len({tuple(_legend(each)) for each in figure.panels}) == 1
     last = len(figure.panels) - 1
-    for number, (panel, wide) in enumerate(zip(figure.panels, spans, strict=True)):
+    for number, (panel, wide, margin) in enumerate(zip(figure.panels, spans, margins, strict=True)):
         labelled = not figure.same_x or number == last
         legend = [] if shared and number < last else list(_legend(panel).items())
-        text, height = _panel(panel, figure.height * INCH, wide, labelled, legend)
+        text, height = _panel(panel, figure.height * INCH, margin, wide, labelled, legend)
         drawn.append(f'<g class="panel" transform="translate({left:g} {top:.6g})">{text}</g>')
         bottom = max(bottom, top + height)
         left, top = (left + WIDTH, 0.0) if figure.across else (0.0, bottom)
-    size = f"0 0 {WIDTH * columns:g} {bottom:.6g}"
-    return f'<svg class="figure" role="img" viewBox="{size}" aria-label="{_plain(figure.alt)}">{"".join(drawn)}</svg>'
+    return "".join(drawn), WIDTH * columns, bottom
 
 
 def numbers(figure: Figure) -> list[Table]:
     """What is drawn in words, a table a panel: at each x what every labelled mark has there, as its points say it.
 
-    Of more than MOST_ROWS every second, third, ... is left.
+    Of a panel without labels it is what its first mark has. Of more than MOST_ROWS every second, third, ... is left.
     """
     tables = []
     for panel in figure.panels:
-        marks = [each for each in panel.marks if each.label and not isinstance(each, Rule)]
+        drawn = [each for each in panel.marks if not isinstance(each, Rule)]
+        marks = [each for each in drawn if each.label] or [replace(each, label=_named(panel)) for each in drawn[:1]]
         labels = tuple(dict.fromkeys(mark.label for mark in marks))
         values: dict[float, dict[str, str]] = {}
         for mark in marks:
@@ -196,15 +238,31 @@ def numbers(figure: Figure) -> list[Table]:
     return tables
 
 
+def _named(panel: Panel) -> str:
+    """What its numbers are, where no mark says it."""
+    return panel.y.label or panel.title
+
+
 def _shared_x(figure: Figure) -> list[tuple[float, float] | None]:
     """Of panels one below the other the same span across."""
     spans = [span(each.x, _along(each, "x")) for each in figure.panels]
     return [(min(low for low, _ in spans), max(high for _, high in spans))] * len(spans)
 
 
+def _upright(panel: Panel) -> tuple[float, float]:
+    """From where to where its upright axis goes: bars stand on zero."""
+    return span(panel.y, _along(panel, "y"), from_zero=any(isinstance(mark, Bars) for mark in panel.marks))
+
+
+def _margin(panel: Panel) -> float:
+    """What the numbers of its upright axis take to the left."""
+    return max([_width(text) for _, text in ticks(panel.y, *_upright(panel))], default=0.0) + 2 * TICK
+
+
 def _panel(
     panel: Panel,
     height: float,
+    left: float,
     wide: tuple[float, float] | None,
     labelled: bool,
     legend: Sequence[tuple[str, Mark]],
@@ -214,20 +272,18 @@ def _panel(
     lines = [each for text in heads for each in _wrapped(text, WIDTH)]
     top = LINE * (len(lines) + 0.5) + (2.2 * LINE if panel.above else 0.0)
     foot = top + height - LINE * (4 if labelled and panel.x.label else 3)
-    from_zero = any(isinstance(mark, Bars) for mark in panel.marks)
-    y = Scale(panel.y, *span(panel.y, _along(panel, "y"), from_zero=from_zero), foot, top)
-    upright = ticks(panel.y, y.low, y.high)
-    left = max([_width(text) for _, text in upright], default=0.0) + 2 * TICK
+    y = Scale(panel.y, *_upright(panel), foot, top)
+    upright = _apart(ticks(panel.y, y.low, y.high), y)
     x = Scale(panel.x, *(wide or span(panel.x, _along(panel, "x"))), left, WIDTH - SIDE)
     parts = [_text(0, LINE * (at + 0.8), text, kind="head") for at, text in enumerate(lines)]
     parts += [f'<path class="grid" d="M{left:.5g} {y.at(at):.5g}H{WIDTH - SIDE:g}"/>' for at, _ in upright]
     parts += [_text(left - TICK, y.at(at) + 0.35 * LETTER, text, anchor="end") for at, text in upright]
-    parts += _below(x, foot)
+    written_below, bottom = _below(x, foot)
+    parts += written_below
     parts.append(f'<path class="axis" d="M{left:.5g} {top:.5g}V{foot:.5g}H{WIDTH - SIDE:g}"/>')
     if panel.above:
         parts += _above(panel.above, x, top)
     parts += [_mark(mark, x, y) for mark in panel.marks]
-    bottom = foot + LINE * 1.3
     if labelled and panel.x.label:
         for text in _wrapped(panel.x.label, WIDTH - left):
             bottom += LINE
@@ -236,17 +292,43 @@ def _panel(
     return "".join([*parts, *(text for text, _ in rows)]), max([bottom, *(at for _, at in rows)]) + LINE * 0.7
 
 
-def _below(x: Scale, foot: float) -> list[str]:
-    """The numbers along the lower axis; where two would touch, the second is left out."""
-    parts, free = [], -math.inf
-    for at, text in ticks(x.axis, x.low, x.high):
-        where, half = x.at(at), _width(text) / 2
-        parts.append(f'<path class="axis" d="M{where:.5g} {foot:.5g}v{TICK:g}"/>')
+def _apart(places: Sequence[tuple[float, str]], y: Scale) -> list[tuple[float, str]]:
+    """Those of an upright axis whose numbers do not touch one that is kept, in their order."""
+    kept: list[tuple[float, str]] = []
+    for place in places:
+        if not kept or abs(y.at(kept[-1][0]) - y.at(place[0])) >= LETTER:
+            kept.append(place)
+    return kept
+
+
+def _below(x: Scale, foot: float) -> tuple[list[str], float]:
+    """(what stands along the lower axis, how far down): of numbers that would touch the second is left out, names that
+    would touch lean.
+    """
+    places = [(x.at(at), text, max(map(_width, text.split("\n"))) / 2) for at, text in ticks(x.axis, x.low, x.high)]
+    parts = [f'<path class="axis" d="M{where:.5g} {foot:.5g}v{TICK:g}"/>' for where, _, _ in places]
+    touch = any(
+        one + half + LETTER / 2 > other - next_half for (one, _, half), (other, _, next_half) in pairwise(places)
+    )
+    if touch and x.axis.ticks:
+        names = {where: _unbroken(text) for where, text, _ in places}
+        return [*parts, *_leaning(names, foot)], foot + LINE + LEAN * max(map(_width, names.values()))
+    free, deep = -math.inf, 1
+    for where, text, half in places:
         if where - half > free:
-            middle = min(where, WIDTH - half)
-            parts.append(_text(middle, foot + LINE, text, anchor="middle"))
-            free = where + half + LETTER / 2
-    return parts
+            lines = text.split("\n")
+            middle = max(min(where, WIDTH - half), half)
+            parts += [_text(middle, foot + LINE * at, line, anchor="middle") for at, line in enumerate(lines, start=1)]
+            free, deep = where + half + LETTER / 2, max(deep, len(lines))
+    return parts, foot + LINE * (deep + 0.3)
+
+
+def _leaning(names: Mapping[float, str], foot: float) -> Iterator[str]:
+    """Names that end at their places and begin below them, to the left."""
+    turned = -math.degrees(math.asin(LEAN))
+    for where, name in names.items():
+        place = f"translate({where:.5g} {foot + LINE * 0.8:.5g}) rotate({turned:.3g})"
+        yield f'<text text-anchor="end" transform="{place}">{_plain(name)}</text>'
 
 
 def _above(above: Above, x: Scale, top: float) -> list[str]:

@@ -10,13 +10,28 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.evaluation.comparison_models import FIRST_WORDS, FREE, START, TRIGRAM
+from tacit.evaluation.comparison_models import FIRST_WORDS, FREE, MODEL, START, TRIGRAM
 from tacit.networks.metrics import METRICS
+from tacit.plurals import quantity
 from tacit.privacy import gaussian
 from tacit.records import to_plain
 from tacit.reports import train_published, train_record
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table, Tiles
-from tacit.reports.figure import BLUE, HUES, ORANGE, Above, Axis, Bars, Figure, Line, Mark, Panel, Points, Rule
+from tacit.reports.figure import (
+    BLUE,
+    HUES,
+    ORANGE,
+    Above,
+    Axis,
+    Bars,
+    ErrorBars,
+    Figure,
+    Line,
+    Mark,
+    Panel,
+    Points,
+    Rule,
+)
 from tacit.reports.judgement import beside, beside_record, counted_how, failures, opening
 from tacit.reports.page import Page, ReportFiles
 from tacit.reports.record_files import write_run
@@ -239,8 +254,8 @@ def _learning_curve(summary: RunSummary) -> Figure:
     return Figure(
         name="learning_curve",
         title="Accuracy over rounds",
-        alt=f"{called.capitalize()} accuracy on validation clients over {summary.released} rounds, beside what needs "
-        "no training.",
+        alt=f"{called.capitalize()} accuracy on validation clients over {quantity(summary.released, 'round')}, beside "
+        "what needs no training.",
         same_x=True,
         height=2.5,
         legend="below",
@@ -257,6 +272,9 @@ def _beside_curve(summary: RunSummary, metric: str, hue: int) -> tuple[Mark, ...
     if metric in summary.test:
         at, value = [summary.released], [summary.test[metric]]
         marks.append(Points(x=at, y=value, label="on test clients", hue=hue, mark="D", size=7, hollow=True))
+        found = None if summary.tested is None else summary.tested.estimate(MODEL, metric)
+        if found is not None:  # over those clients
+            marks.append(ErrorBars(x=at, y=value, low=[found.low], high=[found.high], label="on test clients", hue=hue))
     for name, (label, stroke) in BESIDE.items():
         level = None if summary.validated is None else summary.validated.value(name, metric)
         if name == START and summary.metadata.first_model is not None:  # a random one is at the foot of the panel

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.plurals import quantity
 from tacit.privacy.rounding import rounded_up
 from tacit.records import to_plain
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
@@ -349,7 +350,7 @@ def _spent(summary: RunSummary) -> Figure:
     return Figure(
         name="privacy_spent",
         title="Privacy spent over rounds",
-        alt=f"The zCDP and the epsilon spent after so many of {summary.released} rounds, as realised.",
+        alt=f"The zCDP and the epsilon spent after so many of {quantity(summary.released, 'round')}, as realised.",
         same_x=True,
         height=2,
         panels=(

@@ -1,21 +1,21 @@
 """The report of a tuning: what its trials say, what is chosen, and what that costs in privacy."""
 
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tacit.planning.tuning import METRIC, Choice, Measured, Setting, Trial
+from tacit.plurals import quantity
 from tacit.privacy.rounding import rounded_up
 from tacit.reports.blocks import Block, FigureOf, Heading, Paragraph, Table
-from tacit.reports.figure import HUES, RED, Axis, Figure, Line, Mark, Panel, Points, Rule
+from tacit.reports.figure import HUES, INK, RED, Axis, ErrorBars, Figure, Line, Mark, Panel, Points, Rule
 from tacit.reports.page import Page
 from tacit.reports.release import number_from
 from tacit.statements.markdown import one_line
 
 HEAD = ("trial", "server rate", "quantile", "accuracy", "cross-entropy", "clip estimate", "zCDP", "status")
-ROOM = 10  # labels of an axis at most
+ROUND_ABOUT = 1.5  # factor around the estimates that are to be read
+TOLD = {True: "told apart", False: "not told apart", None: "not known"}
 SHOWN: dict[Measured, str] = {"accuracy": "top-1 accuracy", "cross-entropy": "cross-entropy, nats"}
 
 
@@ -31,8 +31,12 @@ def page(record: Mapping[str, Any]) -> Page:
         kind="report of a tuning",
         title="What the trials say",
         blocks=(
+            Paragraph(answer(tuning)),
             Paragraph(_tried(tuning)),
-            FigureOf(figure(trials, choice, tuning["chosen_by"])),
+            FigureOf(scores(trials, tuning)),
+            FigureOf(estimates(trials, choice)),
+            *_settings(tuning),
+            Heading("The trials"),
             Table(tuple(map(_row, tuning["trials"])), HEAD),
             *(
                 Paragraph(one_line(f"{each['trial']} failed: {each['reason']}"))
@@ -74,11 +78,91 @@ def _choice(chosen: Mapping[str, Any] | None) -> Choice | None:
     )
 
 
+def answer(record: Mapping[str, Any]) -> str:
+    """What was chosen, and whether that is more than chance."""
+    chosen, by = record["chosen"], record["chosen_by"]
+    if chosen is None:
+        return "Nothing is chosen: every trial failed."
+    (ours,) = [each for each in record["settings"] if each["chosen"]]
+    others = [each for each in record["settings"] if not each["chosen"]]
+    said = (
+        f"Chosen: server learning rate {chosen['server_learning_rate']:g} and quantile {chosen['quantile']:g}, with "
+        f"{SHOWN[by]} {_score(by, ours['score'])}{_spread(by, ours['interval'])} on validation clients."
+    )
+    alike = [each for each in others if each["told_apart"] is False]
+    if not others:
+        return f"{said} No other setting could be chosen, so it is the best of one."
+    if any(each["told_apart"] is None for each in others):
+        return f"{said} Whether that is more than chance is not known: clients were not counted one by one."
+    if not alike:
+        return f"{said} It is told apart from every other setting."
+    return (
+        f"{said} {_these(alike, len(others))} not told apart from it: among these the choice is chance, and any may "
+        "be as good."
+    )
+
+
+def _these(alike: Sequence[Mapping[str, Any]], others: int) -> str:
+    if len(alike) == others:
+        return "The only other setting is" if others == 1 else f"All {others} other settings are"
+    return f"Of {others} other settings {len(alike)} {'is' if len(alike) == 1 else 'are'}"
+
+
+def _score(by: Measured, value: float) -> str:
+    return f"{value:.2%}" if by == "accuracy" else _nats(value)
+
+
+def _spread(by: Measured, ends: Sequence[float] | None) -> str:
+    return "" if ends is None else f" ({_score(by, ends[0])} to {_score(by, ends[-1])})"
+
+
+def _settings(record: Mapping[str, Any]) -> list[Block]:
+    """Each setting beside the chosen one, and what the intervals cover."""
+    by = record["chosen_by"]
+    rows = tuple(
+        (
+            f"{each['server_learning_rate']:g}",
+            f"{each['quantile']:g}",
+            f"{each['trials']:,}",
+            _score(by, each["score"]) + _spread(by, each["interval"]),
+            _difference(by, each["against_chosen"]),
+            "chosen" if each["chosen"] else TOLD[each["told_apart"]],
+        )
+        for each in record["settings"]
+    )
+    if not rows:
+        return []
+    against = f"less the chosen one's, {'points' if by == 'accuracy' else 'nats'}"
+    head = ("server rate", "quantile", "trials", SHOWN[by], against, "so it is")
+    return [Heading("The settings"), Table(rows, head), *_covered(record["settings"])]
+
+
+def _covered(settings: Sequence[Mapping[str, Any]]) -> list[Block]:
+    known = [each for each in settings if each["interval"] is not None]
+    if not known:
+        return []
+    over = f"Intervals are 95%, over {quantity(known[0]['clients'], 'validation client')}"
+    if all(each["covers"] == "seeds and clients" for each in known):
+        said = f"{over} and the trials of each setting."
+    else:
+        said = f"{over} alone: another seed may say otherwise, which three trials of each setting show (--seeds 3)."
+    return [Paragraph(f"{said} None is adjusted for how many settings were compared.", soft=True)]
+
+
+def _difference(by: Measured, ends: Sequence[float] | None) -> str:
+    if ends is None:
+        return ""
+    low, value, high = (100 * each if by == "accuracy" else each for each in ends)
+    form = "+.2f" if by == "accuracy" else "+.3f"
+    return f"{value:{form}} ({low:{form}} to {high:{form}})"
+
+
 def _tried(record: Mapping[str, Any]) -> str:
     noise = record["trial_noise_multiplier"]
-    return f"{len(record['trials'])} trials with {record['trial_report_goal']:,} reports a round, " + (
-        f"noise multiplier {noise:g}." if noise else "no noise."
+    trials = (
+        f"{quantity(len(record['trials']), 'trial')} with {quantity(record['trial_report_goal'], 'report')} a round, "
     )
+    return trials + (f"noise multiplier {noise:g}." if noise else "no noise.")
 
 
 def _row(trial: Mapping[str, Any]) -> tuple[str, ...]:
@@ -104,7 +188,7 @@ def _chosen(record: Mapping[str, Any]) -> list[Block]:
     """The chosen setting, and production with it."""
     chosen, production = record["chosen"], record["production"]
     if chosen is None:
-        return [Heading("Chosen"), Paragraph("Nothing: every trial failed.")]
+        return []
     said = [
         f"Server learning rate {chosen['server_learning_rate']:g}, clip norm {chosen['clip_norm']:g} (the median of "
         f"its estimates over the last quarter of the rounds, quantile {chosen['quantile']:g})."
@@ -128,7 +212,9 @@ def _chosen(record: Mapping[str, Any]) -> list[Block]:
             else "NON-PRIVATE, no noise"
         )
         blocks.append(
-            Paragraph(f"Production (`production.toml`): {production['report_goal']:,} reports a round, {noise}.")
+            Paragraph(
+                f"Production (`production.toml`): {quantity(production['report_goal'], 'report')} a round, {noise}."
+            )
         )
     return blocks
 
@@ -136,56 +222,85 @@ def _chosen(record: Mapping[str, Any]) -> list[Block]:
 # -- the figure --------------------------------------------------------------------------------------------------------
 
 
-def figure(trials: Sequence[Trial], choice: Choice | None, by: Measured) -> Figure:
-    """Above, the score of each trial against its server learning rate; below, its clip norm estimates."""
-    quantiles = sorted({each.setting.quantile for each in trials})
-    hues = {quantile: at % HUES for at, quantile in enumerate(quantiles)}
-    return Figure(
-        name="tuning",
-        title="What the trials say",
-        alt=f"The {by} of validation clients against the server learning rate, a line per quantile, and the estimates "
-        "of the clip norm over the rounds of each trial.",
-        panels=(_scores(trials, choice, by, hues), _estimates(trials, choice, hues)),
-    )
+def figures(trials: Sequence[Trial], choice: Choice | None, record: Mapping[str, Any]) -> tuple[Figure, Figure]:
+    """The scores, and the estimates of the clip norm. record: as tuning.json has it."""
+    return scores(trials, record), estimates(trials, choice)
 
 
-def _scores(trials: Sequence[Trial], choice: Choice | None, by: Measured, hues: dict[float, int]) -> Panel:
-    """Every trial a point, the mean of equal ones a line; failed ones are crosses at the foot."""
+def both(trials: Sequence[Trial], choice: Choice | None, record: Mapping[str, Any]) -> Figure:
+    """Both in one, for a file that stands alone."""
+    above, below = figures(trials, choice, record)
+    return replace(above, name="tuning", alt=f"{above.alt} {below.alt}", panels=(*above.panels, *below.panels))
+
+
+def scores(trials: Sequence[Trial], record: Mapping[str, Any]) -> Figure:
+    """The score of each setting with its interval, side by side; failed trials are crosses at the foot."""
+    by, hues = record["chosen_by"], _hues(trials)
+    places = {setting: float(at) for at, setting in enumerate(sorted({each.setting for each in trials}))}
+    found = [(_setting_of(each), each) for each in record["settings"]]
     marks: list[Mark] = []
     for quantile, hue in hues.items():
-        of: dict[float, list[float]] = {}
-        for each in trials:
-            if each.setting.quantile == quantile and math.isfinite(each.score) and each.failure is None:
-                of.setdefault(each.setting.server_learning_rate, []).append(each.score)
-        rates = sorted(of)
-        means = [float(np.mean(of[rate])) for rate in rates]
-        marks.append(Line(x=rates, y=means, hue=hue, label=f"quantile {quantile:g}", dots=False))
-        each_rate = [rate for rate in rates for _ in of[rate]]
-        marks.append(Points(x=each_rate, y=[score for rate in rates for score in of[rate]], hue=hue))
-    failed = [each.setting.server_learning_rate for each in trials if each.failure is not None]
+        of = [(places[setting], each) for setting, each in found if setting.quantile == quantile]
+        ends = [each["interval"] or (each["score"],) for _, each in of]
+        marks.append(
+            ErrorBars(
+                x=[at for at, _ in of],
+                y=[each["score"] for _, each in of],
+                low=[each[0] for each in ends],
+                high=[each[-1] for each in ends],
+                mark="o",
+                hue=hue,
+                label=f"quantile {quantile:g}",
+            )
+        )
+    marks += [
+        Points(x=[places[setting]], y=[each["score"]], size=13, hollow=True, hue=hues[setting.quantile], label="chosen")
+        for setting, each in found
+        if each["chosen"]
+    ]
+    several = {setting for setting, each in found if each["trials"] > 1}
+    tries = [each for each in trials if each.setting in several]
+    if tries:
+        at, values = [places[each.setting] for each in tries], [each.score for each in tries]
+        marks.append(Points(x=at, y=values, mark="D", size=5, hollow=True, hue=INK, label="a trial"))
+    failed = sorted({places[each.setting] for each in trials if each.failure is not None})
     if failed:
         marks.append(Points(x=failed, y=[0.0] * len(failed), mark="x", hue=RED, label="failed", at_foot=True))
-    if choice is not None:
-        at, hue = choice.setting.server_learning_rate, hues[choice.setting.quantile]
-        marks.append(Points(x=[at], y=[choice.score], size=13, hollow=True, hue=hue, label="chosen"))
-    tried = sorted({each.setting.server_learning_rate for each in trials})
-    return Panel(
-        marks=tuple(marks),
-        x=Axis("server learning rate", log=True, ticks=_ticks(tried), margin=0.08),
-        y=Axis(f"{SHOWN[by]}, validation", percent=by == "accuracy", margin=0.15),
+    label, ticks = _named(places, quantiles=len(hues))
+    return Figure(
+        name="scores",
+        title="How good each setting is",
+        alt=f"The {by} of validation clients for each setting, with 95% intervals. {answer(record)}",
+        panels=(
+            Panel(
+                marks=tuple(marks),
+                x=Axis(label, ticks=ticks, margin=0.12),
+                y=Axis(f"{SHOWN[by]}, validation", percent=by == "accuracy", margin=0.15),
+            ),
+        ),
+        legend="below",
     )
 
 
-def _ticks(rates: Sequence[float]) -> tuple[tuple[float, str], ...]:
-    """What was tried, where there is room for each; else as any logarithmic axis."""
-    if len(rates) == 1 or np.diff(np.log(rates)).min() > np.log(rates[-1] / rates[0]) / ROOM:
-        return tuple((rate, f"{rate:g}") for rate in rates)
-    return ()
+def _setting_of(row: Mapping[str, Any]) -> Setting:
+    return Setting(server_learning_rate=row["server_learning_rate"], quantile=row["quantile"])
 
 
-def _estimates(trials: Sequence[Trial], choice: Choice | None, hues: dict[float, int]) -> Panel:
+def _hues(trials: Sequence[Trial]) -> dict[float, int]:
+    return {quantile: at % HUES for at, quantile in enumerate(sorted({each.setting.quantile for each in trials}))}
+
+
+def _named(places: Mapping[Setting, float], *, quantiles: int) -> tuple[str, tuple[tuple[float, str], ...]]:
+    """What stands along the axis, and at each setting: its rate, and its quantile where there are several."""
+    if quantiles == 1:
+        return "server learning rate", tuple((at, f"{each.server_learning_rate:g}") for each, at in places.items())
+    words = ((at, f"{each.server_learning_rate:g},\n{each.quantile:g}") for each, at in places.items())
+    return "server learning rate, quantile", tuple(words)
+
+
+def estimates(trials: Sequence[Trial], choice: Choice | None) -> Figure:
     """The chosen setting's trials in full colour, the others lightly; and what becomes of them."""
-    chosen = None if choice is None else choice.setting
+    chosen, hues = None if choice is None else choice.setting, _hues(trials)
     marks: list[Mark] = []
     for each in sorted(trials, key=lambda trial: trial.setting == chosen):
         marked, failed = each.setting == chosen, each.failure is not None
@@ -204,9 +319,17 @@ def _estimates(trials: Sequence[Trial], choice: Choice | None, hues: dict[float,
     if choice is not None:
         marks.append(Rule(at=choice.clip_norm, stroke=1, width=1.2, label=f"fixed at {choice.clip_norm:g}"))
         held = [value for each in trials if each.failure is None for value in each.clip_estimates]
-        low, high = min(held) / 2, max(held) * 4  # what exploded leaves the picture: the rest is to be read
-    return Panel(
-        marks=tuple(marks),
-        x=Axis("round", whole=True),
-        y=Axis("clip norm estimate", log=True, low=low, high=high),
+        low, high = min(held) / ROUND_ABOUT, max(held) * ROUND_ABOUT  # what exploded leaves the picture
+    return Figure(
+        name="clip_norm",
+        title="The clip norm that the trials found",
+        alt="The estimates of the clip norm over the rounds of each trial.",
+        panels=(
+            Panel(
+                marks=tuple(marks),
+                x=Axis("round", whole=True),
+                y=Axis("clip norm estimate", log=True, low=low, high=high),
+            ),
+        ),
+        legend="below",
     )

@@ -118,11 +118,9 @@ def pretrain(
                 better = evaluation.held_out < best_of(found).held_out
                 kept, found = _Kept(training, training.model if better else kept.best), (*found, evaluation)
                 _keep(run, kept, found)
-            figures = {
-                "training_loss": training.loss,
-                "held_out": found[-1].held_out,
-                "best": best_of(found).held_out,
-            }
+            figures = {"training_loss": training.loss}
+            if len(found) > 1:  # of the initial model it says nothing of training
+                figures |= {"held_out": found[-1].held_out, "best": best_of(found).held_out}
             progress(Advanced(STAGE, training.sentences, figures))
             if _exhausted(found, plan):
                 break

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_file
-from tacit.jobs.result import JobResult
+from tacit.jobs.result import ReportedResult
 from tacit.jobs.run_start import checked_cache
 from tacit.progress import Progress, silent
 
@@ -18,14 +18,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountPlan(JobResult):
+class CountPlan(ReportedResult):
     """What to count, and why."""
+
+    KIND = "plan, before anything is run"
+    TITLE = "What to count of clients' text"
 
     clients: int
     rho: float
     source: str  # the public text that stood in for clients'
     sums: "ProposedSums | None"  # None where a list was asked for
     cells: "ProposedCells | None"
+
+    def answer(self) -> str:
+        """What to count, at which price."""
+        if self.cells is not None:
+            what = f"{len(self.cells.cells.ngrams):,} chosen n-grams"
+        else:
+            assert self.sums is not None  # one of the two
+            what = " and ".join(f"{each} of the first {each.words:,} words" for each in self.sums.sums)
+        return f"Of {self.clients:,} clients, at zCDP {self.rho:.4g}, count {what}."
 
     @property
     def asked(self) -> tuple[str, ...]:

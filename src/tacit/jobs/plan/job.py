@@ -16,7 +16,7 @@ from tacit.design.catalogue import MECHANISMS
 from tacit.design.mechanism import Mechanism
 from tacit.errors import InputError, of_type
 from tacit.files import as_path
-from tacit.jobs.result import JobResult
+from tacit.jobs.result import ReportedResult
 from tacit.planning import (
     AccountedPlan,
     Goal,
@@ -33,8 +33,8 @@ from tacit.privacy.gaussian import epsilon
 from tacit.progress import Progress, counted, silent
 from tacit.reports import plan as read
 from tacit.reports.blocks import Block
-from tacit.reports.drawing import save_figure
 from tacit.reports.figure import Figure
+from tacit.reports.figure_files import save_figure
 
 if TYPE_CHECKING:  # numba would come with them
     from tacit.planning.production import Production
@@ -45,12 +45,18 @@ CURVE = 17  # points of a figure's curve
 NO_COST = ParticipationCost()
 
 
-class DrawnResult(JobResult):
+class DrawnResult(ReportedResult):
     """A result that shows itself in a notebook, and draws its numbers."""
+
+    KIND = "plan, before anything is run"
 
     @abstractmethod
     def figure(self) -> Figure:
         """Its numbers, drawn."""
+
+    def figures(self) -> tuple[Figure, ...]:
+        """Those of its page, the first of which is `figure()`."""
+        return (self.figure(),)
 
     def save_figure(self, path: str | Path) -> None:
         """Write the figure to a file whose name ends in .png or .svg, in a folder that is made if it is not there."""
@@ -71,6 +77,12 @@ class PlanResult(DrawnResult):
     reached: Reached
     steps: tuple[PlanStep, ...]
     production: "Production | None" = None
+
+    TITLE = "A run in seven steps"
+
+    def answer(self) -> str:
+        """Which report goal, and what it promises."""
+        return read.goal_answer(self.reached, self.goal)
 
     @property
     def plan(self) -> AccountedPlan:
@@ -161,6 +173,12 @@ class ForwardsResult(DrawnResult):
     cost: ParticipationCost
     delta: float
 
+    TITLE = "One configuration, every mechanism"
+
+    def answer(self) -> str:
+        """Which mechanism promises the most."""
+        return read.forwards_answer(self.plans, self.delta)
+
     def to_record(self) -> dict[str, Any]:
         """The plans as plain values for JSON."""
         clients = self.scenario.clients
@@ -219,6 +237,12 @@ class TargetResult(DrawnResult):
     answers: tuple[Reached, ...]
     cost: ParticipationCost
     target_epsilon: float | None = None  # None: a zCDP was asked for
+
+    TITLE = "What a target takes"
+
+    def answer(self) -> str:
+        """Which mechanism takes the fewest reports."""
+        return read.target_answer(self.answers, self.goal)
 
     def to_record(self) -> dict[str, Any]:
         """The answers as plain values for JSON."""
@@ -282,6 +306,12 @@ class RoundsResult(DrawnResult):
     zcdp: float
     delta: float
     answers: Mapping[str, AccountedPlan | None]
+
+    TITLE = "How many rounds a budget affords"
+
+    def answer(self) -> str:
+        """Which mechanism affords the most."""
+        return read.rounds_answer(self.answers, self.delta)
 
     def to_record(self) -> dict[str, Any]:
         """The answers as plain values for JSON."""

@@ -32,7 +32,7 @@ from tacit.recipe.sections import AggregationSection
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.figure import Figure
 from tacit.reports.page import to_json
-from tacit.reports.plan import goals_figure, step_blocks
+from tacit.reports.plan import goal_answer, goals_figure, step_blocks
 from tacit.statements.statement import Statement
 
 AUTO = ("tree-variance-reduced", "blt")  # those of the papers' production runs
@@ -84,6 +84,12 @@ class ProductionResult(DrawnResult):
     statement: Statement
     out: Path
 
+    TITLE = "A production run in seven steps"
+
+    def answer(self) -> str:
+        """Which report goal, and what it promises."""
+        return goal_answer(self.production.reached, self.goal)
+
     @property
     def plan(self) -> AccountedPlan:
         """Mechanism, report goal, guarantee."""
@@ -102,7 +108,7 @@ class ProductionResult(DrawnResult):
             "simulated": production.simulated.to_record(),
             "tried": [each.to_record() for each in production.tried],
             "steps": [step.to_record() for step in self.steps],
-            "files": ["production.toml", "statement.md", "statement.json", "plan.json", "simulation/"],
+            "files": ["production.toml", "statement.md", "statement.json", "plan.json", "report.html", "simulation/"],
             "out": str(self.out),
         }
 
@@ -116,7 +122,9 @@ class ProductionResult(DrawnResult):
         """The steps as people read them."""
         return [
             *step_blocks(self.steps, simulated=True),
-            Paragraph(f"production.toml, statement.md, statement.json, plan.json and simulation/ in {self.out}"),
+            Paragraph(
+                f"production.toml, statement.md, statement.json, plan.json, report.html and simulation/ in {self.out}"
+            ),
         ]
 
     def figure(self) -> Figure:
@@ -312,6 +320,7 @@ def _write(result: ProductionResult, reasons: dict[str, str]) -> None:
     }
     for name, content in contents.items():
         write_whole(result.out / name, content)
+    result.write_report(result.out)
 
 
 def _head(production: Production) -> list[str]:

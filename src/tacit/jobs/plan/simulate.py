@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.files import as_path, check_folder, write_whole
-from tacit.jobs.result import JobResult
+from tacit.jobs.result import ReportedResult
 from tacit.progress import Progress, StageBegan, StageEnded, silent
 
 if TYPE_CHECKING:  # numba would come with them
@@ -20,13 +20,28 @@ SCHEMA, VERSION = "tacit.simulation", 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulationResult(JobResult):
+class SimulationResult(ReportedResult):
     """A simulated run, and the files of it that were written into `out`."""
 
     simulation: "Simulation"
     record: dict[str, Any]  # its figures
     out: Path | None = None
     files: tuple[str, ...] = ()
+
+    KIND = "simulation of devices, before anything is trained"
+    TITLE = "Who would come, how often, and how long it would take"
+
+    def answer(self) -> str:
+        """How long the run takes, and how often devices come."""
+        from tacit.reports.simulation import answer
+
+        return answer(self.simulation)
+
+    def details(self) -> "list[Block]":
+        """The figures of the run, and what is to be known of them."""
+        from tacit.reports.simulation import caveats, table
+
+        return [table(self.record), *caveats(self.simulation, self.record)]
 
     def to_record(self) -> dict[str, Any]:
         """The figures of the run, and its files, as plain values for JSON."""
@@ -46,8 +61,8 @@ class SimulationResult(JobResult):
 
         return blocks(self.simulation, self.record, self.out)
 
-    def figures(self) -> "list[Figure]":
-        """The run over its days, and who came how often."""
+    def figures(self) -> "tuple[Figure, ...]":
+        """The run over its days, by the hour of the day, and who came how often."""
         from tacit.reports.simulation import figures
 
         return figures(self.simulation)
@@ -58,8 +73,8 @@ def simulate(
 ) -> SimulationResult:
     """Who would come, how often, and how long it would take: realised MinS and MaxP, days, wasted work.
 
-    settings: a value, or a TOML file of it. out: a folder for rounds.csv, summary.json, the settings and figures.
-    Raises: ParticipationError where the rounds do not end, with what would fit.
+    settings: a value, or a TOML file of it. out: a folder for its report, rounds.csv, summary.json, the settings and
+    figures. Raises: ParticipationError where the rounds do not end, with what would fit.
     """
     from tacit.population.settings import SimulationSettings
     from tacit.population.simulation import simulate as run_simulation
@@ -82,22 +97,26 @@ def simulate(
 
 
 def write_simulation(run: "Simulation", folder: Path) -> list[str]:
-    """Write rounds.csv, summary.json, settings.toml and the figures into a folder that is there; their names."""
+    """Write rounds.csv, summary.json, settings.toml, the figures and the report into a folder that is there; their
+    names.
+    """
     from tacit.population.simulation import COLUMNS
-    from tacit.reports.drawing import write_figure
+    from tacit.reports.figure_files import write_figure
     from tacit.reports.page import to_json
     from tacit.reports.simulation import figures
 
+    result = SimulationResult(simulation=run, record=run.to_record())
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(COLUMNS)
     rows.writerows(run.rows())
     contents = {
         "rounds.csv": table.getvalue().encode(),
-        "summary.json": to_json({"schema": SCHEMA, "version": VERSION, **run.to_record()}),
+        "summary.json": to_json(result.to_record()),
         "settings.toml": run.settings.to_toml().encode(),
     }
     for name, content in contents.items():
         write_whole(folder / name, content)
     drawn = [name for figure in figures(run) for name in write_figure(figure, folder)]
-    return [*contents, *drawn]
+    report = result.write_report(folder)
+    return [*contents, *drawn, *(path.name for path in (report.html, report.markdown, report.json))]

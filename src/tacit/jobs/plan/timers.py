@@ -28,6 +28,12 @@ class TimersResult(DrawnResult):
     estimated: tuple[tuple[float, AccountedPlan], ...] = ()
     simulated: "tuple[TimerOutcome, ...]" = ()
 
+    TITLE = "What each timer buys"
+
+    def answer(self) -> str:
+        """The shortest timer that reaches the target; without one, what the best promises."""
+        return read.timers_answer(self.timers, self.delta, targeted=self.zcdp is not None, reaching=self.shortest)
+
     @property
     def timers(self) -> tuple[tuple[float, AccountedPlan], ...]:
         """Hours, and the plan behind that timer."""

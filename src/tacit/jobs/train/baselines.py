@@ -65,14 +65,16 @@ def note_baselines(
     def noted(split: str, of_each: "Mapping[str, Evaluation]") -> Any:
         return to_plain(comparison_models_of(held_out[split], of_each, first_words=first_words))
 
+    validation = held_out["validation"]
+    of_model = {MODEL: evaluate(of.network, of.released, validation, cores=cores)}
     exact = {MODEL: model, START: evaluate(of.network, of.start, held_out["test"], cores=cores)}
     if not of.recipe.evaluation.baselines:
         start_alone = {"trigram": NOT_WANTED, "counted": False, "rungs": {CLIENTS: NOT_WANTED}}
         run.note(
-            COMPARISON_MODELS, {**start_alone, "test": noted("test", exact), "validation": noted("validation", {})}
+            COMPARISON_MODELS,
+            {**start_alone, "test": noted("test", exact), "validation": noted("validation", of_model)},
         )
         return
-    validation = held_out["validation"]
     public, said = _public_ngrams(run, of, validation, most_words)
     clients, why = _clients_ngrams(run, of, validation, most_words)
     found = climbed(
@@ -84,7 +86,7 @@ def note_baselines(
         models={MODEL: NetworkRows(network=of.network, parameters=of.released)},
     )
     of_test = {name: each for name, each in found.rungs.items() if name != PUBLIC_NETWORK} | exact
-    of_validation = {} if found.free is None else {FREE: found.on(validation, found.free)}
+    of_validation = of_model | ({} if found.free is None else {FREE: found.on(validation, found.free)})
     ladder = {"trigram": said, "counted": public is not None, "rungs": _chosen(found, public, clients, why)}
     run.note(
         COMPARISON_MODELS, {**ladder, "test": noted("test", of_test), "validation": noted("validation", of_validation)}

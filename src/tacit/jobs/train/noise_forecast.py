@@ -24,6 +24,7 @@ from tacit.planning.judgement import (
 from tacit.planning.noise_forecast import FACTOR, NoiseForecast, ratio_for, share_kept
 from tacit.privacy.delta import DELTA_TOO_LARGE, publishing_warning
 from tacit.privacy.gaussian import epsilon
+from tacit.privacy.guarantee import Guarantee
 from tacit.privacy.rounding import rounded_up
 from tacit.progress import Noted, Progress, Warned, silent
 from tacit.reports.blocks import Block, Paragraph
@@ -39,6 +40,7 @@ CODE = "noise"  # of the events that tell it
 WORTH = 0.8  # of the noise, below which another report goal is worth naming
 SMALLER = 1.6  # times too much noise, up to which a network that bears it is more than a fifth as large
 CURVE = 60  # points of a figure's curve
+PRICES = 40  # rounds after which the price is drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +57,17 @@ class NoiseForecastResult(DrawnResult):
     extrapolated: bool = False  # for a larger cohort: its own epsilon is nobody's
     unknown: str = ""
     free: FreeModel | None = None  # measured; None: no public text is known
+
+    TITLE = "What the noise of a recipe leaves"
+
+    def answer(self) -> str:
+        """The judgement."""
+        said = self.judged
+        return f"{said.verdict.upper()}. {said.reasons()}"
+
+    def details(self) -> list[Block]:
+        """What the noise does, and the ways out."""
+        return self.blocks()[1:]
 
     @property
     def judged(self) -> Judgement:
@@ -185,9 +198,8 @@ class NoiseForecastResult(DrawnResult):
         }
 
     def blocks(self) -> list[Block]:
-        """The judgement, and the ways out."""
-        said = self.judged
-        blocks: list[Block] = [Paragraph(f"{said.verdict.upper()}. {said.reasons()}")]
+        """The judgement, what the noise does, and the ways out."""
+        blocks: list[Block] = [Paragraph(self.answer())]
         blocks += [Paragraph(self.sentence)] if self.sentence else []
         blocks += [Paragraph(f"way out: {way}") for way in self.ways]
         blocks += [Paragraph(warning) for warning in self.warnings]
@@ -222,6 +234,47 @@ class NoiseForecastResult(DrawnResult):
             ),
             headed=True,
         )
+
+    def figures(self) -> tuple[Figure, ...]:
+        """The recipe on the curve, and what its rounds cost one after the other; what is not known is not drawn."""
+        found = self.noise_forecast
+        if found is None:
+            return ()
+        priced = found.guarantee.private and not self.extrapolated  # a larger cohort's price is nobody's
+        return (self.figure(), *([_price(found.guarantee, self.delta)] if priced else []))
+
+
+def _price(planned: Guarantee, delta: float) -> Figure:
+    """zCDP and epsilon of the updates after so many of the planned rounds, for clients that come as often as they may:
+    computed, nothing is simulated.
+    """
+    limits = planned.participation
+    rounds = sorted({max(1, round(limits.rounds * at / PRICES)) for at in range(1, PRICES + 1)})
+    after = [planned.with_participation(replace(limits, rounds=each).effective) for each in rounds]
+    panels = (
+        ("zCDP", [each.zcdp for each in after], BLUE),
+        (f"epsilon at delta {delta:g}", [each.epsilon(delta) for each in after], ORANGE),
+    )
+    return Figure(
+        name="price",
+        title="What the rounds cost, one after the other",
+        alt=f"The zCDP and the epsilon of the updates after so many of {limits.rounds:,} planned rounds: epsilon "
+        f"{rounded_up(after[-1].epsilon(delta))} at the end.",
+        panels=tuple(
+            Panel(
+                marks=(
+                    Line(x=[0, *rounds], y=[0.0, *values], hue=hue, label=label),
+                    Points(label="as planned", x=[rounds[-1]], y=[values[-1]], size=9, hollow=True, hue=hue),
+                ),
+                x=Axis("rounds", whole=True, low=0),
+                y=Axis(label, low=0),
+            )
+            for label, values, hue in panels
+        ),
+        same_x=True,
+        height=2.4,
+        legend="below",
+    )
 
 
 def noise_forecast(

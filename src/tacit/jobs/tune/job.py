@@ -34,6 +34,7 @@ from tacit.progress import Advanced, Event, Noted, Progress, StageBegan, StageEn
 from tacit.recipe import Recipe
 from tacit.records import from_plain, to_plain
 from tacit.reports.page import FOR_READERS
+from tacit.reports.summary import validated_by
 from tacit.runs import Run
 from tacit.runs.budget import PopulationBudget
 from tacit.runs.budget_book import Cost
@@ -172,6 +173,7 @@ def outcome_of(folder: Path, name: TrialName) -> TrialOutcome:
             fixed_seed=run.metadata.key_source != OPERATING_SYSTEM,
             failure=failure,
             reason=reason,
+            validated=validated_by(run),
         )
 
 

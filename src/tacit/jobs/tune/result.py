@@ -12,8 +12,10 @@ from typing import Any
 from tacit.files import write_whole
 from tacit.jobs.plan.job import columns_of
 from tacit.jobs.result import JobResult
+from tacit.planning.told_apart import ComparedSetting, compared
 from tacit.planning.trial_recipes import planned
 from tacit.planning.tuning import SCHEMA, VERSION, Choice, Measured, TrialOutcome, at_the_edge
+from tacit.plurals import quantity
 from tacit.privacy import gaussian
 from tacit.privacy.rounding import rounded_up
 from tacit.privacy.strategy import Record
@@ -22,9 +24,10 @@ from tacit.records import json_ready
 from tacit.reports.blocks import Block, Paragraph
 from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
+from tacit.reports.figure_files import svg_file
 from tacit.reports.page import SIMULATION, Page, ReportFiles, to_json
 from tacit.reports.record_files import Records, write_run
-from tacit.reports.tune import page
+from tacit.reports.tune import both, page
 from tacit.runs import Run
 
 PAPER = "we do not account for privacy cost of modest amount of hyperparameter tuning"  # arXiv:2305.18465, Section 3
@@ -69,10 +72,10 @@ class TuningCost:
                 f"is not its clients' text: {self.public}. That is the word of whoever ran this, nothing checks it."
             )
         if not math.isfinite(self.zcdp):
-            cost = f"The {self.trials} trials added no noise, so no figure bounds what they tell"
+            cost = f"{_the(self.trials)} added no noise, so no figure bounds what is told"
         else:
             cost = (
-                f"The {self.trials} trials cost zCDP {rounded_up(self.zcdp)} together (epsilon "
+                f"{_the(self.trials)} cost zCDP {rounded_up(self.zcdp)} together (epsilon "
                 f"{rounded_up(self.epsilon)} at delta {self.delta:g}) to clients that trained in all of them"
             )
         seed = ", had their seed not been fixed: whoever knows it can take the noise away" if self.fixed_seed else ""
@@ -96,6 +99,10 @@ class TuningCost:
         }
 
 
+def _the(trials: int) -> str:
+    return "The one trial" if trials == 1 else f"The {trials:,} trials"
+
+
 @dataclass(frozen=True, kw_only=True)
 class TuningResult(JobResult):
     """The outcome of all trials of a run: `choice` and `production` are None where every one failed."""
@@ -109,6 +116,11 @@ class TuningResult(JobResult):
     trial_report_goal: int
     trial_noise_multiplier: float
     report: ReportFiles | None = None
+
+    @property
+    def settings(self) -> tuple[ComparedSetting, ...]:
+        """Each setting that could be chosen, beside the chosen one."""
+        return compared([each.trial(self.by) for each in self.trials if each.ended], self.choice, self.by)
 
     @property
     def edge(self) -> tuple[str, ...]:
@@ -159,6 +171,7 @@ class TuningResult(JobResult):
                 "clip_norm_settled": chosen.settled,
                 "at_the_edge": list(self.edge),
             },
+            "settings": [each.to_record() for each in self.settings],
             "trial_report_goal": self.trial_report_goal,
             "trial_noise_multiplier": self.trial_noise_multiplier,
             "production": self.production_record(),
@@ -193,7 +206,9 @@ class TuningResult(JobResult):
 
     def figure(self) -> Figure:
         """The scores against what was tried, and the clip norm estimates."""
-        return self.page().figures[0]
+        record = json_ready(self.found())
+        trials = [each.trial(self.by) for each in self.trials]
+        return both(trials, self.choice, record["tuning"])
 
     def why_nothing(self) -> str:
         """Why no trial can be taken to production, and what to do."""
@@ -222,7 +237,7 @@ def write_tuning(tuning: TuningResult) -> TuningResult:
     written = {
         "trials.csv": table.getvalue().encode(),
         "tuning.png": render(drawn, "png"),
-        "tuning.svg": render(drawn, "svg"),
+        "tuning.svg": svg_file(drawn),
         "tuning.json": to_json(tuning.to_record()),
     }
     if tuning.production is not None:
@@ -245,8 +260,8 @@ def production_text(tuning: TuningResult) -> str:
         else "grown with the report goal, so that the noise on the mean stays as it was asked"
     )
     lines = [
-        f"Written by `tacit tune`: the best of {tuning.cost.trials} trials with {tuning.trial_report_goal} reports a "
-        "round (arXiv:2305.18465, Section 2.5 (6)).",
+        f"Written by `tacit tune`: the best of {quantity(tuning.cost.trials, 'trial')} with "
+        f"{quantity(tuning.trial_report_goal, 'report')} a round (arXiv:2305.18465, Section 2.5 (6)).",
         f"server.learning_rate: the best held-out {tuning.by} ({tuning.choice.score:.4g}), at quantile "
         f"{setting.quantile:g}.",
         "privacy.clip_norm: the median of that setting's estimates after the last quarter of its rounds, fixed.",
