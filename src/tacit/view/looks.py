@@ -22,7 +22,7 @@ from tacit.reports.record_files import RECORD, VERSION, Records, read_records, s
 from tacit.runs import Run
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.runs.journal import DATABASE
-from tacit.view.state import State, state_of
+from tacit.view.state import State, state_of, while_running
 
 T = TypeVar("T")
 TURNS, PAUSE = 6, 0.05  # of reading what is just being written; seconds between two
@@ -95,6 +95,8 @@ class Looks:
                 return Look(**known, page=None, why=str(error), seconds=perf_counter() - begun)
             page, made_from = shown(run.kind, records, simulation=self.simulation)
             more = more_of(run, run.kind, made_from, simulation=self.simulation)
+        if page is not None and state.word == "running":
+            page = while_running(page)
         why = "" if page else WITHHELD
         return Look(**known, page=page, why=why, more=more, record=made_from, seconds=perf_counter() - begun)
 
