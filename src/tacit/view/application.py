@@ -21,7 +21,6 @@ from tacit.federation.kinds import loaded
 from tacit.privacy.rounding import rounded_up
 from tacit.records import json_ready
 from tacit.reports.page import blocks_to_html, stylesheet
-from tacit.reports.release import said
 from tacit.statements.markdown import one_line
 from tacit.view.changes import Changes
 from tacit.view.checks import Checks
@@ -176,7 +175,6 @@ def _environment() -> Environment:
         "share": lambda value: "–" if value is None else f"{value:.2%}",
         "price": lambda value: "–" if value is None else rounded_up(value),
         "when": when,
-        "said": said,
     }
     return environment
 

@@ -9,20 +9,16 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
 from tacit.parsing import strict_json
-from tacit.runs import Run
-from tacit.runs.reconciliation import reconciled
-from tacit.statements import DiscoveryFacts
-from tacit.statements.accounts import reading
-from tacit.statements.run_facts import statement_of
-from tacit.statements.run_folder import folder_lines
-from tacit.statements.verify import CheckedLine, against_run
-from tacit.statements.verify import verify as lines_of
 from tacit.view.folders import Folders
 from tacit.view.looks import opened_to_read, steadily
+
+if TYPE_CHECKING:  # the mathematics of promises comes with them, and is loaded where it checks one
+    from tacit.runs import Run
+    from tacit.statements.verify import CheckedLine
 
 KEPT = 32
 STATEMENT = "report/statement.json"
@@ -32,11 +28,11 @@ STATEMENT = "report/statement.json"
 class Checked:
     """Every line, and what was checked."""
 
-    lines: tuple[CheckedLine, ...]
+    lines: "tuple[CheckedLine, ...]"
     of: str
 
     @property
-    def failing(self) -> tuple[CheckedLine, ...]:
+    def failing(self) -> "tuple[CheckedLine, ...]":
         """Those that do not hold."""
         return tuple(each for each in self.lines if not each.holds)
 
@@ -66,6 +62,9 @@ class Checks:
         self._alone.shutdown(wait=False, cancel_futures=True)
 
     def _check(self, path: Path) -> Checked:
+        from tacit.runs.reconciliation import reconciled
+        from tacit.statements.accounts import reading
+
         def read() -> Checked:
             with opened_to_read(path) as run, reading(run):
                 reconciled(run)
@@ -73,7 +72,12 @@ class Checks:
 
         return steadily(path, read)
 
-    def _lines(self, run: Run) -> tuple[CheckedLine, ...]:
+    def _lines(self, run: "Run") -> "tuple[CheckedLine, ...]":
+        from tacit.statements.run_facts import statement_of
+        from tacit.statements.run_folder import folder_lines
+        from tacit.statements.verify import CheckedLine, against_run
+        from tacit.statements.verify import verify as lines_of
+
         files = folder_lines(run) if run.finished else ()
         try:
             if STATEMENT in run.files and run.finished:
@@ -88,8 +92,10 @@ class Checks:
         return (*said, *files)
 
 
-def _of_words(run: Run, record: Any) -> tuple[CheckedLine, ...]:
+def _of_words(run: "Run", record: Any) -> "tuple[CheckedLine, ...]":
     """Of a finished discovery, whether its words follow from its votes."""
+    from tacit.statements import DiscoveryFacts
+
     if record.get("format") != DiscoveryFacts.format or not run.finished:
         return ()
     from tacit.jobs.discover.published import list_lines  # what asks and cuts words comes with it
