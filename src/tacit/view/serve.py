@@ -13,6 +13,7 @@ from tacit.extras import of_extra
 from tacit.files import PathLike
 from tacit.view.folders import Folders
 from tacit.view.guard import checked_token, is_loopback
+from tacit.view.metrics import Metrics
 
 HOST, PORT = "127.0.0.1", 8480
 TOKEN = "TACIT_VIEW_TOKEN"
@@ -41,13 +42,15 @@ def view(
     port: int = PORT,
     token: str | None = None,
     simulation: bool = False,
+    metrics: Sequence[str] = (),
     viewing: Callable[[Viewing], None] = lambda told: None,
 ) -> None:
     """Serve live pages of the run folders in `folders`, and of those below, until interrupted.
 
     It reads these folders alone and writes nothing. Shown is what may be published; with `simulation` also exact
     numbers of clients' text. host: of this machine; one that others reach demands a `token` (left out, the variable
-    TACIT_VIEW_TOKEN). port: 0 is any that is free. viewing: is told where, when it listens. Raises: InputError where a
+    TACIT_VIEW_TOKEN). port: 0 is any that is free. metrics: addresses of this machine
+    at which servers say what they count. viewing: is told where, when it listens. Raises: InputError where a
     folder is none, the address is taken or needs a token, or Starlette is not installed.
     """
     of_extra("deployment")
@@ -55,12 +58,13 @@ def view(
 
     found = Folders(folders)
     said = os.environ.get(TOKEN) or None if token is None else token
+    counts = Metrics(metrics)
     given = checked_token(said, loopback=is_loopback(host), host=host)
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}"
         viewing(Viewing(url=url, folders=found.roots, simulation=simulation, token=given is not None))
-        app = application(found, host=host, token=given, simulation=simulation)
+        app = application(found, host=host, token=given, simulation=simulation, metrics=counts)
         try:
             asyncio.run(_served(app, listener))
         except KeyboardInterrupt:
