@@ -64,7 +64,7 @@ def test_a_device_shows_what_it_learnt_sent_and_spent(both: Path, tmp_path: Path
         "It took part 3 times in 1 run; 2 of its reports were received. It spent zCDP 0.3 of 4.",
         "a clipped update of a model, made of its text each report 1, 6, 11 2 of 3",
         "0.3 2027-01-15 2027-01-15",
-        "no limit zCDP of the last seven days' runs",
+        "0.3 zCDP of the last seven days' runs, without a limit",
     ):
         assert words in text, text
     assert "took part 3 times" in Parsed(asked.get("/devices").text).text

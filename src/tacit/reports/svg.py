@@ -79,7 +79,7 @@ class Scale:
         at = self.at(value)
         return at if math.isnan(at) else min(max(at, min(self.begin, self.end)), max(self.begin, self.end))
 
-    def all_clamped(self, values: Sequence[float]) -> NDArray[np.float64]:
+    def all_clamped(self, values: Numbers) -> NDArray[np.float64]:
         """`clamped` of many (n,), at once."""
         low, high, given = np.float64(self.low), np.float64(self.high), np.asarray(values, np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -120,14 +120,17 @@ def read_store(path: Path) -> ServerStore:
 
 
 def _round(row: tuple[Any, ...]) -> Round:
-    run, *counts, opened, ended, why = row
-    number, attempt, state, *others = counts
+    run, number, attempt, state, goal, assigned, received, counted, lost, opened, ended, why = row
     return Round(
-        str(run),
-        int(number),
-        int(attempt),
-        str(state),
-        *map(int, others),
+        run=str(run),
+        round=int(number),
+        attempt=int(attempt),
+        state=str(state),
+        goal=int(goal),
+        assigned=int(assigned),
+        received=int(received),
+        counted=int(counted),
+        lost=int(lost),
         opened=float(opened),
         ended=None if ended is None else float(ended),
         why=None if why is None else str(why),

@@ -69,10 +69,11 @@ def one(view: View, request: Request) -> Shown:
 
 
 def _status(path: Path) -> Any:
-    from tacit.device.owner import POLICY_FILE, status_of_copy  # what a device reads comes with it
+    from tacit.device.owner import status_of_copy  # what a device reads comes with it
+    from tacit.device.policy import FILE as POLICY
 
-    if (path.parent / POLICY_FILE).is_symlink():
-        raise DeviceError(f"the policy '{path.parent / POLICY_FILE}' is a link, and links are not followed.")
+    if (path.parent / POLICY).is_symlink():
+        raise DeviceError(f"the policy '{path.parent / POLICY}' is a link, and links are not followed.")
     try:
         with closing(copied_database(path)) as database:
             return status_of_copy(path.parent, database, now=time.time())
@@ -94,12 +95,13 @@ def _answer(status: Any) -> str:
 
 
 def _blocks(status: Any) -> list[Block]:
-    week = "no limit" if status.budget_zcdp_week is None else f"of {status.budget_zcdp_week:g}"
+    limit = status.budget_zcdp_week
+    week = "the last seven days' runs" + (", without a limit" if limit is None else "")
     blocks: list[Block] = [
         Tiles(
             (
-                ("zCDP spent of all its life's", f"{rounded_up(status.spent_zcdp)} of {status.budget_zcdp:g}"),
-                ("zCDP of the last seven days' runs", f"{rounded_up(status.week_zcdp)} {week}"),
+                ("zCDP spent of all that it ever may", f"{rounded_up(status.spent_zcdp)} of {status.budget_zcdp:g}"),
+                (f"zCDP of {week}", rounded_up(status.week_zcdp) + ("" if limit is None else f" of {limit:g}")),
                 ("zCDP left", f"{status.left_zcdp:.4g}"),
             )
         ),
@@ -114,13 +116,9 @@ def _blocks(status: Any) -> list[Block]:
         )
     if status.runs:
         runs = status.runs[-MOST:]
-        head = ("run", "population", "operator", "kind", "what left it", "the operator sees", "rounds", "received")
         sent = tuple(
             (
                 run.run,
-                run.population,
-                f"{run.operator[:16]}...",
-                run.kind,
                 run.leaves,
                 "sums alone" if run.summed == "sealed" else "each report",
                 _rounds(run.rounds),
@@ -128,19 +126,27 @@ def _blocks(status: Any) -> list[Block]:
             )
             for run in runs
         )
-        spent = tuple(
-            (run.run, rounded_up(run.zcdp), _day(run.first), _day(run.last), f"{run.plan[:16]}...") for run in runs
-        )
-        blocks += [Heading("What it learnt from its text and sent"), Table(sent, head), Paragraph(KEPT, soft=True)]
-        blocks += [Heading("What that spent"), Table(spent, ("run", "zCDP", "first", "last", "plan"))]
-    rows = tuple((each.operator, f"{each.size:,}", each.root) for each in status.logs)
-    pinned = tuple((key, "", "") for key in status.operators if key not in {each.operator for each in status.logs})
+        to = tuple((run.run, run.population, f"{run.operator[:16]}...", f"{run.plan[:16]}...") for run in runs)
+        spent = tuple((run.run, rounded_up(run.zcdp), _day(run.first), _day(run.last)) for run in runs)
+        blocks += [
+            Heading("What it learnt from its text and sent"),
+            Table(sent, ("run", "what left it", "the operator sees", "in rounds", "received")),
+            Paragraph(KEPT, soft=True),
+            Heading("To whom"),
+            Table(to, ("run", "population", "operator", "plan")),
+            Heading("What that spent"),
+            Table(spent, ("run", "zCDP", "first", "last")),
+        ]
+    logs = {each.operator: each for each in status.logs}
     blocks.append(Heading("Operators that it believes"))
-    if rows or pinned:
-        blocks.append(Table((*rows, *pinned), ("key", "entries of its log", "root of their tree")))
-    else:
-        blocks.append(Paragraph("None is pinned yet."))
+    rows = tuple((key, _log(logs.get(key))) for key in dict.fromkeys((*status.operators, *logs)))
+    blocks.append(Table(rows, ("key", "its log")) if rows else Paragraph("None is pinned yet."))
     return blocks
+
+
+def _log(kept: Any) -> str:
+    """What is kept of an operator's log: who saw the same has the same root."""
+    return "–" if kept is None else f"{kept.size:,} entries, of root {kept.root}"
 
 
 def _rounds(rounds: tuple[int, ...]) -> str:

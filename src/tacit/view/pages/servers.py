@@ -73,12 +73,12 @@ def _answer(store: ServerStore) -> str:
 def _blocks(store: ServerStore) -> list[Block]:
     blocks: list[Block] = []
     if store.runs:
-        rows = tuple(
+        known = tuple(
             (each.name, each.kind, each.state, each.population, _of(each.released, each.rounds), _plain(each.summed))
             for each in store.runs
         )
-        head = ("run", "kind", "state", "population", "rounds released", "sums")
-        blocks += [Heading("Runs"), Table(rows, head)]
+        head: tuple[str, ...] = ("run", "kind", "state", "population", "rounds released", "sums")
+        blocks += [Heading("Runs"), Table(known, head)]
         blocks += [Heading("Budgets"), Table(*_budgets(store.runs)), Paragraph(BUDGETS, soft=True)]
     if store.rounds:
         blocks += [Heading("Rounds"), FigureOf(_devices(store.rounds)), Table(*_rounds(store.rounds[-SHOWN:]))]
@@ -90,9 +90,9 @@ def _blocks(store: ServerStore) -> list[Block]:
         blocks += [Heading("Check-ins"), Table(rows, head)]
     blocks += _keepers(store.runs)
     if store.log:
-        rows = tuple((f"{position:,}", entry) for position, entry in store.log)
-        blocks += [Heading("Transparency log"), Table(rows, ("position", "entry"))]
-        blocks.append(Paragraph(f"The last {len(rows)} of {store.entries:,} entries. Signed root: `{store.root}`."))
+        entries = tuple((f"{position:,}", entry) for position, entry in store.log)
+        blocks += [Heading("Transparency log"), Table(entries, ("position", "entry"))]
+        blocks.append(Paragraph(f"The last {len(entries)} of {store.entries:,} entries. Signed root: `{store.root}`."))
     said = f"Workers: {store.workers:,}, last seen {when(store.seen)}." if store.workers else "No worker is running."
     return [*blocks, Paragraph(said, soft=True)]
 
@@ -151,8 +151,8 @@ def _rounds(rounds: Sequence[Round]) -> tuple[tuple[tuple[str, ...], ...], tuple
     rows = tuple(
         (
             str(each.run),
-            f"{each.round:,}",
-            f"{each.attempt}",
+            f"{each.round + 1:,}",
+            f"{each.attempt + 1:,}",
             str(each.state),
             f"{each.counted:,} of {each.goal:,}",
             f"{each.assigned:,}",
@@ -167,8 +167,12 @@ def _rounds(rounds: Sequence[Round]) -> tuple[tuple[tuple[str, ...], ...], tuple
 
 def _counts(counted: Counted) -> list[Block]:
     """What a server counts, as a table."""
-    rows = tuple((each.what, each.told_apart_by, f"{each.value:,.6g}") for each in counted.samples)
+    rows = tuple((each.what, each.told_apart_by, _number(each.value)) for each in counted.samples)
     return [Table(rows, ("count", "of", "value"))] if rows else []
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value.is_integer() or abs(value) >= 1e4 else f"{value:.4g}"
 
 
 def _of(done: int, planned: int | None) -> str:
