@@ -7,6 +7,7 @@ import typer
 
 from tacit.cli.console import complaints
 from tacit.cli.options import command
+from tacit.process_limits import give_memory_back
 
 if TYPE_CHECKING:
     from tacit.view import Viewing
@@ -34,6 +35,8 @@ def view(
 ) -> None:
     """Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."""
     from tacit.view import view as serve_pages
+
+    give_memory_back()  # of a large run, read and left
 
     def viewing(told: "Viewing") -> None:
         complaints.print(str(told))

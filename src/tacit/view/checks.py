@@ -1,7 +1,7 @@
 """The statement of a run, verified line by line as `tacit verify` does, once for each state of the run.
 
-It takes seconds, so a thread does it and the page is filled in when it is there. What is kept goes by the digest of the
-run: the last seal of its journal, and the files of its report.
+It takes seconds, so a thread does it and the page is filled in when it is there. What is kept of a run is of its last
+state, which goes by the digest of the run: the last seal of its journal, and the files of its report.
 """
 
 import threading
@@ -42,17 +42,20 @@ class Checks:
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
-        self._kept: OrderedDict[Any, Future[Checked]] = OrderedDict()
+        self._kept: OrderedDict[Path, tuple[Any, Future[Checked]]] = OrderedDict()  # of each run the last
         self._lock = threading.Lock()
         self._alone = ThreadPoolExecutor(1, thread_name_prefix="verify")
 
     def of(self, path: Path) -> Checked | None:
         """None while it is under way. Raises: TacitError where there is nothing to check, OSError."""
-        key = (path, _digest(path))
+        digest = _digest(path)
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = self._alone.submit(self._check, path)
+            known, found = self._kept.get(path, (None, None))
+            if found is None or known != digest:
+                if found is not None:
+                    found.cancel()  # of a state that is past, where it has not begun
+                found = self._alone.submit(self._check, path)
+                self._kept[path] = digest, found
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
         return found.result() if found.done() else None

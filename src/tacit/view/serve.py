@@ -17,6 +17,7 @@ from tacit.view.metrics import Metrics
 
 HOST, PORT = "127.0.0.1", 8480
 TOKEN = "TACIT_VIEW_TOKEN"
+THREADS = 8  # that make pages: each keeps some memory of the largest that it made
 TRIED = 100  # ports after one that is taken
 
 
@@ -72,7 +73,10 @@ def view(
 
 
 async def _served(app: Any, listener: socket.socket) -> None:
+    from anyio.to_thread import current_default_thread_limiter
+
     uvicorn = of_extra("deployment", "uvicorn")
+    current_default_thread_limiter().total_tokens = THREADS
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, server_header=False
     )
