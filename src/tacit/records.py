@@ -63,10 +63,11 @@ def from_plain(cls: type[T], record: Any, *, error: type[TacitError] = InputErro
         if unknown or missing:
             what = f"has the unknown key '{unknown[0]}'" if unknown else f"lacks '{missing[0]}'"
             raise error(f"{where or cls.__name__} {what}; its keys are {', '.join(fields)}.")
-    values = {
-        name: value if _fits(types_of[name], value) else _value(types_of[name], value, error, _inside(where, name))
-        for name, value in given.items()
-    }
+    values = dict(given)
+    for name, value in given.items():
+        wanted = types_of[name]
+        if not (type(value) is wanted and wanted in _LEAVES):  # most are, and are told in a moment
+            values[name] = _value(wanted, value, error, _inside(where, name))
     return cls(**values)
 
 

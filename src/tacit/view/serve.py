@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from tacit.errors import InputError
 from tacit.extras import of_extra
+from tacit.federation.kinds import loaded
 from tacit.files import PathLike
 from tacit.view.folders import Folders
 from tacit.view.guard import checked_token, is_loopback
@@ -18,6 +20,8 @@ from tacit.view.metrics import Metrics
 HOST, PORT = "127.0.0.1", 8480
 TOKEN = "TACIT_VIEW_TOKEN"
 THREADS = 8  # that make pages: each keeps some memory of the largest that it made
+LEISURE = 1.0  # seconds after the start, when the first page is there
+LOADED = ("tacit.view.pages.run", "tacit.reports.train_record", "tacit.reports.train", "tacit.reports.svg")
 TRIED = 100  # ports after one that is taken
 
 
@@ -77,10 +81,17 @@ async def _served(app: Any, listener: socket.socket) -> None:
 
     uvicorn = of_extra("deployment", "uvicorn")
     current_default_thread_limiter().total_tokens = THREADS
+    asyncio.get_running_loop().call_later(LEISURE, threading.Thread(target=_load, daemon=True).start)
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, server_header=False
     )
     await uvicorn.Server(settings).serve(sockets=[listener])
+
+
+def _load() -> None:
+    """What most pages of runs need, and the first page does not wait for."""
+    for part in LOADED:
+        loaded(part)
 
 
 def listening(host: str, port: int) -> socket.socket:
