@@ -123,6 +123,15 @@ def test_of_a_long_line_its_peaks_are_drawn() -> None:
     assert min(heights) < sorted(heights)[1] - 50, "one point among 20,000 stands out as it does in the data"
 
 
+def test_of_many_bars_the_highest_are_drawn() -> None:
+    up = [1.0] * 20_000
+    up[9_777] = 5.0
+    figure = one(Bars(x=range(20_000), y=up))
+    bars = next(each for each in ways(figure) if len(each) > 1_000)
+    tops = [number for letter, number in bars if letter == "V"][::2]
+    assert len(tops) < 4_000 and min(tops) < sorted(tops)[1] - 50
+
+
 def told_apart_slowly(places: list[tuple[float, float]]) -> list[int]:
     """Of each run of points within half a unit the first, the last, the lowest and the highest; of gaps the first."""
     found: list[int] = []

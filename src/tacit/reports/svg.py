@@ -334,14 +334,19 @@ def _places(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> Iterator[tuple[floa
 
 def _path(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> str:
     parts, pen = [], "M"
-    if len(xs) > MOST_DRAWN:
-        kept = told_apart(x.all_clamped(xs), y.all_clamped(ys))
-        xs, ys = [xs[at] for at in kept], [ys[at] for at in kept]
-    for place in _places(xs, ys, x, y):
+    for place in _places(*_seen(xs, ys, x, y), x, y):
         if place is not None:
             parts.append(f"{pen}{place[0]:.5g} {place[1]:.5g}")
         pen = "M" if place is None else "L"
     return "".join(parts)
+
+
+def _seen(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> tuple[Numbers, Numbers]:
+    """All; of more than can be seen those that can be told apart."""
+    if len(xs) <= MOST_DRAWN:
+        return xs, ys
+    kept = told_apart(x.all_clamped(xs), y.all_clamped(ys))
+    return [xs[at] for at in kept], [ys[at] for at in kept]
 
 
 def told_apart(across: NDArray[np.float64], up: NDArray[np.float64]) -> list[int]:
@@ -432,7 +437,7 @@ def _intervals(mark: ErrorBars, x: Scale, y: Scale) -> str:
 def _bars(mark: Bars, x: Scale, y: Scale) -> str:
     zero = y.clamped(0.0) if not y.axis.log else y.begin
     ways = []
-    for across, up in zip(mark.x, mark.y, strict=True):
+    for across, up in zip(*_seen(mark.x, mark.y, x, y), strict=True):
         begin, end, top = x.clamped(across - mark.width / 2), x.clamped(across + mark.width / 2), y.clamped(up)
         if not any(map(math.isnan, (begin, end, top))):
             ways.append(f"M{begin:.5g} {zero:.5g}V{top:.5g}H{end:.5g}V{zero:.5g}z")
