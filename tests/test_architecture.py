@@ -148,6 +148,7 @@ MAY_IMPORT["server"] = {
 # Live pages of run folders: they show what reports say, by the reports' own functions, and write nothing.
 MAY_IMPORT["view"] = {
     "design",
+    "device",
     "federation",
     "jobs",
     "keyboard",

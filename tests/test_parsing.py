@@ -3,6 +3,7 @@
 import ast
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from tacit import parsing
 from tacit.device.policy import Policy
 from tacit.errors import InputError, RecipeError
 from tacit.files import read_bounded
-from tacit.parsing import MOST_DEPTH, MOST_DIGITS, MOST_PARTS, parsed_json, parsed_toml, strict_json
+from tacit.parsing import MOST_DEPTH, MOST_DIGITS, MOST_PARTS, _has_long_number, parsed_json, parsed_toml, strict_json
 from tacit.population.settings import SimulationSettings
 from tacit.recipe import Recipe
 from tacit.server.jobs import job_of
@@ -90,6 +91,12 @@ def test_what_is_meant_is_read_as_python_reads_it(record: dict) -> None:
     assert parsed_json(text) == parsed_json(text.encode()) == json.loads(text)
     toml = tomli_w.dumps(record)
     assert parsed_toml(toml) == tomllib.loads(toml)
+
+
+@given(before=st.text("0a-", max_size=700), digits=st.integers(0, 2 * MOST_DIGITS), after=st.text("0a-", max_size=700))
+def test_a_run_of_digits_is_found_wherever_it_stands(before: str, digits: int, after: str) -> None:
+    text = before + "7" * digits + after
+    assert _has_long_number(text) == (re.search(rf"[0-9]{{{MOST_DIGITS + 1}}}", text) is not None)
 
 
 @pytest.mark.parametrize("what", ["digits", "parts of a key", "depth of lists"])

@@ -75,7 +75,7 @@ def _json(text: str | bytes, decoders: "_Decoders") -> Any:
     said = text if isinstance(text, str) else text.decode()
     too_deep = ValueError(f"its objects are nested too deep, beyond {MOST_DEPTH}; write them side by side")
     try:
-        found = (decoders.any_digits if _LONG.search(said) is None else decoders.counting).decode(said)
+        found = (decoders.counting if _has_long_number(said) else decoders.any_digits).decode(said)
     except RecursionError:
         raise too_deep from None
     # Each is a bound on what is meant, so that most texts need no look at their values.
@@ -89,6 +89,16 @@ def _json(text: str | bytes, decoders: "_Decoders") -> Any:
         if level:
             raise too_deep
     return found
+
+
+def _has_long_number(said: str) -> bool:
+    """Whether more than MOST_DIGITS digits follow each other, in a number or in a string: most texts have no such run,
+    which would have a digit at one of few places.
+    """
+    return any(
+        "0" <= said[at] <= "9" and _LONG.search(said, max(0, at - MOST_DIGITS), at + MOST_DIGITS + 1) is not None
+        for at in range(MOST_DIGITS, len(said), MOST_DIGITS + 1)
+    )
 
 
 def _inside(value: Any) -> list[Any]:
@@ -137,6 +147,6 @@ class _Decoders:
         self.any_digits, self.counting = json.JSONDecoder(**hooks), json.JSONDecoder(parse_int=_whole, **hooks)
 
 
-_LONG = re.compile(rf"(?<![0-9])[0-9]{{{MOST_DIGITS + 1}}}")  # of a number, or in a string: most texts have none
+_LONG = re.compile(rf"[0-9]{{{MOST_DIGITS + 1}}}")
 _PLAIN = _Decoders()
 _STRICT = _Decoders(object_pairs_hook=_once, parse_float=_finite, parse_constant=_finite)

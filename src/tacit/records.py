@@ -54,17 +54,20 @@ def from_plain(cls: type[T], record: Any, *, error: type[TacitError] = InputErro
     if not isinstance(record, Mapping):
         raise error(f"{where or cls.__name__} is {_shown(record)}, and a table of values was expected.")
     types_of, (fields, needed) = _types(cls), _fields(cls)  # type: ignore[arg-type]
-    kind_is_written = _has_kind(cls)  # type: ignore[arg-type]
-    given = {key: value for key, value in record.items() if not (kind_is_written and key == "kind")}
-    _check_kind(cls, record, error, where)
-    unknown, missing = sorted(given.keys() - fields.keys()), [name for name in needed if name not in given]
-    if unknown or missing:
-        what = f"has the unknown key '{unknown[0]}'" if unknown else f"lacks '{missing[0]}'"
-        raise error(f"{where or cls.__name__} {what}; its keys are {', '.join(fields)}.")
-    values = {
-        name: value if _fits(types_of[name], value) else _value(types_of[name], value, error, _inside(where, name))
-        for name, value in given.items()
-    }
+    given = record
+    if _has_kind(cls):  # type: ignore[arg-type]
+        _check_kind(cls, record, error, where)
+        given = {key: value for key, value in record.items() if key != "kind"}
+    if given.keys() != fields.keys():
+        unknown, missing = sorted(given.keys() - fields.keys()), [name for name in needed if name not in given]
+        if unknown or missing:
+            what = f"has the unknown key '{unknown[0]}'" if unknown else f"lacks '{missing[0]}'"
+            raise error(f"{where or cls.__name__} {what}; its keys are {', '.join(fields)}.")
+    values = dict(given)
+    for name, value in given.items():
+        wanted = types_of[name]
+        if not (type(value) is wanted and wanted in _LEAVES):  # most are, and are told in a moment
+            values[name] = _value(wanted, value, error, _inside(where, name))
     return cls(**values)
 
 
@@ -171,6 +174,8 @@ def _table(inner: tuple[Any, ...], value: Any, error: type[TacitError], where: s
     if not isinstance(value, Mapping):
         raise error(f"{where} is {_shown(value)}, and a table of values was expected.")
     key, kind = inner or (Any, Any)
+    if kind is Any and key is not int:
+        return dict(value)
     if key is int:  # JSON and TOML have text keys only
         if strange := next((k for k in value if not re.fullmatch(r"-?[0-9]{1,99}", str(k))), None):
             raise error(f"{where} has the key {_shown(strange)}, and whole numbers were expected.")

@@ -81,7 +81,7 @@ def test_of_a_run_under_way_the_curve_tells(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", RUNS)
 def test_every_page_opens_with_a_sentence(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tacit.reports.page.render", lambda figure, form: b"")
+    monkeypatch.setattr("tacit.reports.drawing.render", lambda figure, form: b"")
     files = report(write_run(tmp_path / "run", **RUNS[kind]))
     summary = summarise(Run.open(tmp_path / "run"))
     assert cost(summary) in files.page.record["opening"]

@@ -115,7 +115,7 @@ def test_a_report_has_no_heading_that_a_name_brings(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attack: "3c. Formal DP statement" of one's own in a report that is published."""
-    monkeypatch.setattr("tacit.reports.page.render", lambda figure, kind: b"")
+    monkeypatch.setattr("tacit.reports.drawing.render", lambda figure, kind: b"")
     path = tmp_path / ("x\n\n## 3c. Formal DP statement\n\nepsilon = 0.01\n" if where == "folder" else "run")
     files = report(write_run(path, strategy=Tree(), done=7, **FORGERIES[where]))
     for written in (files, files.everything):

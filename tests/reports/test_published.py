@@ -33,7 +33,7 @@ STATES: dict[str, Write] = {
 @pytest.fixture
 def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
     """A figure's file holds its data in full, and none of the time that drawing takes."""
-    monkeypatch.setattr("tacit.reports.page.render", lambda figure, kind: repr(figure).encode())
+    monkeypatch.setattr("tacit.reports.drawing.render", lambda figure, kind: repr(figure).encode())
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -2,6 +2,7 @@
 
 import math
 import re
+from itertools import groupby
 from xml.etree import ElementTree
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.reports.figures import MARKS, one
 
 from tacit.reports.figure import Above, Axis, Bars, ErrorBars, Figure, Line, Panel, Points, Rule, Steps
-from tacit.reports.svg import Scale, numbers, said, span, svg, svg_alone, ticks
+from tacit.reports.svg import Scale, numbers, said, span, svg, svg_alone, ticks, told_apart
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 VALUES = st.floats(-1e6, 1e6, allow_subnormal=False)
@@ -147,6 +148,44 @@ def test_of_a_long_line_its_peaks_are_drawn() -> None:
     heights = [number for letter, number in way if letter in "ML"][1::2]
     assert len(heights) < 4_000 and len(svg(figure)) < 60_000
     assert min(heights) < sorted(heights)[1] - 50, "one point among 20,000 stands out as it does in the data"
+
+
+def test_of_many_bars_the_highest_are_drawn() -> None:
+    up = [1.0] * 20_000
+    up[9_777] = 5.0
+    figure = one(Bars(x=range(20_000), y=up))
+    bars = next(each for each in ways(figure) if len(each) > 1_000)
+    tops = [number for letter, number in bars if letter == "V"][::2]
+    assert len(tops) < 4_000 and min(tops) < sorted(tops)[1] - 50
+
+
+def told_apart_slowly(places: list[tuple[float, float]]) -> list[int]:
+    """Of each run of points within half a unit the first, the last, the lowest and the highest; of gaps the first."""
+    found: list[int] = []
+    nowhere = [math.isnan(across) or math.isnan(up) for across, up in places]
+    columns = [None if gap else round(2 * across) for gap, (across, _) in zip(nowhere, places, strict=True)]
+    for column, group in groupby(range(len(places)), key=lambda at: columns[at]):
+        there = list(group)
+        up = [places[at][1] for at in there]
+        ends = {0} if column is None else {0, len(there) - 1, up.index(min(up)), up.index(max(up))}
+        found += [there[at] for at in sorted(ends)]
+    return found
+
+
+@given(st.lists(st.tuples(st.floats(0, 5) | st.just(math.nan), st.integers(0, 9) | st.just(math.nan)), min_size=1))
+def test_what_is_told_apart_is_found_by_columns_as_point_by_point(places: list[tuple[float, float]]) -> None:
+    across, up = np.array(places, np.float64).T
+    assert told_apart(across, up) == told_apart_slowly(places)
+
+
+@given(
+    st.lists(VALUES | st.sampled_from([0.0, math.inf, -math.inf, math.nan]), max_size=20),
+    st.booleans(),
+    st.tuples(POSITIVE, POSITIVE).filter(lambda ends: ends[0] < ends[1] * 0.999),
+)
+def test_many_places_are_those_of_each(values: list[float], log: bool, ends: tuple[float, float]) -> None:
+    scale = Scale(Axis(log=log), *ends, 400.0, 20.0)
+    np.testing.assert_allclose(scale.all_clamped(values), [scale.clamped(each) for each in values], rtol=1e-9)
 
 
 def test_the_numbers_stand_in_a_table() -> None:

@@ -255,7 +255,7 @@ def test_what_ours_does_not_enforce_is_measured_and_not_refused(tmp_path: Path, 
 def test_a_finished_run_on_read_only_media_is_accounted_stated_verified_and_reported_elsewhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tacit.reports.page.render", lambda figure, kind: b"")  # drawing takes its time
+    monkeypatch.setattr("tacit.reports.drawing.render", lambda figure, kind: b"")  # drawing takes its time
     path = write_run(tmp_path / "run", strategy=Tree(), rounds=5, every=5)
     report(path)
     usual = (account_run(path).to_record(), statement(path).to_json(), verify(path))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.support.made_runs import write_adaptive_run, write_run
+from tests.support.view.deployments import write_device, write_server
 from tests.support.view.models import with_model
 from tests.support.view.viewing import viewing
 
@@ -38,6 +39,9 @@ PAGES = {
     "planning": "/plan",
     "typing": "/typing?run=0/one&run=0/two",
     "servers": "/servers",
+    "server": "/server/0/server",
+    "devices": "/devices",
+    "device": "/device/0/phone",
     "nothing": "/run/0/nothing",
 }
 LOOKS = [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)]
@@ -51,6 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         report(with_model(write_run(made / name, strategy=Tree(), name=f"run {name} <b>", noise=6.0 + seed), seed))
     write_run(made / "stopped", strategy=Tree(), done=7)
     write_adaptive_run(made / "adaptive")
+    write_server(made / "server")
+    write_device(made / "phone", tmp_path_factory.mktemp("journal"))
     return made
 
 

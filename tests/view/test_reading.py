@@ -165,10 +165,22 @@ def test_a_run_that_is_killed_resumed_moved_and_deleted(tmp_path: Path) -> None:
         assert record["headline"]["rounds"] == record["steps"]
         return record["state"], record["steps"]
 
-    assert seen() == ("stopped", 3)
+    def labelled() -> bool:
+        """Whether it is called UNFINISHED, on its page, in its record and in the list alike."""
+        record = asked.get("/run/0/run?format=json").json()
+        found = {
+            "UNFINISHED" in Parsed(asked.get("/run/0/run").text).text,
+            "UNFINISHED" in record["report"]["labels"],
+            "UNFINISHED" in asked.get("/?format=json").json()["runs"][0]["labels"],
+        }
+        assert len(found) == 1
+        return found.pop()
+
+    assert seen() == ("stopped", 3) and labelled()
     process = worker(path)
     try:
         assert worked_on_by(path) == process.pid and seen() == ("running", 3)
+        assert not labelled() and "process" in Parsed(asked.get("/run/0/run").text).text.lower()
         a_round(process)
         assert seen() == ("running", 4)
         before = tree(path)
@@ -176,7 +188,7 @@ def test_a_run_that_is_killed_resumed_moved_and_deleted(tmp_path: Path) -> None:
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert seen() == ("stopped", 4)
+    assert seen() == ("stopped", 4) and labelled()
     process = worker(path)
     try:
         a_round(process)
@@ -266,3 +278,21 @@ def test_whatever_is_written_changes_the_mark(tmp_path: Path) -> None:
             assert mark_of(path) != marks[-1]
             marks.append(mark_of(path))
     assert worked_on_by(path) is None
+
+
+LOOKED_AT = """
+import sys
+from pathlib import Path
+from tests.support.view.looking import client
+found = client(Path(sys.argv[1])).get("/")
+assert found.status_code == 200 and "<article" in found.text
+print(*sorted({"numpy", "scipy", "jax", "pydantic", "tacit.statements.statement"} & sys.modules.keys()))
+"""
+
+
+def test_a_list_of_finished_runs_needs_no_mathematics(tmp_path: Path) -> None:
+    """The first page comes a second after the start: nothing is imported for it that takes as long by itself."""
+    report(write_run(tmp_path / "run", strategy=Tree()))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
+    code = [sys.executable, "-c", LOOKED_AT, str(tmp_path)]
+    assert subprocess.run(code, capture_output=True, text=True, env=env, check=True).stdout.split() == []

@@ -28,7 +28,7 @@ STATES: dict[str, Write] = {
 def unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the seal, which changes with everything that it seals."""
     monkeypatch.setattr(Run, "seals", property(lambda run: ["5e" * 32] * (run.steps_done + 1)))
-    monkeypatch.setattr("tacit.reports.page.render", lambda figure, kind: repr(figure).encode())
+    monkeypatch.setattr("tacit.reports.drawing.render", lambda figure, kind: repr(figure).encode())
 
 
 def unmarked(text: str) -> str:

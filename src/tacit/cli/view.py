@@ -7,6 +7,7 @@ import typer
 
 from tacit.cli.console import complaints
 from tacit.cli.options import command
+from tacit.process_limits import give_memory_back
 
 if TYPE_CHECKING:
     from tacit.view import Viewing
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 @command
 def view(
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="Folders of runs, or of a server; left out, the current one.")
+        list[Path] | None, typer.Argument(help="Folders of runs, servers or devices; left out, the current one.")
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen on; one that others reach needs --token.")] = (
         "127.0.0.1"
@@ -27,11 +28,25 @@ def view(
     simulation: Annotated[
         bool, typer.Option("--simulation", help="Show exact numbers of clients' text, too: keep them to yourself.")
     ] = False,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(help="A server on this machine whose counts are shown, http://127.0.0.1:PORT/metrics; repeat it."),
+    ] = None,
 ) -> None:
     """Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."""
     from tacit.view import view as serve_pages
 
+    give_memory_back()  # of a large run, read and left
+
     def viewing(told: "Viewing") -> None:
         complaints.print(str(told))
 
-    serve_pages(folders or ["."], host=host, port=port, token=token, simulation=simulation, viewing=viewing)
+    serve_pages(
+        folders or ["."],
+        host=host,
+        port=port,
+        token=token,
+        simulation=simulation,
+        metrics=metrics or (),
+        viewing=viewing,
+    )

@@ -7,6 +7,7 @@ What was spent is never forgotten: a device that forgot it would spend it again.
 """
 
 import math
+import sqlite3
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,7 +19,8 @@ from tacit.device.eligibility import PAUSED
 from tacit.device.policy import FILE as POLICY_FILE
 from tacit.device.policy import Policy
 from tacit.device.record import FILE as RECORD
-from tacit.device.record import opened, read_only
+from tacit.device.record import RECORD_FORM, DeviceRecord, opened, read_only
+from tacit.device.state_file import copied
 from tacit.device.weekly_budget import WEEK, spent_since
 from tacit.errors import DeviceError, InputError, of_type
 from tacit.federation.kinds import FEDERATED
@@ -163,24 +165,38 @@ def device_status(
     policy, now = Policy.load(place / POLICY_FILE), time.time()
     forgotten = _forget(place, second, policy, now) if forget else ""
     with read_only(place, second, now=now, budget_zcdp=policy.budget_zcdp) as record:
-        return DeviceStatus(
-            state=str(place),
-            paused=(place / PAUSED).exists(),
-            operators=record.operators,
-            runs=_runs(record.participations()),
-            plans=record.plans(),
-            logs=tuple(
-                KeptLog(operator=key, size=len(entries), root=root_of(map(leaf_of, entries)).hex())
-                for key, entries in record.logs
-            ),
-            since=record.since,
-            lost_zcdp=math.fsum(each.zcdp for each in record.losses),
-            spent_zcdp=record.spent(),
-            budget_zcdp=policy.budget_zcdp,
-            week_zcdp=spent_since(record.costs(), now - WEEK),
-            budget_zcdp_week=None if policy.budget_zcdp_week == math.inf else policy.budget_zcdp_week,
-            forgotten=forgotten,
-        )
+        return _status(place, record, policy, now, forgotten)
+
+
+def status_of_copy(state: Path, database: sqlite3.Connection, *, now: float) -> DeviceStatus:
+    """The same by a copy of the record alone, for who may neither lock the folder nor look beside it: what only the
+    journal has, of a device that was killed between both or whose folder was put back, is not in it.
+
+    Raises: DeviceError where the copy is no record of this version; InputError of a policy.
+    """
+    record = DeviceRecord(state, copied(database, RECORD_FORM))
+    return _status(state, record, Policy.load(state / POLICY_FILE), now, "")
+
+
+def _status(state: Path, record: DeviceRecord, policy: Policy, now: float, forgotten: str) -> DeviceStatus:
+    return DeviceStatus(
+        state=str(state),
+        paused=(state / PAUSED).exists(),
+        operators=record.operators,
+        runs=_runs(record.participations()),
+        plans=record.plans(),
+        logs=tuple(
+            KeptLog(operator=key, size=len(entries), root=root_of(map(leaf_of, entries)).hex())
+            for key, entries in record.logs
+        ),
+        since=record.since,
+        lost_zcdp=math.fsum(each.zcdp for each in record.losses),
+        spent_zcdp=record.spent(),
+        budget_zcdp=policy.budget_zcdp,
+        week_zcdp=spent_since(record.costs(), now - WEEK),
+        budget_zcdp_week=None if policy.budget_zcdp_week == math.inf else policy.budget_zcdp_week,
+        forgotten=forgotten,
+    )
 
 
 def _pause(place: Path, pause: bool) -> None:

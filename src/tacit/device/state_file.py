@@ -231,6 +231,13 @@ def read_only(path: Path, form: Form) -> Iterator[StateFile]:
         yield StateFile(path, database, form)
 
 
+def copied(database: sqlite3.Connection, form: Form) -> StateFile:
+    """A copy that its owner opened and closes, to be read. Raises: DeviceError for what is no file of this form."""
+    file = MemoryFile(Path(), database, form)
+    file.standing()
+    return file
+
+
 @contextmanager
 def in_memory(form: Form) -> Iterator[StateFile]:
     """A new one that is gone afterwards."""

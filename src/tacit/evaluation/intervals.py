@@ -8,13 +8,13 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from tacit.errors import InputError
 from tacit.randomizers.estimates import Estimate as Estimate  # what this file gives, to whoever reads it here
 
 CONFIDENCE = 0.95
-NORMAL = float(stats.norm.ppf((1 + CONFIDENCE) / 2))
+NORMAL = float(ndtri((1 + CONFIDENCE) / 2))
 
 Values = NDArray[np.float64]
 
@@ -82,6 +82,8 @@ def quantile_of(values: ArrayLike, q: float) -> Estimate:
     or 1), that end is infinite. Linear interpolation between values (NumPy's default) for the estimate; between
     infinite ones there is none, so where a value is infinite it is the smallest value that q of them do not exceed.
     """
+    from scipy import stats  # most of SciPy comes with it, and a page of many rounds needs none of that
+
     sample = np.sort(_sample(values))
     method: Literal["linear", "inverted_cdf"] = "linear" if np.isfinite(sample).all() else "inverted_cdf"
     tail = (1 - CONFIDENCE) / 2
@@ -109,7 +111,7 @@ def worst_share_of(values: ArrayLike, share: float = 0.1) -> Estimate:
 
 
 def _student(clients: int) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, clients - 1))
+    return float(stdtrit(clients - 1, (1 + CONFIDENCE) / 2))
 
 
 def _sample(values: ArrayLike) -> Values:

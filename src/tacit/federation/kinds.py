@@ -92,6 +92,7 @@ KINDS: Mapping[str, Kind] = {
             device="tacit.device.count:ModelHandler",
             server="tacit.server.count_files:ServedPersonalization",
             contributes="tacit.contributor.count:CountNoise",
+            live="tacit.view.pages.people:blocks",
             statement="tacit.statements.count",
         ),
         FederatedKind(

@@ -1,11 +1,13 @@
 """What a page is made of, and what a terminal and a notebook show of a result: blocks in their order, as data."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from tacit.reports.figure import Figure
-from tacit.statements import Statement
-from tacit.statements.statement import Label
+
+if TYPE_CHECKING:  # the mathematics of promises comes with them
+    from tacit.statements import Statement
+    from tacit.statements.statement import Label
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Paragraph:
 class Labels:
     """Warnings that stand out: a name in capitals and what it means."""
 
-    labels: tuple[Label, ...]
+    labels: "tuple[Label, ...]"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class FigureOf:
 class StatementOf:
     """A statement as a section of its own, under its title."""
 
-    statement: Statement
+    statement: "Statement"
 
 
 Block: TypeAlias = Heading | Paragraph | Labels | Tiles | Table | FigureOf | StatementOf

@@ -13,16 +13,17 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 BLUE, ORANGE, GREEN, PURPLE, GREY, RED, INK = range(7)  # hues
 HUES = 5  # that tell curves apart; red is for what failed, ink for what is no curve
 HEIGHT = 3.6  # inches of a panel
 MARKS = "os^Dv*"  # that tell points apart
 
-Numbers: TypeAlias = Sequence[float] | NDArray[Any]
+Numbers: TypeAlias = "Sequence[float] | NDArray[Any]"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,18 +18,17 @@ from tacit.errors import InputError
 from tacit.files import write_whole
 from tacit.records import json_ready
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, StatementOf, Table, Tiles
-from tacit.reports.drawing import render
 from tacit.reports.figure import Figure
-from tacit.reports.svg import numbers, svg
-from tacit.statements import Statement
 from tacit.statements.markdown import escaped, one_line, paragraphs
-from tacit.statements.statement import SECTIONS
 
 if TYPE_CHECKING:
     from jinja2 import Template
 
+    from tacit.statements import Statement
+
 # The folders of a run in which its pages are: nothing exact is ever written into the first.
 PUBLISHED, SIMULATION = "report", "simulation"
+STYLE = "page.css"
 FOR_READERS = (PUBLISHED, SIMULATION)  # of a run's folder, what a report is written into
 
 Part: TypeAlias = tuple[str, list[str]]  # ("paragraph" | "list" | "code", lines)
@@ -121,6 +120,8 @@ def write(folder: Path, page: Page, *, files: Mapping[str, bytes] | None = None)
 
     files: what else belongs there, by name. Raises: InputError where the folder is a file.
     """
+    from tacit.reports.drawing import render
+
     contents = {f"{figure.name}.png": render(figure, "png") for figure in page.figures}
     drawn = tuple(folder / name for name in contents)
     contents["report.md"] = to_markdown(page).encode()
@@ -187,16 +188,16 @@ def to_html_fragment(blocks: Sequence[Block]) -> str:
 
 def blocks_to_html(blocks: Sequence[Block]) -> str:
     """The blocks alone, for a page that links to the style (`stylesheet`) and allows none within."""
-    return _template("blocks.html.j2").render(groups=_groups(blocks), sections=SECTIONS)
+    return _template("blocks.html.j2").render(groups=_groups(blocks))
 
 
 def stylesheet() -> str:
     """The style of blocks and figures within an element of the class `tacit`, light and dark."""
-    return _template("page.css").render()
+    return _template(STYLE).render()
 
 
 def _filled(blocks: Sequence[Block], page: Page | None) -> str:
-    return _template("page.html.j2").render(page=page, groups=_groups(blocks), sections=SECTIONS)
+    return _template("page.html.j2").render(page=page, groups=_groups(blocks))
 
 
 @cache
@@ -211,13 +212,18 @@ def _template(name: str) -> "Template":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "parts": parts,
-        "pieces": lambda line: list(enumerate(line.split("`"))),
-        "one_line": one_line,
-        "svg": svg,
-        "numbers": numbers,
-    }
+    if name != STYLE:
+        from tacit.reports.svg import numbers, svg
+        from tacit.statements.statement import SECTIONS
+
+        environment.globals["sections"] = SECTIONS
+        environment.filters |= {
+            "parts": parts,
+            "pieces": lambda line: list(enumerate(line.split("`"))),
+            "one_line": one_line,
+            "svg": svg,
+            "numbers": numbers,
+        }
     return environment.get_template(name)
 
 
@@ -284,7 +290,7 @@ def _single(text: str) -> str:
     return escaped(one_line(text))
 
 
-def _statement_section(statement: Statement) -> str:
+def _statement_section(statement: "Statement") -> str:
     """The statement as a section of a page: its title, then its labels, all one level deeper."""
     labels, title, items = statement.markdown().partition(f"# {statement.title}\n")
     text = f"{title}\n{labels}{items}".replace("\n\n\n", "\n\n").rstrip("\n")

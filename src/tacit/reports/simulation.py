@@ -52,7 +52,8 @@ def caveats(run: Simulation, record: Mapping[str, Any]) -> list[Block]:
         more = f" and {len(listed) - LISTED:,} more" if len(listed) > LISTED else ""
         said.append(
             f"{quantity(int(run.underfilled.size), 'round')} starved (every device was asked once, and too few "
-            f"could come): {', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more devices would fill them."
+            f"could come): {', '.join(listed[:LISTED])}{more}. A shorter timer, fewer reports or more "
+            "devices would fill them."
         )
     said.append("A model of devices, not a measurement of any: see docs/populations.md for what it assumes.")
     return [Paragraph(each) for each in said]
@@ -65,7 +66,8 @@ def answer(run: Simulation) -> str:
         f"{run.days:.3g} days for {quantity(run.rounds, 'round')} of {quantity(run.rules.report_goal, 'report')} with "
         f"{quantity(run.population.devices, 'device')}. Behind a timer of {run.rules.timer_hours:g} hours a device "
         f"comes at most {quantity(realised.max_participations, 'time')} with at least "
-        f"{quantity(realised.rounds_between, 'round')} between; what can be promised is MaxP {promised.max_participations:,} and MinS {promised.rounds_between:,}."
+        f"{quantity(realised.rounds_between, 'round')} between; what can be promised is "
+        f"MaxP {promised.max_participations:,} and MinS {promised.rounds_between:,}."
     )
     return f"{said} {starved / run.rounds:.0%} of the rounds starved." if starved else said
 

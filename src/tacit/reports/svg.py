@@ -12,7 +12,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from itertools import groupby, pairwise
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.reports.blocks import Table
 from tacit.reports.drawing import ENOUGH_TICKS, FEW
@@ -78,6 +81,16 @@ class Scale:
         """The same, of what lies beyond an end the end."""
         at = self.at(value)
         return at if math.isnan(at) else min(max(at, min(self.begin, self.end)), max(self.begin, self.end))
+
+    def all_clamped(self, values: Numbers) -> NDArray[np.float64]:
+        """`clamped` of many (n,), at once."""
+        low, high, given = np.float64(self.low), np.float64(self.high), np.asarray(values, np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.axis.log:
+                low, high, given = np.log10(low), np.log10(high), np.log10(given)
+            at = self.begin + (self.end - self.begin) * (given - low) / (high - low)
+        at[~np.isfinite(given)] = np.nan
+        return np.clip(at, min(self.begin, self.end), max(self.begin, self.end))
 
 
 def span(axis: Axis, values: Sequence[float], *, from_zero: bool = False) -> tuple[float, float]:
@@ -227,11 +240,13 @@ def numbers(figure: Figure) -> list[Table]:
         drawn = [each for each in panel.marks if not isinstance(each, Rule)]
         marks = [each for each in drawn if each.label] or [replace(each, label=_named(panel)) for each in drawn[:1]]
         labels = tuple(dict.fromkeys(mark.label for mark in marks))
-        values: dict[float, dict[str, str]] = {}
+        places = sorted({across for mark in marks for across in mark.x})
+        shown = places[:: -(-len(places) // MOST_ROWS) or 1]
+        values: dict[float, dict[str, str]] = {across: {} for across in shown}
         for mark in marks:
             for number, across in enumerate(mark.x):
-                values.setdefault(across, {})[mark.label] = _value(mark, number, panel.y)
-        shown = sorted(values)[:: -(-len(values) // MOST_ROWS) or 1]
+                if across in values:
+                    values[across][mark.label] = _value(mark, number, panel.y)
         rows = tuple((said(panel.x, at), *(values[at].get(label, "") for label in labels)) for at in shown)
         if rows:
             tables.append(Table(rows, head=(panel.x.label or panel.title, *labels)))
@@ -401,25 +416,32 @@ def _places(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> Iterator[tuple[floa
 
 def _path(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> str:
     parts, pen = [], "M"
-    for place in _drawn(list(_places(xs, ys, x, y))):
+    for place in _places(*_seen(xs, ys, x, y), x, y):
         if place is not None:
             parts.append(f"{pen}{place[0]:.5g} {place[1]:.5g}")
         pen = "M" if place is None else "L"
     return "".join(parts)
 
 
-def _drawn(places: list[tuple[float, float] | None]) -> list[tuple[float, float] | None]:
-    """All; of more than can be seen the highest and the lowest of those that follow each other within half a unit."""
-    if len(places) <= MOST_DRAWN:
-        return places
-    found: list[tuple[float, float] | None] = []
-    for _, group in groupby(enumerate(places), key=lambda each: None if each[1] is None else round(2 * each[1][0])):
-        there = [(at, place) for at, place in group if place is not None]
-        if not there:
-            found.append(None)
-            continue
-        ends = {min(there, key=lambda each: each[1][1]), max(there, key=lambda each: each[1][1]), there[0], there[-1]}
-        found += [place for _, place in sorted(ends)]
+def _seen(xs: Numbers, ys: Numbers, x: Scale, y: Scale) -> tuple[Numbers, Numbers]:
+    """All; of more than can be seen those that can be told apart."""
+    if len(xs) <= MOST_DRAWN:
+        return xs, ys
+    kept = told_apart(x.all_clamped(xs), y.all_clamped(ys))
+    return [xs[at] for at in kept], [ys[at] for at in kept]
+
+
+def told_apart(across: NDArray[np.float64], up: NDArray[np.float64]) -> list[int]:
+    """Of places (n,) those that can be told apart: the highest and the lowest of those that follow each other within
+    half a unit, the first and the last of them; of those without a place (nan) that follow each other the first.
+    """
+    column = np.where(np.isnan(across) | np.isnan(up), np.inf, np.round(2 * across))
+    begins = [0, *(np.flatnonzero(column[1:] != column[:-1]) + 1).tolist(), len(column)]
+    found: list[int] = []
+    for begin, end in pairwise(begins):
+        there = up[begin:end]
+        ends = {0} if column[begin] == np.inf else {0, int(there.argmin()), int(there.argmax()), end - begin - 1}
+        found += sorted(begin + each for each in ends)
     return found
 
 
@@ -497,7 +519,7 @@ def _intervals(mark: ErrorBars, x: Scale, y: Scale) -> str:
 def _bars(mark: Bars, x: Scale, y: Scale) -> str:
     zero = y.clamped(0.0) if not y.axis.log else y.begin
     ways = []
-    for across, up in zip(mark.x, mark.y, strict=True):
+    for across, up in zip(*_seen(mark.x, mark.y, x, y), strict=True):
         begin, end, top = x.clamped(across - mark.width / 2), x.clamped(across + mark.width / 2), y.clamped(up)
         if not any(map(math.isnan, (begin, end, top))):
             ways.append(f"M{begin:.5g} {zero:.5g}V{top:.5g}H{end:.5g}V{zero:.5g}z")
@@ -507,11 +529,11 @@ def _bars(mark: Bars, x: Scale, y: Scale) -> str:
 def _sayings(mark: Line | Steps | Points | ErrorBars | Bars, x: Scale, y: Scale) -> str:
     """An unseen disc over each point, or over SAID of them, that says its numbers."""
     foot = isinstance(mark, Points) and mark.at_foot
-    places = [(x.clamped(each), y.begin - TICK) for each in mark.x] if foot else list(_places(mark.x, mark.y, x, y))
-    every = -(-len(places) // SAID)
+    chosen = range(0, len(mark.x), -(-len(mark.x) // SAID) or 1)
+    xs, ys = [mark.x[at] for at in chosen], [] if foot else [mark.y[at] for at in chosen]
+    places = [(x.clamped(each), y.begin - TICK) for each in xs] if foot else _places(xs, ys, x, y)
     parts = []
-    for number in range(0, len(places), every or 1):
-        place = places[number]
+    for number, place in zip(chosen, places, strict=True):
         if place is not None and not math.isnan(place[0]):
             words = _plain(_saying(mark, number, x.axis, y.axis, foot))
             parts.append(

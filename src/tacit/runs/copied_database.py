@@ -25,21 +25,22 @@ def copied_database(path: Path) -> sqlite3.Connection:
         database = _checked_in(database, ahead)
     copied = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     if database.startswith(MAGIC):
-        copied.deserialize(database[: MODE.start] + b"\1\1" + database[MODE.stop :])
+        database[MODE] = b"\1\1"
+        copied.deserialize(database)
     elif database:
         copied.close()
         raise sqlite3.DatabaseError("file is not a database")
     return copied
 
 
-def _both(path: Path) -> tuple[bytes, bytes]:
+def _both(path: Path) -> tuple[bytearray, bytes]:
     """The database and its write-ahead file, of one moment."""
     beside = path.with_name(f"{path.name}-wal")
     for _ in range(TURNS):
         before = _written(path)
         if before[-1] > LARGEST:
             raise OSError(f"it has {before[-1]:,} bytes, more than {LARGEST:,}")
-        database = path.read_bytes()
+        database = _content(path, before[-1])
         try:
             ahead = beside.read_bytes()
         except FileNotFoundError:
@@ -55,7 +56,17 @@ def _written(path: Path) -> tuple[int, int, int]:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _checked_in(database: bytes, ahead: bytes) -> bytes:
+def _content(path: Path, size: int) -> bytearray:
+    """Of a file of this size, in one piece of memory: what follows it would be of a later moment."""
+    found = bytearray(size)
+    with path.open("rb", buffering=0) as file:
+        read = 0
+        while read < size and (more := file.readinto(memoryview(found)[read:])):
+            read += more
+    return found[:read] if read < size else found
+
+
+def _checked_in(database: bytearray, ahead: bytes) -> bytearray:
     """The database with all that was committed, by SQLite in a folder of our own."""
     with tempfile.TemporaryDirectory(prefix="tacit-") as folder:
         copy = Path(folder) / "copy.db"
@@ -63,4 +74,4 @@ def _checked_in(database: bytes, ahead: bytes) -> bytes:
         copy.with_name("copy.db-wal").write_bytes(ahead)
         with closing(sqlite3.connect(copy, isolation_level=None)) as opened:
             opened.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        return copy.read_bytes()
+        return _content(copy, copy.stat().st_size)

@@ -18,14 +18,16 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from tacit.errors import RunError
 from tacit.files import transaction
 from tacit.runs.copied_database import copied_database
 from tacit.runs.entries import Done, Entry, RunBegunEntry, StepEntry, Written, content_of, entry_of
+
+if TYPE_CHECKING:  # imported where it is used: who looks at a list of runs needs none of it
+    import numpy as np
+    from numpy.typing import NDArray
 
 FORMAT = "tacit run 3"
 DATABASE, HEAD = "run.db", "head"
@@ -45,13 +47,15 @@ def seal_of(number: int, before: str, kind: str, content: str) -> str:
     return hashlib.sha256(f"{FORMAT}\n{number}\n{before}\n{kind}\n{content}".encode()).hexdigest()
 
 
-def numbers_of(clients: NDArray[np.int64]) -> bytes:
+def numbers_of(clients: "NDArray[np.int64]") -> bytes:
     """Different clients as `participants` keeps them."""
+    import numpy as np
+
     return np.sort(clients).astype("<i8").tobytes()
 
 
 def done_by(
-    clients: NDArray[np.int64] | int, *, step: StepEntry, finished: float, seconds: float
+    clients: "NDArray[np.int64] | int", *, step: StepEntry, finished: float, seconds: float
 ) -> tuple[Done, bytes]:
     """The entry of a step that different clients, or so many, took part in, and what `participants` keeps of it."""
     if isinstance(clients, int):
@@ -166,11 +170,13 @@ class Journal:
             f"end ({DATABASE}-wal was removed, or entries were), or the file was changed; {RESTORE}."
         )
 
-    def participants(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def participants(self) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
         """(steps, clients), each (participations,), ordered by step and client. Raises: RunError for the first step
         whose participants are not those that took part, or were only counted: what follows from a log without them
         would promise too much.
         """
+        import numpy as np
+
         with self._complaints(), self._snapshot():
             done = self.read().done
             rows = iter(self._database.execute("SELECT step, clients FROM participants ORDER BY step").fetchall())

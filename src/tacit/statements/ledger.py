@@ -64,19 +64,22 @@ class NoisedSum:
 
 Release = NoisedSum | LocalReports
 R = TypeVar("R", NoisedSum, LocalReports)
+RELEASES: Mapping[str, type[Release]] = {each.kind: each for each in (NoisedSum, LocalReports)}
+NEEDED = {
+    name: tuple(each.name for each in fields(kind) if each.name not in MAY_LACK) for name, kind in RELEASES.items()
+}
 
 
 def release_from(record: Any) -> Release:
     """The release that `to_plain` wrote; UnknownRelease where a key is unknown or missing, or the kind is."""
-    kinds: dict[str, type[Release]] = {each.kind: each for each in (NoisedSum, LocalReports)}
     found = record.get("kind") if isinstance(record, Mapping) else None
-    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in kinds:
+    if not isinstance(record, Mapping) or not isinstance(found, str) or found not in RELEASES:
         raise UnknownRelease(
-            f"the ledger holds {found or record!r}, which is neither a {' nor '.join(kinds)}; "
+            f"the ledger holds {found or record!r}, which is neither a {' nor '.join(RELEASES)}; "
             "account it with the version that wrote it."
         )
-    kind = kinds[found]
-    missing = [field.name for field in fields(kind) if field.name not in (*record, *MAY_LACK)]
+    kind = RELEASES[found]
+    missing = [name for name in NEEDED[found] if name not in record]
     if missing:
         raise UnknownRelease(
             f"a {found} in the ledger lacks '{missing[0]}'; account it with the version that wrote it."

@@ -21,7 +21,6 @@ from tacit.federation.kinds import loaded
 from tacit.privacy.rounding import rounded_up
 from tacit.records import json_ready
 from tacit.reports.page import blocks_to_html, stylesheet
-from tacit.reports.release import said
 from tacit.statements.markdown import one_line
 from tacit.view.changes import Changes
 from tacit.view.checks import Checks
@@ -29,6 +28,7 @@ from tacit.view.folders import Folders, NotThere
 from tacit.view.guard import Guard
 from tacit.view.keyboards import Keyboards
 from tacit.view.looks import Looks
+from tacit.view.metrics import Metrics
 from tacit.view.rows import Rows
 from tacit.view.shown import Shown, View
 from tacit.view.state import when
@@ -48,6 +48,8 @@ PAGES = {
     "/typing": "typing:page",
     "/servers": "servers:page",
     "/server/{place:path}": "servers:one",
+    "/devices": "devices:page",
+    "/device/{place:path}": "devices:one",
 }
 STATIC = {
     "icon.svg": "image/svg+xml",
@@ -56,8 +58,10 @@ STATIC = {
 }
 
 
-def application(folders: Folders, *, host: str, token: str | None, simulation: bool) -> Any:
-    """The ASGI application of these folders."""
+def application(
+    folders: Folders, *, host: str, token: str | None, simulation: bool, metrics: Metrics | None = None
+) -> Any:
+    """The ASGI application of these folders. metrics: of the servers whose counts are shown; None: of none."""
     looks = Looks(simulation=simulation)
     view = View(
         folders=folders,
@@ -66,6 +70,7 @@ def application(folders: Folders, *, host: str, token: str | None, simulation: b
         checks=Checks(folders),
         changes=Changes(folders),
         keyboards=Keyboards(folders),
+        metrics=metrics or Metrics(),
     )
     routes = [Route(address, _endpoint(view, part)) for address, part in PAGES.items()]
     routes += [
@@ -176,7 +181,6 @@ def _environment() -> Environment:
         "share": lambda value: "–" if value is None else f"{value:.2%}",
         "price": lambda value: "–" if value is None else rounded_up(value),
         "when": when,
-        "said": said,
     }
     return environment
 

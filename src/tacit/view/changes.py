@@ -6,18 +6,20 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
 from tacit.errors import TacitError
 from tacit.runs.glance import mark_of, worked_on_by
 from tacit.runs.journal import HEAD
-from tacit.view.folders import Folders
+from tacit.view.folders import DEVICE, STORE, Folders
 
 EVERY = 0.5  # seconds
-LIST_EVERY = 4  # turns between two looks at the list of all
+LIST_EVERY = 4  # turns between two looks at the list of all, at a server, at a device
 WALK = 10.0  # seconds between two looks at which runs there are, and on which of them somebody works
 ALL = ""  # the place of the list
+OTHERS = (STORE, f"{STORE}-wal", DEVICE)  # what is written of servers and devices
 
 
 class Changes:
@@ -41,8 +43,15 @@ class Changes:
                 path = self._folders.folder(place)
             except TacitError:
                 return None
-            return (mark_of(path), worked_on_by(path))
+            return (mark_of(path), worked_on_by(path), [_written(path / name) for name in OTHERS])
         return [(each, self._last_written(each)) for each in self._listed()], self._working
+
+    def _is_run(self, place: str) -> bool:
+        """A server's store is written many times a second, and its page is no faster for that."""
+        try:
+            return place != ALL and (self._folders.folder(place) / HEAD).exists()
+        except TacitError:
+            return False
 
     def _listed(self) -> list[str]:
         """Which runs there are, looked for anew every WALK seconds."""
@@ -61,10 +70,7 @@ class Changes:
     def _last_written(self, place: str) -> int:
         """When an entry of a run's journal was written, in nanoseconds: one look at one file of each of hundreds."""
         number, _, inside = place.partition("/")
-        try:
-            return os.stat(self._folders.roots[int(number)] / inside / HEAD).st_mtime_ns
-        except OSError:
-            return 0
+        return _written(self._folders.roots[int(number)] / inside / HEAD)
 
     async def of(self, place: str, known: str) -> AsyncIterator[str]:
         """The mark of a place as soon as it is another than `known`, and each later one."""
@@ -91,7 +97,7 @@ class Changes:
         while self._waiting:
             await asyncio.sleep(EVERY)
             turn += 1
-            places = [each for each in self._waiting if each != ALL or turn % LIST_EVERY == 0]
+            places = [each for each in self._waiting if turn % LIST_EVERY == 0 or self._is_run(each)]
             found = {place: await asyncio.to_thread(self.mark, place) for place in places}
             changed = {place: mark for place, mark in found.items() if self._marks.get(place) != mark}
             if changed:
@@ -105,3 +111,11 @@ class Changes:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+
+
+def _written(path: Path) -> int:
+    """When a file was written, in nanoseconds; 0 where there is none."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0

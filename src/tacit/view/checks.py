@@ -1,7 +1,7 @@
 """The statement of a run, verified line by line as `tacit verify` does, once for each state of the run.
 
-It takes seconds, so a thread does it and the page is filled in when it is there. What is kept goes by the digest of the
-run: the last seal of its journal, and the files of its report.
+It takes seconds, so a thread does it and the page is filled in when it is there. What is kept of a run is of its last
+state, which goes by the digest of the run: the last seal of its journal, and the files of its report.
 """
 
 import threading
@@ -9,20 +9,16 @@ from collections import OrderedDict
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tacit.errors import TacitError
 from tacit.parsing import strict_json
-from tacit.runs import Run
-from tacit.runs.reconciliation import reconciled
-from tacit.statements import DiscoveryFacts
-from tacit.statements.accounts import reading
-from tacit.statements.run_facts import statement_of
-from tacit.statements.run_folder import folder_lines
-from tacit.statements.verify import CheckedLine, against_run
-from tacit.statements.verify import verify as lines_of
 from tacit.view.folders import Folders
 from tacit.view.looks import opened_to_read, steadily
+
+if TYPE_CHECKING:  # the mathematics of promises comes with them, and is loaded where it checks one
+    from tacit.runs import Run
+    from tacit.statements.verify import CheckedLine
 
 KEPT = 32
 STATEMENT = "report/statement.json"
@@ -32,11 +28,11 @@ STATEMENT = "report/statement.json"
 class Checked:
     """Every line, and what was checked."""
 
-    lines: tuple[CheckedLine, ...]
+    lines: "tuple[CheckedLine, ...]"
     of: str
 
     @property
-    def failing(self) -> tuple[CheckedLine, ...]:
+    def failing(self) -> "tuple[CheckedLine, ...]":
         """Those that do not hold."""
         return tuple(each for each in self.lines if not each.holds)
 
@@ -46,17 +42,20 @@ class Checks:
 
     def __init__(self, folders: Folders) -> None:
         self._folders = folders
-        self._kept: OrderedDict[Any, Future[Checked]] = OrderedDict()
+        self._kept: OrderedDict[Path, tuple[Any, Future[Checked]]] = OrderedDict()  # of each run the last
         self._lock = threading.Lock()
         self._alone = ThreadPoolExecutor(1, thread_name_prefix="verify")
 
     def of(self, path: Path) -> Checked | None:
         """None while it is under way. Raises: TacitError where there is nothing to check, OSError."""
-        key = (path, _digest(path))
+        digest = _digest(path)
         with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                found = self._kept[key] = self._alone.submit(self._check, path)
+            known, found = self._kept.get(path, (None, None))
+            if found is None or known != digest:
+                if found is not None:
+                    found.cancel()  # of a state that is past, where it has not begun
+                found = self._alone.submit(self._check, path)
+                self._kept[path] = digest, found
                 while len(self._kept) > KEPT:
                     self._kept.popitem(last=False)
         return found.result() if found.done() else None
@@ -66,6 +65,9 @@ class Checks:
         self._alone.shutdown(wait=False, cancel_futures=True)
 
     def _check(self, path: Path) -> Checked:
+        from tacit.runs.reconciliation import reconciled
+        from tacit.statements.accounts import reading
+
         def read() -> Checked:
             with opened_to_read(path) as run, reading(run):
                 reconciled(run)
@@ -73,7 +75,12 @@ class Checks:
 
         return steadily(path, read)
 
-    def _lines(self, run: Run) -> tuple[CheckedLine, ...]:
+    def _lines(self, run: "Run") -> "tuple[CheckedLine, ...]":
+        from tacit.statements.run_facts import statement_of
+        from tacit.statements.run_folder import folder_lines
+        from tacit.statements.verify import CheckedLine, against_run
+        from tacit.statements.verify import verify as lines_of
+
         files = folder_lines(run) if run.finished else ()
         try:
             if STATEMENT in run.files and run.finished:
@@ -88,8 +95,10 @@ class Checks:
         return (*said, *files)
 
 
-def _of_words(run: Run, record: Any) -> tuple[CheckedLine, ...]:
+def _of_words(run: "Run", record: Any) -> "tuple[CheckedLine, ...]":
     """Of a finished discovery, whether its words follow from its votes."""
+    from tacit.statements import DiscoveryFacts
+
     if record.get("format") != DiscoveryFacts.format or not run.finished:
         return ()
     from tacit.jobs.discover.published import list_lines  # what asks and cuts words comes with it

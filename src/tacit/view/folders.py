@@ -1,4 +1,4 @@
-"""The named folders, and what is found in them: runs and servers. Nothing else is ever read.
+"""The named folders, and what is found in them: runs, servers and devices. Nothing else is ever read.
 
 A run has a place, "NUMBER/path": the number of the named folder that it is in, and its path from there. Links are not
 followed, and a place that leads out of its folder is refused.
@@ -15,7 +15,7 @@ from tacit.runs.journal import DATABASE
 
 DEEPEST = 6  # folders below a named one, in which runs are looked for
 MOST = 5_000  # runs that are listed
-STORE = "store.db"  # of a server
+STORE, DEVICE = "store.db", "device.db"  # of a server, of a device
 # Of a run or a server: nothing in them is a run, but what `tune` and mixtures keep inside their own folder.
 NOT_WITHIN = {"steps", "model", "report", "simulation", "blobs", "keys", ".git"}
 
@@ -46,6 +46,10 @@ class Folders:
     def servers(self) -> list[str]:
         """The places of all folders with a server's store."""
         return self._with(STORE)
+
+    def devices(self) -> list[str]:
+        """The places of all folders with a device's record."""
+        return self._with(DEVICE)
 
     def _with(self, name: str) -> list[str]:
         found: list[str] = []

@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Any
 from tacit.errors import InputError
 from tacit.jobs.train.mixture_run import is_mixture_run
 from tacit.networks.models import PROMISE
-from tacit.runs import TrainingMetadata
 from tacit.runs.glance import mark_of
 from tacit.runs.journal import DATABASE
-from tacit.statements.composed import read
 from tacit.view.folders import Folders
 from tacit.view.looks import opened_to_read
 
@@ -118,6 +116,9 @@ def check_released(path: Path) -> None:
     """Raises: InputError where what the model suggests may not be published: it had no noise, or its words are some
     client's.
     """
+    from tacit.runs import TrainingMetadata  # NumPy comes with it
+    from tacit.statements.composed import read
+
     if is_mixture_run(path) and (path / "model" / PROMISE).is_file():
         read(path / "model" / PROMISE)  # refuses what does not follow from its parts' statements
         return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tacit.errors import RunError, TacitError
 from tacit.federation.kinds import KINDS, loaded
@@ -18,11 +18,13 @@ from tacit.files import read_bounded
 from tacit.parsing import parsed_json
 from tacit.reports.blocks import Block
 from tacit.reports.page import PUBLISHED, Page
-from tacit.reports.record_files import RECORD, VERSION, Records, read_records, schema_of, understood
-from tacit.runs import Run
 from tacit.runs.glance import Glance, glance, mark_of, worked_on_by
 from tacit.runs.journal import DATABASE
-from tacit.view.state import State, state_of
+from tacit.view.state import State, state_of, while_running
+
+if TYPE_CHECKING:  # imported where a run is read: a list of finished ones needs none of it
+    from tacit.reports.record_files import Records
+    from tacit.runs import Run
 
 T = TypeVar("T")
 TURNS, PAUSE = 6, 0.05  # of reading what is just being written; seconds between two
@@ -85,6 +87,9 @@ class Looks:
             page = loaded(KINDS[seen.kind].page).released_page(record)
             more = more_of(None, seen.kind, record, simulation=False)
             return Look(**known, page=page, more=more, record=dict(record), seconds=perf_counter() - begun)
+        from tacit.reports.record_files import read_records, understood
+        from tacit.runs import Run
+
         with Run.open(path, read_only=True) as run, understood(run):
             kind = KINDS[run.kind]
             try:
@@ -95,6 +100,8 @@ class Looks:
                 return Look(**known, page=None, why=str(error), seconds=perf_counter() - begun)
             page, made_from = shown(run.kind, records, simulation=self.simulation)
             more = more_of(run, run.kind, made_from, simulation=self.simulation)
+        if page is not None and state.word == "running":
+            page = while_running(page)
         why = "" if page else WITHHELD
         return Look(**known, page=page, why=why, more=more, record=made_from, seconds=perf_counter() - begun)
 
@@ -125,13 +132,15 @@ def kept_record(path: Path, seen: Glance) -> Mapping[str, Any] | None:
     again, which is left to who verifies it. None of a run that goes on, or kept none. Raises: RunError where it was
     changed.
     """
+    from tacit.reports.record_files import RECORD, VERSION, schema_of
+
     name = f"{PUBLISHED}/{RECORD}"
     found = None if KINDS[seen.kind].records is None else kept_json(path, seen, name)
     written = (found.get("schema"), found.get("version")) if isinstance(found, dict) else None
     return found if written == (schema_of(seen.kind), VERSION) else None
 
 
-def more_of(run: Run | None, kind: str, record: Mapping[str, Any], *, simulation: bool) -> tuple[Block, ...]:
+def more_of(run: "Run | None", kind: str, record: Mapping[str, Any], *, simulation: bool) -> tuple[Block, ...]:
     """What the live page of a kind shows beside its report. run: None where its journal was not read."""
     live = KINDS[kind].live
     return () if live is None else tuple(loaded(live)(run, record, simulation=simulation))
@@ -153,7 +162,7 @@ def steadily(path: Path, read: Callable[[], T]) -> T:
     raise AssertionError("a turn returns or raises")
 
 
-def shown(kind: str, records: Records, *, simulation: bool) -> tuple[Page | None, dict[str, Any]]:
+def shown(kind: str, records: "Records", *, simulation: bool) -> tuple[Page | None, dict[str, Any]]:
     """(the page, the record that it is made from): of what was released, or with `simulation` of everything.
 
     A run of which nothing may be published has no page without it; one of which nothing is exact has one page.
@@ -166,8 +175,10 @@ def shown(kind: str, records: Records, *, simulation: bool) -> tuple[Page | None
     return None, {}
 
 
-def opened_to_read(path: Path) -> Run:
+def opened_to_read(path: Path) -> "Run":
     """A run that nothing is written into. Raises: RunError."""
+    from tacit.runs import Run
+
     check_there(path)
     return Run.open(path, read_only=True)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from tacit.errors import TacitError
 from tacit.networks.models import PROMISE
-from tacit.statements.composed import read
 from tacit.view.folders import Folders
 
 
@@ -53,6 +52,8 @@ def _row(folders: Folders, place: str, runs: list[str]) -> MixtureRow:
 
 def _promised(file: Path) -> dict[str, Any]:
     """Raises: InputError where its figures do not follow from its statements."""
+    from tacit.statements.composed import read  # the mathematics of promises comes with it
+
     record = read(file)
     return {
         "epsilon": float(record["epsilon"]),

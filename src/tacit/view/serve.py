@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,17 @@ from typing import Any
 
 from tacit.errors import InputError
 from tacit.extras import of_extra
+from tacit.federation.kinds import loaded
 from tacit.files import PathLike
 from tacit.view.folders import Folders
 from tacit.view.guard import checked_token, is_loopback
+from tacit.view.metrics import Metrics
 
 HOST, PORT = "127.0.0.1", 8480
 TOKEN = "TACIT_VIEW_TOKEN"
+THREADS = 8  # that make pages: each keeps some memory of the largest that it made
+LEISURE = 1.0  # seconds after the start, when the first page is there
+LOADED = ("tacit.view.pages.run", "tacit.reports.train_record", "tacit.reports.train", "tacit.reports.svg")
 TRIED = 100  # ports after one that is taken
 
 
@@ -41,13 +47,15 @@ def view(
     port: int = PORT,
     token: str | None = None,
     simulation: bool = False,
+    metrics: Sequence[str] = (),
     viewing: Callable[[Viewing], None] = lambda told: None,
 ) -> None:
     """Serve live pages of the run folders in `folders`, and of those below, until interrupted.
 
     It reads these folders alone and writes nothing. Shown is what may be published; with `simulation` also exact
     numbers of clients' text. host: of this machine; one that others reach demands a `token` (left out, the variable
-    TACIT_VIEW_TOKEN). port: 0 is any that is free. viewing: is told where, when it listens. Raises: InputError where a
+    TACIT_VIEW_TOKEN). port: 0 is any that is free. metrics: addresses of this machine
+    at which servers say what they count. viewing: is told where, when it listens. Raises: InputError where a
     folder is none, the address is taken or needs a token, or Starlette is not installed.
     """
     of_extra("deployment")
@@ -55,12 +63,13 @@ def view(
 
     found = Folders(folders)
     said = os.environ.get(TOKEN) or None if token is None else token
+    counts = Metrics(metrics)
     given = checked_token(said, loopback=is_loopback(host), host=host)
     with listening(host, port) as listener:
         shown = f"[{host}]" if ":" in host else host
         url = f"http://{shown}:{listener.getsockname()[1]}"
         viewing(Viewing(url=url, folders=found.roots, simulation=simulation, token=given is not None))
-        app = application(found, host=host, token=given, simulation=simulation)
+        app = application(found, host=host, token=given, simulation=simulation, metrics=counts)
         try:
             asyncio.run(_served(app, listener))
         except KeyboardInterrupt:
@@ -68,11 +77,21 @@ def view(
 
 
 async def _served(app: Any, listener: socket.socket) -> None:
+    from anyio.to_thread import current_default_thread_limiter
+
     uvicorn = of_extra("deployment", "uvicorn")
+    current_default_thread_limiter().total_tokens = THREADS
+    asyncio.get_running_loop().call_later(LEISURE, threading.Thread(target=_load, daemon=True).start)
     settings = uvicorn.Config(
         app, log_level="warning", access_log=False, lifespan="off", timeout_graceful_shutdown=1, server_header=False
     )
     await uvicorn.Server(settings).serve(sockets=[listener])
+
+
+def _load() -> None:
+    """What most pages of runs need, and the first page does not wait for."""
+    for part in LOADED:
+        loaded(part)
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:  # which it comes with
     from tacit.view.folders import Folders
     from tacit.view.keyboards import Keyboards
     from tacit.view.looks import Looks
+    from tacit.view.metrics import Metrics
     from tacit.view.rows import Rows
 
 
@@ -23,6 +24,7 @@ class View:
     checks: "Checks"
     changes: "Changes"
     keyboards: "Keyboards"
+    metrics: "Metrics"
 
     @property
     def simulation(self) -> bool:

@@ -6,7 +6,7 @@ from tacit.errors import InputError
 from tacit.federation.kinds import KINDS, loaded
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
 from tacit.reports.comparison import MOST, comparison
-from tacit.reports.figure import HUES, Axis, Figure, Panel, Points
+from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.summary import RunSummary
 from tacit.runs import TrainingMetadata
 from tacit.view.looks import opened_to_read
@@ -81,12 +81,11 @@ def _of_training(view: View, summaries: list[RunSummary]) -> list[Block]:
 def _price(summaries: list[RunSummary]) -> Figure:
     """Epsilon spent over rounds, of all."""
     marks = tuple(
-        Points(
+        Line(
             x=[each.rounds for each in summary.spent],
             y=[each.epsilon for each in summary.spent],
             label=summary.name,
             hue=number % HUES,
-            size=5,
         )
         for number, summary in enumerate(summaries)
     )

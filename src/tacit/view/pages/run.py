@@ -50,7 +50,8 @@ def page(view: View, request: Request) -> Shown:
 
 
 def arranged(look: Look, first: str) -> tuple[list[Block], list[Block]]:
-    """(the warnings that stand before all else, the rest): the answer once, and figures of a live page with the others.
+    """(the warnings that stand before all else, the rest): the answer once, and figures of a live page with the others;
+    what it has without any stands under the answer.
 
     first: the sentence that stands above.
     """
@@ -59,6 +60,8 @@ def arranged(look: Look, first: str) -> tuple[list[Block], list[Block]]:
     rest = found[len(labels) :]
     if rest and isinstance(rest[0], Paragraph) and rest[0].text == first:
         rest = rest[1:]
+    if not any(isinstance(each, FigureOf) for each in look.more):
+        return labels, [*look.more, *rest]
     drawn = [at for at, each in enumerate(rest) if isinstance(each, FigureOf)]
     end = next((at for at in drawn if at + 1 not in drawn), -1) + 1  # of the first group of figures
     return labels, [*rest[:end], *look.more, *rest[end:]]
