@@ -5,6 +5,8 @@ VERSIONS ?= 3.12 3.13
 TESTED ?= tests
 VENV ?= .venv
 DIST ?= dist
+DOCS ?= .venv-docs
+SITE ?= build/site
 UV ?= 0.13.8
 CYCLONEDX ?= 7.5.0
 BIN := $(VENV)/bin
@@ -63,16 +65,15 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# build/site/index.html, from the pages alone, by the packages of the extra `docs` in an environment of their own; a
+# SITE/index.html, from the pages alone, by the packages of the extra `docs` in an environment of their own; a
 # warning is an error. LINKS=all also asks every address of the web.
-DOCS := .venv-docs
 docs: $(DOCS)/installed
-	rm -rf build/site
-	$(DOCS)/bin/python -m sphinx -W --keep-going -q -E -j auto -d build/doctrees docs build/site
+	rm -rf $(SITE)
+	$(DOCS)/bin/python -m sphinx -W --keep-going -q -E -j auto -d $(dir $(SITE))doctrees docs $(SITE)
 ifeq ($(LINKS),all)
-	$(DOCS)/bin/python -m sphinx -q -b linkcheck -d build/doctrees docs build/links
+	$(DOCS)/bin/python -m sphinx -q -b linkcheck -d $(dir $(SITE))doctrees docs $(dir $(SITE))links
 endif
-	@echo "build/site/index.html"
+	@echo "$(SITE)/index.html"
 
 $(DOCS)/installed: pyproject.toml
 	@$(PYTHON) -m venv $(DOCS)
