@@ -33,13 +33,14 @@ $(INSTALLED): requirements.lock pyproject.toml
 demo: $(INSTALLED)
 	$(BIN)/tacit demo
 
+# A process more than cores: of two, one waits an eighth of the time, for processes that it started or for the clock.
 test: $(INSTALLED)
-	$(TESTS) $(PROCESSES)
+	$(TESTS) $$(($(PROCESSES) + 1))
 
-# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). A third
-# process, for servers and devices that play at length wait for each other and for the clock.
+# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). Two more
+# processes, for the two files that begin wait for minutes: their devices hold reports back, as real ones do.
 long: $(INSTALLED)
-	$(TESTS) $$(($(PROCESSES) + 1)) -m long --hypothesis-profile full $(LONG)
+	$(TESTS) $$(($(PROCESSES) + 2)) -m long --hypothesis-profile full $(LONG)
 
 # The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
 pages: $(INSTALLED)

@@ -58,6 +58,8 @@ settings.load_profile("quick")
 # Of the two processes of `make test`, none is left with one of these at the end: they take longest and begin first.
 # The very first compiles the loops that simulate a population (20 s), before the other process needs them too.
 LONGEST_FIRST = (
+    "server/test_quick_start.py",  # in `make long` these two wait for devices, which hold their reports back
+    "server/test_count.py",
     "test_pages.py",
     "population/test_devices.py",
     "test_docs.py",
