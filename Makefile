@@ -5,6 +5,8 @@ VERSIONS ?= 3.12 3.13
 TESTED ?= tests
 VENV ?= .venv
 DIST ?= dist
+DOCS ?= .venv-docs
+SITE ?= build/site
 UV ?= 0.13.8
 CYCLONEDX ?= 7.5.0
 BIN := $(VENV)/bin
@@ -31,13 +33,14 @@ $(INSTALLED): requirements.lock pyproject.toml
 demo: $(INSTALLED)
 	$(BIN)/tacit demo
 
+# A process more than cores: of two, one waits an eighth of the time, for processes that it started or for the clock.
 test: $(INSTALLED)
-	$(TESTS) $(PROCESSES)
+	$(TESTS) $$(($(PROCESSES) + 1))
 
-# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). A third
-# process, for servers and devices that play at length wait for each other and for the clock.
+# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). Two more
+# processes, for the two files that begin wait for minutes: their devices hold reports back, as real ones do.
 long: $(INSTALLED)
-	$(TESTS) $$(($(PROCESSES) + 1)) -m long --hypothesis-profile full $(LONG)
+	$(TESTS) $$(($(PROCESSES) + 2)) -m long --hypothesis-profile full $(LONG)
 
 # The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
 pages: $(INSTALLED)
@@ -63,16 +66,15 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# build/site/index.html, from the pages alone, by the packages of the extra `docs` in an environment of their own; a
+# SITE/index.html, from the pages alone, by the packages of the extra `docs` in an environment of their own; a
 # warning is an error. LINKS=all also asks every address of the web.
-DOCS := .venv-docs
 docs: $(DOCS)/installed
-	rm -rf build/site
-	$(DOCS)/bin/python -m sphinx -W --keep-going -q -E -j auto -d build/doctrees docs build/site
+	rm -rf $(SITE)
+	$(DOCS)/bin/python -m sphinx -W --keep-going -q -E -j auto -d $(dir $(SITE))doctrees docs $(SITE)
 ifeq ($(LINKS),all)
-	$(DOCS)/bin/python -m sphinx -q -b linkcheck -d build/doctrees docs build/links
+	$(DOCS)/bin/python -m sphinx -q -b linkcheck -d $(dir $(SITE))doctrees docs $(dir $(SITE))links
 endif
-	@echo "build/site/index.html"
+	@echo "$(SITE)/index.html"
 
 $(DOCS)/installed: pyproject.toml
 	@$(PYTHON) -m venv $(DOCS)

@@ -243,7 +243,6 @@ def test_it_prints_there(name: str, clients: Path, tmp_path: Path) -> None:
 # What differs most; the others are `make nightly`'s, for each takes a training.
 AT_LENGTH = {
     "LC_ALL=C without UTF-8",
-    "Latin-1",
     "a terminal of 40 columns, Latin-1",
     "all three closed",
     "a reader that left",

@@ -129,7 +129,7 @@ def test_overlapping_columns_are_refused() -> None:
         design_banded(Participation(rounds=20, min_separation=5, max_participations=4), bands=5).dense(21)
 
 
-@pytest.mark.nightly  # the long test of its row in the paper's table designs it too (tests/test_papers_tables.py)
+@pytest.mark.nightly  # as its row in the paper's table is (tests/test_papers_tables.py)
 def test_paper_loss_is_reached() -> None:
     """arXiv:2408.08868, Table 3: BandMF(342) has rms loss 8.60."""
     found = losses(design_banded(PAPERS, bands=342), PAPERS)

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.jobs.few_shipped import few_shipped
+from tests.support.jobs.few_shipped import small_demo
 from tests.support.jobs.jobs_with_runs import Stop, content
 from typer.testing import CliRunner
 
 import tacit
-import tacit.jobs.demo
 from tacit.cli.commands import app
 from tacit.errors import RunError
 from tacit.evaluation.comparison_models import CLIENTS, FREE, PUBLIC_NETWORK, PUBLIC_NGRAM
@@ -25,15 +24,11 @@ from tacit.reports import demo as pages
 from tacit.reports.blocks import Paragraph
 from tacit.text.vocabulary import Vocabulary
 
-PEOPLE = 300
-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A demo of few people and a network that hardly learned."""
     with pytest.MonkeyPatch.context() as patch:
-        few_shipped(patch, tmp_path_factory.mktemp("shipped"), people=PEOPLE, characters=80)
-        patch.setattr(tacit.jobs.demo, "PUBLIC_SENTENCES", 6_400)
+        small_demo(patch, tmp_path_factory.mktemp("shipped"))
         yield tmp_path_factory.mktemp("runs")
 
 

@@ -140,8 +140,8 @@ def killed(at: int, out: Path) -> "subprocess.CompletedProcess[str]":
     "share",
     [
         *(0.1, 0.6),
-        *(pytest.param(each / 20, marks=pytest.mark.long) for each in (5, 9, 18)),
-        *(pytest.param(each / 20, marks=pytest.mark.nightly) for each in range(1, 20) if each not in (2, 5, 9, 12, 18)),
+        pytest.param(0.9, marks=pytest.mark.long),
+        *(pytest.param(each / 20, marks=pytest.mark.nightly) for each in range(1, 20) if each not in (2, 12, 18)),
     ],
 )
 def test_killed_anywhere_it_is_as_before_or_ending(

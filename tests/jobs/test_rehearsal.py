@@ -26,7 +26,7 @@ from tacit.jobs.account.population import account_population, begin_population
 from tacit.jobs.discover import job as discovery_job
 from tacit.jobs.train import rehearsal as training_rehearsal
 from tacit.jobs.train import release
-from tacit.progress import Evaluated, Event, StageBegan, StageEnded, Warned
+from tacit.progress import Evaluated, Event, StageBegan, StageEnded, Warned, silent
 from tacit.reports import summary
 from tacit.runs import Run
 
@@ -37,6 +37,22 @@ ERRORS = (RuntimeError, ZeroDivisionError, MemoryError, OSError, InputError, Run
 @pytest.fixture(scope="module")
 def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
     return tiny_cache(tmp_path_factory.mktemp("tiny") / "cache")
+
+
+@pytest.fixture(scope="module")
+def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A run of each kind, and of each way of training, in which nothing fails; to be left as it is."""
+    folder = tmp_path_factory.mktemp("whole")
+
+    def of(name: str) -> Path:
+        out = folder / name
+        if not out.exists() and name in WAYS:
+            begin_training(cache, out, name, silent).run.close()
+        elif not out.exists():
+            RUNS[name].call(cache, out, silent).run.close()
+        return out
+
+    return of
 
 
 class Heard:
@@ -224,20 +240,19 @@ AFTER = {
 
 @every_way(AFTER, daily=("validation",))
 def test_what_fails_after_rounds_costs_no_round_and_no_model(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str, way: str
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: str, way: str, whole: Callable[[str], Path]
 ) -> None:
     planted, error = AFTER[piece], ERRORS[(len(piece) + len(way)) % len(ERRORS)]
-    whole = begin_training(cache, tmp_path / "whole", way, lambda event: None)
-    heard, out = Heard(), tmp_path / "run"
+    expected, heard, out = whole(way), Heard(), tmp_path / "run"
     with monkeypatch.context() as patch:
         fault = Fault(patch, planted.owner, planted.name, error)
         fault.fails, fault.planted = planted.fails, lambda: heard.rehearsed
         result = begin_training(cache, out, way, heard)
     assert fault.times >= 1 and result.run.finished
     assert any(planted.piece.name in said and str(out) in said for said in heard.warned), heard.warned
-    assert released(out) == released(whole.run.path)
+    assert released(out) == released(expected)
     assert (out / "report" / "statement.json").is_file() and tacit.verify(out / "report" / "statement.json").holds
-    assert tacit.load_model(out).digest == tacit.load_model(whole.run.path).digest
+    assert tacit.load_model(out).digest == tacit.load_model(expected).digest
     if piece in ("report", "statement"):
         assert result.report is None and not (out / "report" / "report.html").exists()
         result.blocks(), result.to_record()  # with what there is
@@ -250,7 +265,7 @@ def test_what_fails_after_rounds_costs_no_round_and_no_model(
 
 
 def test_a_model_that_cannot_be_written_is_written_when_the_run_goes_on(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[str], Path]
 ) -> None:
     """Of all pieces the one without which no run ends."""
     heard = Heard()
@@ -262,11 +277,11 @@ def test_a_model_that_cannot_be_written_is_written_when_the_run_goes_on(
     with Run.open(tmp_path / "run") as run:
         assert run.steps_done == 9 and not run.finished
     assert tacit.resume(tmp_path / "run").run.finished
-    assert content(tmp_path / "run") == content(begin_training(cache, tmp_path / "whole", "simulated", heard).run.path)
+    assert content(tmp_path / "run") == content(whole("simulated"))
 
 
 def test_an_evaluation_that_works_again_is_missed_no_more(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole: Callable[[str], Path]
 ) -> None:
     """The machine was short of memory when the run was stopped; its checkpoint is there, so it is evaluated later."""
     heard = Heard()
@@ -277,9 +292,8 @@ def test_an_evaluation_that_works_again_is_missed_no_more(
         stopped = tacit.train(asked, tmp_path / "run", hardware=ONE, until=4, progress=heard)
         assert set(stopped.run.notes["missing"]) == {"evaluation on validation clients after 4 rounds"}
         stopped.run.close()
-    whole = begin_training(cache, tmp_path / "whole", "simulated", heard)
     tacit.resume(tmp_path / "run")
-    assert content(tmp_path / "run") == content(whole.run.path)
+    assert content(tmp_path / "run") == content(whole("simulated"))
     with Run.open(tmp_path / "run") as run:
         assert run.notes["missing"] == {}
 
@@ -419,6 +433,7 @@ def test_what_fails_in_the_rehearsal_of_any_kind_releases_nothing(
     piece: rehearsal.Piece,
     owner: Any,
     name: str,
+    whole: Callable[[str], Path],
 ) -> None:
     out, heard = tmp_path / "run", Heard()
     with monkeypatch.context() as patch:
@@ -434,8 +449,7 @@ def test_what_fails_in_the_rehearsal_of_any_kind_releases_nothing(
                 tacit.statement(run)
     assert not list(tmp_path.glob(".*")), "no scratch folder is left"
     again = RUNS[kind].call(cache, out, heard)
-    whole = RUNS[kind].call(cache, tmp_path / "whole", heard)
-    assert again.run.finished and content(out) == content(whole.run.path)
+    assert again.run.finished and content(out) == content(whole(kind))
 
 
 LATER = [each for each in EACH if each[1] in (rehearsal.STATEMENT, rehearsal.REPORT, rehearsal.MODEL)]
@@ -450,6 +464,7 @@ def test_what_fails_after_releases_of_any_kind_is_made_up_for_by_going_on(
     piece: rehearsal.Piece,
     owner: Any,
     name: str,
+    whole: Callable[[str], Path],
 ) -> None:
     out, heard = tmp_path / "run", Heard()
     error = ERRORS[len(kind + name) % len(ERRORS)]
@@ -468,9 +483,8 @@ def test_what_fails_after_releases_of_any_kind_is_made_up_for_by_going_on(
             assert tacit.verify(out / "report" / "statement.json", run=run).holds
     ended = RUNS[kind].call(cache, out, heard) if kind in ("discover", "type") else tacit.resume(out)
     assert ended.run.finished and ended.run.steps_done == done
-    whole = RUNS[kind].call(cache, tmp_path / "whole", heard)
     if kind != "type":
-        assert content(out) == content(whole.run.path)
+        assert content(out) == content(whole(kind))
 
 
 # -- real devices ------------------------------------------------------------------------------------------------------

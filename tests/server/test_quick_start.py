@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import REPOSITORY
+from tests.support.jobs.few_shipped import small_demo
 from tests.support.pages import commands
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 from tests.support.waiting import until
@@ -50,14 +51,18 @@ def test_without_a_recipe_it_is_told_whose_rounds_workers_answer_for(tmp_path: P
 
 
 @pytest.mark.long
-def test_the_commands_of_the_page_lead_to_a_verified_statement(tmp_path: Path) -> None:
+def test_the_commands_of_the_page_lead_to_a_verified_statement(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     where = {"cwd": tmp_path, "env": os.environ | {"PATH": path}, "text": True}
 
     def done(command: str) -> str:
         return subprocess.run(["bash", "-c", command], check=True, capture_output=True, **where).stdout  # type: ignore[call-overload,no-any-return]
 
-    done("tacit demo --quick")
+    with pytest.MonkeyPatch.context() as patch:
+        small_demo(patch, tmp_path_factory.mktemp("shipped"))
+        tacit.demo(tmp_path / "runs" / "demo", quick=True)
     for begins in ("tacit recipe show", "tacit export"):
         done(of_the_page(begins))
     with (tmp_path / "serve.log").open("w") as said, (tmp_path / "devices.log").open("w") as heard:

@@ -11,9 +11,9 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,36 +167,16 @@ class Vocabulary:
         return json.dumps({"format": _FORMAT, "sha256": self.sha256, **self._said()}, ensure_ascii=False)
 
     @classmethod
-    def from_json(cls, text: str) -> Self:
+    def from_json(cls, text: str) -> "Vocabulary":
         """The vocabulary that `to_json` wrote; InputError on anything else, or on changed words."""
-        try:
-            record = parsed_json(text)
-        except ValueError as error:
-            raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
-        if not isinstance(record, Mapping) or record.get("format") not in (_FORMAT, *_OLD):
-            raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")
-        rules = _OLD.get(record["format"], record.get("rules"))
-        if rules != RULES:
-            raise InputError(
-                f"the words of this vocabulary were cut by the rules {rules!s:.40}, and this tacit cuts by {RULES}, so "
-                "some of its words would never be found; import again, or give its words as a list (--word-list)."
-            )
-        said = {name: value for name, value in record.items() if name not in ("format", "sha256", "rules")}
-        vocabulary = from_plain(cls, said, where="this vocabulary")
-        if vocabulary.sha256 != record.get("sha256"):
-            raise InputError(
-                f"its words and their origin hash to {vocabulary.sha256[:12]} but the file says "
-                f"{record.get('sha256')!s:.12}: somebody changed it; import the list as a word list (--word-list) "
-                "instead."
-            )
-        return vocabulary
+        return _read(text)
 
     def save(self, path: Path) -> None:
         """Write `to_json` to a file."""
         path.write_text(self.to_json(), encoding="utf-8")
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path) -> "Vocabulary":
         """Read what `save` wrote; InputError when the file is missing or not a vocabulary."""
         try:
             content = read_bounded(path)
@@ -213,3 +193,28 @@ class Vocabulary:
 _FORMAT = "tacit-vocabulary-3"
 _OLD = {"tacit-vocabulary-1": "tacit-words-1", "tacit-vocabulary-2": "tacit-words-1"}  # the rules of each
 _WAY_OUT = "`tacit data import` writes one"
+
+
+@lru_cache(maxsize=4)  # one command reads the same words dozens of times, and tests each of them against the rules
+def _read(text: str) -> Vocabulary:
+    try:
+        record = parsed_json(text)
+    except ValueError as error:
+        raise InputError(f"this is not a vocabulary: {error}; {_WAY_OUT}.") from error
+    if not isinstance(record, Mapping) or record.get("format") not in (_FORMAT, *_OLD):
+        raise InputError(f"this JSON is not a vocabulary of format {_FORMAT!r}; {_WAY_OUT}.")
+    rules = _OLD.get(record["format"], record.get("rules"))
+    if rules != RULES:
+        raise InputError(
+            f"the words of this vocabulary were cut by the rules {rules!s:.40}, and this tacit cuts by {RULES}, so "
+            "some of its words would never be found; import again, or give its words as a list (--word-list)."
+        )
+    said = {name: value for name, value in record.items() if name not in ("format", "sha256", "rules")}
+    vocabulary = from_plain(Vocabulary, said, where="this vocabulary")
+    if vocabulary.sha256 != record.get("sha256"):
+        raise InputError(
+            f"its words and their origin hash to {vocabulary.sha256[:12]} but the file says "
+            f"{record.get('sha256')!s:.12}: somebody changed it; import the list as a word list (--word-list) "
+            "instead."
+        )
+    return vocabulary

@@ -30,7 +30,7 @@ def read(path: Path, kind: str, how: dict[str, str]) -> list[ClientText]:
 
 
 @pytest.mark.parametrize("name", EXPORTS)
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(edits=st.lists(EDIT, min_size=1, max_size=3))
 def test_it_is_read_or_refused(name: str, edits: list[tuple[int, int, bytes, bool]], tmp_path: Path) -> None:
     kind, file, content, how = EXPORTS[name]
