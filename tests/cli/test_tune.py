@@ -38,7 +38,9 @@ def test_people_see_a_table_the_choice_and_the_cost(cache: Cache, tmp_path: Path
         assert said in shown.stdout
     lines = [line.split("  ")[0] for line in shown.stderr.splitlines()]
     noise, *trials = lines
-    assert noise.startswith("what the noise will do to the model cannot be told: it was not measured below 40 rounds")
+    assert noise.startswith(
+        "NOT FORECAST. What the noise will do to the model cannot be told: it was not measured below 40 rounds"
+    )
     assert trials == ["trial 1/2 lr1-q0.5-try1: 4 of 4", "trial 2/2 lr2-q0.5-try1: 4 of 4"], "a line a trial, no more"
     again = tune(recipe, out, "--server-learning-rates", "1,2", "--json")
     assert again.exit_code == 0 and again.stdout.count("\n") == 1 and again.stderr == ""
