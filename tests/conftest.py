@@ -55,8 +55,8 @@ settings.register_profile("quick", ANY, max_examples=25, derandomize=True)
 settings.register_profile("full", ANY, max_examples=200, print_blob=True, derandomize=bool(os.environ.get("CI")))
 settings.load_profile("quick")
 
-# Of the two processes of `make test`, none is left with one of these at the end: they take longest and begin first.
-# The very first compiles the loops that simulate a population (20 s), before the other process needs them too.
+# Of the processes of `make test`, none is left with one of these at the end: they take longest and begin first.
+# The very first compiles the loops that simulate a population (20 s), before another process needs them too.
 LONGEST_FIRST = (
     "server/test_quick_start.py",  # in `make long` these two wait for devices, which hold their reports back
     "server/test_count.py",
