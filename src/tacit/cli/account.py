@@ -48,7 +48,10 @@ def _mechanism(chosen: ChosenMechanism, limits: ParticipationOptions, noise: Noi
 
 
 ASKED = {
-    "run": at("account_run:run", "What a run promises as realised, from its ledger and its log of participations."),
+    "run": at(
+        "account_run:run",
+        "What a run promises as realised, from its ledger and its log; a mixture also what each part of it does.",
+    ),
     "population": at(
         "account_population:population",
         "What every run took of a population's budget; with --clients and what is allowed, begin one.",

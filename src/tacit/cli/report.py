@@ -32,7 +32,7 @@ def compare(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Runs side by side: accuracy of known words, privacy at one delta, settings that differ, a figure of all curves.
+    """Runs side by side: accuracy of known words, privacy at one delta, what differs, a figure of all curves.
 
     Below a mixture stand its parts.
     """
