@@ -199,7 +199,7 @@ def test_the_worst_tenths_interval_covers_the_exact_one_at_its_rate(worst: str, 
     draw = np.random.default_rng(11)
     of_everybody = worst_share_of(drawn_clients(worst, draw, 400_000), 0.1).value
     found, narrow = list[bool](), list[bool]()
-    for _ in range(120):
+    for _ in range(200):
         values = drawn_clients(worst, draw, clients)
         histogram = noised(values, spread, draw)
         of_these = worst_share_of(values, 0.1).value
