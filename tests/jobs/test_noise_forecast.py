@@ -123,7 +123,7 @@ def test_its_page_draws_what_is_known(cache: Cache, tmp_path: Path) -> None:
     found = noise_forecast(recipe(cache, LOUD))
     files = found.write_report(tmp_path / "page")
     page = files.html.read_text()
-    assert page.count("CANNOT WORK") == 1 and page.index("CANNOT WORK") < page.index("<svg") < page.index("way out")
+    assert page.count("TOO NOISY") == 1 and page.index("TOO NOISY") < page.index("<svg") < page.index("way out")
     assert {path.name for path in files.figures} == {"noise_forecast.png", "price.png"}
     (price,) = [each for each in found.figures() if each.name == "price"]
     spent = price.panels[0].marks[0]
