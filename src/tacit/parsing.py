@@ -79,7 +79,8 @@ def _json(text: str | bytes, decoders: "_Decoders") -> Any:
     except RecursionError:
         raise too_deep from None
     # Each is a bound on what is meant, so that most texts need no look at their values.
-    if said.count("[") + said.count("{") > MOST_DEPTH or said.count(":") > MOST_KEYS_OF_JSON:
+    many_keys = len(said) > MOST_KEYS_OF_JSON and said.count(":") > MOST_KEYS_OF_JSON
+    if said.count("[") + said.count("{") > MOST_DEPTH or many_keys:
         keys, level = 0, [found]
         for _ in range(MOST_DEPTH + 1):
             keys += sum(len(each) for each in level if isinstance(each, dict))
@@ -95,10 +96,10 @@ def _has_long_number(said: str) -> bool:
     """Whether more than MOST_DIGITS digits follow each other, in a number or in a string: most texts have no such run,
     which would have a digit at one of few places.
     """
-    return any(
-        "0" <= said[at] <= "9" and _LONG.search(said, max(0, at - MOST_DIGITS), at + MOST_DIGITS + 1) is not None
-        for at in range(MOST_DIGITS, len(said), MOST_DIGITS + 1)
-    )
+    for at in range(MOST_DIGITS, len(said), MOST_DIGITS + 1):
+        if "0" <= said[at] <= "9" and _LONG.search(said, max(0, at - MOST_DIGITS), at + MOST_DIGITS + 1):
+            return True
+    return False
 
 
 def _inside(value: Any) -> list[Any]:

@@ -136,13 +136,13 @@ class Journal:
 
     def read(self) -> Written:
         """What is written by now. Raises: RunError naming the first entry that is not what was written."""
-        written = self._written
+        written, place = self._written, f"of the journal in '{self.folder / DATABASE}'"
         with self._complaints():
             rows = self._database.execute(
                 "SELECT entry, kind, content, seal FROM journal WHERE entry >= ? ORDER BY entry", (len(written.seals),)
             )
             for number, kind, content, seal in rows:
-                where = f"entry {len(written.seals)} of the journal in '{self.folder / DATABASE}'"
+                where = f"entry {len(written.seals)} {place}"
                 before = written.seals[-1] if written.seals else START
                 if number != len(written.seals) or seal != seal_of(number, before, kind, content):
                     raise RunError(
