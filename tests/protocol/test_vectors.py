@@ -1,0 +1,49 @@
+"""The vectors of the protocol: made again they are the same bytes, and this program decides each as it is written."""
+
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
+from tests.support.vectors import documents, signed, tokens
+from tests.support.vectors.case import Case
+
+
+@cache
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((PLACE / f"{name}.json").read_text(encoding="ascii"))
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_made_again_they_are_the_same_bytes(name: str) -> None:
+    assert text_of(name) == (PLACE / f"{name}.json").read_text(encoding="ascii"), "python -m tests.make_vectors"
+
+
+def test_they_are_small_and_many() -> None:
+    there = sorted(PLACE.glob("*"))
+    assert [each.name for each in there] == sorted(f"{name}.json" for name in FILES)
+    assert sum(each.stat().st_size for each in there) < MOST_BYTES
+
+
+CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
+    "documents": {"cases": documents.check},
+    "signatures": {"cases": signed.check_signature},
+    "log": {"cases": signed.check_log, "trees": signed.check_tree, "proofs": signed.check_proof},
+    "rotation": {"cases": signed.check_rotation},
+    "tokens": {
+        "cases": tokens.check_blinding,
+        "finished": tokens.check_finished,
+        "shown": tokens.check_shown,
+        "keys": tokens.check_key,
+        "logged": tokens.check_logged,
+    },
+}
+
+
+@pytest.mark.parametrize(("name", "part"), [(name, part) for name, parts in CHECKS.items() for part in parts])
+def test_this_program_decides_each_as_it_is_written(name: str, part: str) -> None:
+    for each in read(name)[part]:
+        CHECKS[name][part](each)
