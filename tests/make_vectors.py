@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.vectors import documents, signed, tokens
+from tests.support.vectors import documents, prices, signed, tokens
 
 PLACE = Path(__file__).parent / "vectors"
 MOST_BYTES = 2 << 20  # of all files together
@@ -19,6 +19,7 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "log": signed.log_file,
     "rotation": signed.rotation_file,
     "tokens": tokens.tokens_file,
+    "prices": prices.file,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
-from tests.support.vectors import documents, signed, tokens
+from tests.support.vectors import documents, prices, signed, tokens
 from tests.support.vectors.case import Case
 
 
@@ -40,6 +40,7 @@ CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
         "keys": tokens.check_key,
         "logged": tokens.check_logged,
     },
+    "prices": {"cases": prices.check, "epsilons": prices.check_epsilon},
 }
 
 

@@ -266,9 +266,9 @@ def tokens_file() -> dict[str, Any]:
     )
     return file_of(
         "`cases`: from `message` (of a token of `epoch`) and the randomness `prefix`, `salt` and `blind` (r, "
-        "big-endian) follow `prepared`, `encoded`, `sent` and `inverse` (of r), and from the `blind_signature` that came "
-        "back `signature` and `token`. `finished`: whether what came back for a case is used. `shown`: whether a "
-        "server takes a token of this key and epoch. `keys`: which a device takes. `logged`: which by the log.",
+        "big-endian) follow `prepared`, `encoded`, `sent` and `inverse` (of r). From the `blind_signature` that came "
+        "back follow `signature` and `token`. `finished`: whether what came back for a case is used. `shown`: whether "
+        "a server takes a token of this key and epoch. `keys`: which a device takes. `logged`: which by the log.",
         blindings,
         operator=OURS.public,
         epoch=EPOCH,
@@ -291,7 +291,7 @@ def check_finished(each: Case, blindings: dict[str, Case]) -> None:
     assert _takes(blindings[each["of"]], each["blind_signature"]) is each["accepted"], each["name"]
 
 
-def checkshown_log(each: Case) -> None:
+def check_shown(each: Case) -> None:
     """The same."""
     assert _is_token(each["token"]) is each["valid"], each["name"]
 
