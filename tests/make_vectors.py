@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.vectors import documents, prices, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, signed, tokens
 
 PLACE = Path(__file__).parent / "vectors"
 MOST_BYTES = 2 << 20  # of all files together
@@ -20,6 +20,9 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "rotation": signed.rotation_file,
     "tokens": tokens.tokens_file,
     "prices": prices.file,
+    "reports": reports.file,
+    "encodings": encodings.file,
+    "randomizers": randomizers.file,
 }
 
 

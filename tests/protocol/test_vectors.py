@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
-from tests.support.vectors import documents, prices, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, signed, tokens
 from tests.support.vectors.case import Case
 
 
@@ -41,6 +41,23 @@ CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
         "logged": tokens.check_logged,
     },
     "prices": {"cases": prices.check, "epsilons": prices.check_epsilon},
+    "reports": {"cases": reports.check, "received": reports.check_received, "files": reports.check_file},
+    "encodings": {
+        "cases": encodings.check,
+        "streams": encodings.check_stream,
+        "rotations": encodings.check_rotation,
+        "choices": encodings.check_choice,
+        "behind": encodings.check_behind,
+        "losses": encodings.check_loss,
+        "received": encodings.check_received,
+    },
+    "randomizers": {
+        "cases": randomizers.check_numbers,
+        "lies": randomizers.check_lie,
+        "votes": randomizers.check_votes,
+        "answers": randomizers.check_answers,
+        "choices": randomizers.check_choice,
+    },
 }
 
 
