@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens
 
 PLACE = Path(__file__).parent / "vectors"
 MOST_BYTES = 2 << 20  # of all files together
@@ -22,6 +22,7 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "prices": prices.file,
     "reports": reports.file,
     "encodings": encodings.file,
+    "sealed": sealed.file,
     "randomizers": randomizers.file,
 }
 

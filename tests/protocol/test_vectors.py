@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens
 from tests.support.vectors.case import Case
 
 
@@ -50,6 +50,16 @@ CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
         "behind": encodings.check_behind,
         "losses": encodings.check_loss,
         "received": encodings.check_received,
+    },
+    "sealed": {
+        "cases": sealed.check,
+        "functions": sealed.check_function,
+        "rings": sealed.check_ring,
+        "gaussians": sealed.check_gaussians,
+        "slots": sealed.check_slots,
+        "shares": sealed.check_shares,
+        "settings": sealed.check_settings,
+        "seeds": sealed.check_seed,
     },
     "randomizers": {
         "cases": randomizers.check_numbers,
