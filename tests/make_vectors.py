@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens, turns
 
 PLACE = Path(__file__).parent / "vectors"
 MOST_BYTES = 2 << 20  # of all files together
@@ -24,6 +24,7 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "encodings": encodings.file,
     "sealed": sealed.file,
     "randomizers": randomizers.file,
+    "turns": turns.file,
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens
+from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens, turns
 from tests.support.vectors.case import Case
 
 
@@ -75,3 +75,9 @@ CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
 def test_this_program_decides_each_as_it_is_written(name: str, part: str) -> None:
     for each in read(name)[part]:
         CHECKS[name][part](each)
+
+
+def test_this_program_takes_each_turn_as_it_is_written() -> None:
+    said = read("turns")
+    for each in said["cases"]:
+        turns.check(each, said["bodies"])

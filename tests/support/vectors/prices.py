@@ -42,7 +42,7 @@ def _plan(privacy: Mapping[str, Any], recipe: Mapping[str, Any], kind: str, **ch
     return Plan.from_json(json.dumps({**said, **changed}))
 
 
-def _training(
+def training_plan(
     mechanism: Mapping[str, Any],
     *,
     rounds: int = 40,
@@ -161,11 +161,11 @@ def _of_training() -> list[Case]:
     found = []
     for number, (name, mechanism) in enumerate(MECHANISMS.items()):
         for shape, changed in SHAPES.items() if name in WITH_ALL else [("", {})]:
-            plan, _ = _training(mechanism, **changed)
+            plan, _ = training_plan(mechanism, **changed)
             title = f"{name}, {shape}" if shape else name
             found.append(_priced(title, RULE, plan, None, _patterns(plan, number)))
     for number, (name, (mechanism, matrix, changed)) in enumerate(_matrices().items()):
-        plan, body = _training(mechanism, matrix=matrix, **changed)
+        plan, body = training_plan(mechanism, matrix=matrix, **changed)
         found.append(_priced(name, RULE, plan, body, _patterns(plan, number)))
     others: dict[str, dict[str, Any]] = {
         "encoded, lengthened by 1% where the recipe does not say": {"encoded": {"kind": "encoded"}},
@@ -180,25 +180,25 @@ def _of_training() -> list[Case]:
     }
     for number, (title, changed) in enumerate(others.items()):
         for name in ("independent", "BLT", "a tree") if number < 4 else ("BLT",):
-            plan, _ = _training(MECHANISMS[name], **changed)
+            plan, _ = training_plan(MECHANISMS[name], **changed)
             found.append(_priced(f"{name}, {title}", RULE, plan, None, _patterns(plan, number)))
     return found
 
 
 def _refused() -> list[Case]:
     blt, found = MECHANISMS["BLT"], []
-    honest = _training(blt)[0].privacy
+    honest = training_plan(blt)[0].privacy
     assert honest.zcdp is not None
     for name, mechanism in MECHANISMS.items():
-        plan, _ = _training(mechanism)
+        plan, _ = training_plan(mechanism)
         assert plan.privacy.zcdp is not None
         low = plan.privacy.zcdp * (1 - 1e-6)
-        found.append((f"{name}: a zCDP that is too low by a millionth", _training(mechanism, zcdp=low)))
+        found.append((f"{name}: a zCDP that is too low by a millionth", training_plan(mechanism, zcdp=low)))
     for name, (mechanism, matrix, changed) in _matrices().items():
-        plan, _ = _training(mechanism, matrix=matrix, **changed)
+        plan, _ = training_plan(mechanism, matrix=matrix, **changed)
         assert plan.privacy.zcdp is not None
         low = plan.privacy.zcdp * (1 - 1e-6)
-        found.append((f"{name}: the same", _training(mechanism, matrix=matrix, zcdp=low, **changed)))
+        found.append((f"{name}: the same", training_plan(mechanism, matrix=matrix, zcdp=low, **changed)))
     zcdp, rule = honest.zcdp, {"zcdp": honest.zcdp}
     of_rounds = {"rounds": {"rounds": 41, "report_goal": 6}}
     others: dict[str, dict[str, Any]] = {
@@ -216,7 +216,7 @@ def _refused() -> list[Case]:
         "an inflation below 1": {**rule, "encoded": {"inflation": 0.5}},
         "too many rounds": {"zcdp": 1e6, "rounds": 10_001},
     }
-    found += [(f"BLT: {title}", _training(blt, **changed)) for title, changed in others.items()]
+    found += [(f"BLT: {title}", training_plan(blt, **changed)) for title, changed in others.items()]
     mechanisms: dict[str, dict[str, Any]] = {
         "a mechanism that nobody knows": {"name": "magic"},
         "a mechanism of the operator's own code": {"name": "their.package:Mechanism"},
@@ -230,7 +230,7 @@ def _refused() -> list[Case]:
         "lambda-CGD of three coefficients": {"name": "lambda-cgd", "coefficients": [1.0, -0.5, -0.1]},
         "a tree that begins again beyond the run": {"name": "tree", "restarts": [40]},
     }
-    found += [(title, _training(each, zcdp=100.0)) for title, each in mechanisms.items()]
+    found += [(title, training_plan(each, zcdp=100.0)) for title, each in mechanisms.items()]
     return [_priced(f"claims: {title}", RULE, plan, body) for title, (plan, body) in found]
 
 
@@ -257,7 +257,7 @@ def _of_counts() -> list[Case]:
         "local, too low a zCDP": ({**local, "zcdp": 2.0 * (1 - 1e-6)}, "evaluate"),
         "local, a higher claim of zCDP": ({**local, "zcdp": 3.0}, "evaluate"),
         "local, an epsilon that nothing hides": ({**local, "zcdp": 5e5, "local_epsilon": 1000.0}, "evaluate"),
-        "a promise to train": ({**_training(MECHANISMS["BLT"])[0].privacy.model_dump(), **goal}, "count"),
+        "a promise to train": ({**training_plan(MECHANISMS["BLT"])[0].privacy.model_dump(), **goal}, "count"),
     }
     found = []
     for name, (privacy, kind) in plans.items():
