@@ -1,11 +1,13 @@
 """The vectors of the protocol: made again they are the same bytes, and this program decides each as it is written."""
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import pytest
+from tests.conftest import REPOSITORY
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
 from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens, turns
 from tests.support.vectors.case import Case
@@ -26,6 +28,34 @@ def test_they_are_small_and_many() -> None:
     there = sorted(PLACE.glob("*"))
     assert [each.name for each in there] == sorted(f"{name}.json" for name in FILES)
     assert sum(each.stat().st_size for each in there) < MOST_BYTES
+
+
+def ruled(value: Any) -> list[str]:
+    """The rules that are named anywhere in a file."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    own = [value["rule"]] if isinstance(value, dict) and "rule" in value else []
+    return own + [rule for each in inner for rule in ruled(each)]
+
+
+def anchors(page: str) -> set[str]:
+    """Of a page's headings, as its readers link to them."""
+    lines = re.findall(r"^#+ (.+)$", (REPOSITORY / page).read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_case_names_a_rule_that_is_there_and_the_page_names_the_file(name: str) -> None:
+    said = read(name)
+    rules = ruled(said)
+    assert len(rules) >= len(said["cases"])
+    for rule in sorted(set(rules)):
+        page, _, section = rule.partition("#")
+        assert (REPOSITORY / page).is_file() and (not section or section in anchors(page)), rule
+    assert f"`{name}.json`" in (REPOSITORY / "docs/protocol.md").read_text(encoding="utf-8")
+
+
+def test_there_are_about_a_thousand() -> None:
+    assert sum(len(ruled(read(name))) for name in FILES) > 1000
 
 
 CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {

@@ -17,7 +17,7 @@ from tacit.randomizers.registry import RANDOMIZERS
 from tacit.randomizers.subset_selection import SubsetSelection
 
 RULE = "#a-report"
-HIDDEN = "docs/word-discovery.md#the-device-s-part-and-the-server-s"
+HIDDEN = "docs/word-discovery.md#the-devices-part-and-the-servers"
 GRID = ((2, 1.0), (5, 1.0), (30, 2.0), (30, 0.5), (300, 4.0), (1000, 8.0), (27_001, 4.0))
 
 
