@@ -16,7 +16,8 @@ import numpy as np
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord, opened
 from tacit.device.session import Machine, Session
-from tacit.device.train import TrainHandler
+from tacit.device.task_handler import SEED_BYTES
+from tacit.device.train import TrainHandler, encoding_of
 from tacit.device.turn import Pause, SessionOutcome
 from tacit.errors import ServerError, TaskRefused
 from tacit.protocol.bodies import ReportBody
@@ -52,12 +53,18 @@ class _Trainer:
         """All can be done."""
 
     def prepare(self, plan: Plan, task: RoundTask, model: Any) -> Callable[[Any], ReportBody]:
+        encoding = encoding_of(task)
+
         def trained(draw: Any) -> ReportBody:
             if self.does == "fails":
                 raise RuntimeError("the text cannot be read")
             update = np.array(UPDATE, np.float32)
             if self.does == "not finite":
                 update[0] = np.nan
+            if encoding is not None:
+                zero = np.float32(0)
+                words = encoding.encoded(update, norm=zero, loss=zero, seed=draw(SEED_BYTES), client=0)
+                return ReportBody(words, True, None, None)
             return ReportBody(update, self.does != "not finite", None, None)
 
         return trained

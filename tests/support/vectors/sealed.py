@@ -190,7 +190,7 @@ def _slots() -> list[Case]:
         (b"willow-16384", 144_528, 9_000, 1000, 0, 0),
     ):
         keys = (bytes.fromhex(KEY), bytes.fromhex(OTHER_KEY))[:contributors]
-        made = _settings(parameters, dimension, largest, most_reports=reports, contributors=keys, margin=margin)
+        made = sealed_settings(parameters, dimension, largest, most_reports=reports, contributors=keys, margin=margin)
         slots = made.slots
         vector = (np.arange(dimension) * 7 % (largest + 1)).astype(np.uint32)
         plain = slots.plain(vector, slots.polynomials - 1)
@@ -249,7 +249,9 @@ def check_shares(each: Case) -> None:
 DECRYPTORS = [(Identity(bytes([0x40 + at] * 32)), secrets.KeyPair(bytes([0x50 + at] * 32))) for at in range(4)]
 
 
-def _settings(parameters: bytes, dimension: int, largest: int, *, many: int = 3, **changed: Any) -> OneMessageRound:
+def sealed_settings(
+    parameters: bytes, dimension: int, largest: int, *, many: int = 3, **changed: Any
+) -> OneMessageRound:
     said: dict[str, Any] = {
         "parameters": parameters,
         "dimension": dimension,
@@ -279,11 +281,11 @@ def _fields(settings: OneMessageRound) -> dict[str, Any]:
 
 def _reports() -> list[Case]:
     rounds: dict[str, tuple[OneMessageRound, bool, int]] = {
-        "willow-4096, three decryptors": (_settings(b"willow-4096", 5, 100), True, 1),
-        "willow-4096, four decryptors": (_settings(b"willow-4096", 300, 100, many=4), False, 2),
-        "willow-4096, two polynomials": (_settings(b"willow-4096", 20_000, 65_000), False, 3),
-        "willow-8192": (_settings(b"willow-8192", 1000, 2000, many=4), False, 4),
-        "willow-16384": (_settings(b"willow-16384", 1000, 9000, many=4), False, 5),
+        "willow-4096, three decryptors": (sealed_settings(b"willow-4096", 5, 100), True, 1),
+        "willow-4096, four decryptors": (sealed_settings(b"willow-4096", 300, 100, many=4), False, 2),
+        "willow-4096, two polynomials": (sealed_settings(b"willow-4096", 20_000, 65_000), False, 3),
+        "willow-8192": (sealed_settings(b"willow-8192", 1000, 2000, many=4), False, 4),
+        "willow-16384": (sealed_settings(b"willow-16384", 1000, 9000, many=4), False, 5),
     }
     return [_report(name, *each) for name, each in rounds.items()]
 
@@ -344,7 +346,7 @@ def check(each: Case) -> None:
 
 def _refused() -> list[Case]:
     """Settings that a device takes, and such that it does not, for a plan that trusts the decryptors of the first."""
-    good = _settings(b"willow-4096", 5, 100)
+    good = sealed_settings(b"willow-4096", 5, 100)
     data = good.to_bytes()
     strange = tuple(identity.public for identity, _ in DECRYPTORS[1:4])
     changed = {
@@ -352,8 +354,8 @@ def _refused() -> list[Case]:
         "a byte more": data + b"\0",
         "a byte less": data[:-1],
         "a set that nobody published": data.replace(b"willow-4096", b"willow-4097"),
-        "another decryptor": _settings(b"willow-4096", 5, 100, decryptors=strange).to_bytes(),
-        "more corrupt decryptors than the plan has": _settings(b"willow-4096", 5, 100, corrupt=2).to_bytes(),
+        "another decryptor": sealed_settings(b"willow-4096", 5, 100, decryptors=strange).to_bytes(),
+        "more corrupt decryptors than the plan has": sealed_settings(b"willow-4096", 5, 100, corrupt=2).to_bytes(),
     }
     trusted = {"threshold": 2, "keepers": [identity.public.hex() for identity, _ in DECRYPTORS[:3]], "corrupt": 1}
     found = []

@@ -12,13 +12,16 @@ import numpy as np
 from tests.support.vectors.case import Case, case, file_of
 from tests.support.vectors.prices import shortened, training_plan
 from tests.support.vectors.scripted_turn import CODE, NOON, UPDATE, Scripted, Steps, driven, standing
+from tests.support.vectors.sealed import DECRYPTORS, sealed_settings
 from tests.support.vectors.signed import OTHER, OURS, shown_log
 from tests.support.vectors.tokens import EPOCH, signer, token_key
 
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.bodies import ReportBody, report_body
 from tacit.protocol.key_rotation import signed_key_rotation
 from tacit.protocol.log_proofs import key_rotation_entry, plan_entry
 from tacit.protocol.messages import Plan, Receipt, RoundTask
+from tacit.protocol.one_message_shape import seed_of
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
@@ -26,8 +29,10 @@ from tacit.protocol.token_format import token_key_entry
 from tacit.secure_aggregation.secrets import seeded
 
 RULE = "#what-a-device-asks"
+SEALED = "docs/secure-aggregation-protocols.md#attempts-at-one-round"
 REFUSES, TEXT, FINAL = "#what-a-device-checks", "#what-text-decides", "#what-is-final"
 HOUR = 3600.0
+MOST_SHOWN = 1 << 14  # bytes of a body; a sealed report follows from its draws
 MEMORY = Path("/dev/shm")  # Linux's: two hundred records are flushed to it at once, and a disk takes a minute
 MODEL = model_body(np.array([0.5, -0.5, 0.25, 0.0], np.float32))
 PROBLEM = {"title": "It is so.", "detail": "A test."}
@@ -149,6 +154,8 @@ class Bodies:
     found: dict[bytes, str] = field(default_factory=dict)
 
     def name(self, body: bytes) -> str:
+        if len(body) > MOST_SHOWN:
+            return f"{len(body)} bytes with the SHA-256 {hashlib.sha256(body).hexdigest()}"
         return self.found.setdefault(body, f"b{len(self.found)}")
 
     def to_plain(self) -> dict[str, Any]:
@@ -487,6 +494,69 @@ def _tokens() -> list[Scenario]:
     ]
 
 
+def sealed_plan() -> Plan:
+    """The plan, of sealed sums with three decryptors."""
+    plan, _ = training_plan({"name": "independent"}, rounds=40, apart=5, encoded={"kind": "secure"})
+    keys = {"keepers": [identity.public.hex() for identity, _ in DECRYPTORS[:3]]}
+    keys["boxes"] = [box.public.hex() for _, box in DECRYPTORS[:3]]
+    aggregation = {"kind": "sealed", "threshold": 2, "corrupt": 1, **keys}
+    return Plan.from_json(json.dumps(_merged(json.loads(plan.to_json()), {"aggregation": aggregation})))
+
+
+def sealed_task(of: Plan, attempt: int = 0, *, series: int = 0, **changed: Any) -> RoundTask:
+    """A task of round 0, with the settings of its round. changed: of these."""
+    encoding = encoding_within(len(UPDATE), 0.2, 6)
+    names = ("parameters", "dimension", "clip_norm", "scale", "report_goal", "sigmas", "margin", "margin_each")
+    encoded = {name: getattr(encoding, name) for name in names}
+    encoded |= {"signs": "ef" * 32, "length": encoding.dimension + 1, "threshold": 2}
+    task = a_task(of, 0, attempt, asks={"encoded": encoded})
+    settings = sealed_settings(
+        b"willow-4096",
+        encoding.dimension + 1,
+        2 * encoding.largest,
+        **{"seed": seed_of(task), "plan": bytes.fromhex(task.plan), "round_index": 0, "series": series, **changed},
+    )
+    return a_task(of, 0, attempt, asks={"encoded": encoded}, sealed=settings.to_bytes().hex())
+
+
+def _sealed() -> list[Scenario]:
+    """Attempts at a sealed round: of one series all cost what one costs, and of another none is taken part in."""
+    plan = sealed_plan()
+    first, second, other = sealed_task(plan), sealed_task(plan, 1), sealed_task(plan, 2, series=1)
+    given_back = [planned(plan), log_of(plan), NO_CONTENT]
+
+    def told(turns: Sequence[Turn]) -> list[Turn]:
+        """The same with receipts, which are of bodies that follow from the draws before."""
+        played = _played(turns, {}, Bodies())
+        found = []
+        for turn, said in zip(turns, played, strict=True):
+            sent = [step["ask"]["body"] for step in said["steps"] if "/reports/" in step.get("ask", {}).get("path", "")]
+            task = first if turn is turns[0] else second
+            sha256 = sent[0].rpartition(" ")[2] if sent else ""
+            answers = [*turn.answers[:-1], receipt(task, sha256=sha256)] if sent else turn.answers
+            found.append(Turn(answers, turn.now))
+        return found
+
+    takes = Turn(whole(plan, first, problem("late")))
+    again = Turn(whole(plan, second, problem("late")), NOON + 60)
+    anew, same = (Turn([assigned(task), *given_back], NOON + 60) for task in (other, first))
+    strange = sealed_task(plan, boxes=tuple(box.public for _, box in DECRYPTORS[1:4]))
+    elsewhere = sealed_task(plan, plan=bytes(32))
+    in_clear = a_task(plan)
+    found: list[Scenario] = [
+        ("sealed: two attempts of one series", SEALED, {}, told([takes, again])),
+        ("sealed: an attempt of another series", SEALED, {}, [*told([takes]), anew]),
+        ("sealed: the same round again", SEALED, {}, [*told([takes]), same]),
+    ]
+    for title, task in (
+        ("boxes that are not the plan's", strange),
+        ("another plan's settings", elsewhere),
+        ("a report in the clear", in_clear),
+    ):
+        found.append((f"sealed: {title}", "#a-sealed-report", {}, [Turn([assigned(task), *given_back])]))
+    return found
+
+
 def _deaths() -> list[Scenario]:
     """A device that dies after each step of a turn, and its next turn: at another attempt, and five rounds later."""
     plan = a_plan()
@@ -542,7 +612,7 @@ def _scripted(said: Mapping[str, Any], bodies: Mapping[str, bytes]) -> Scripted:
 def file() -> dict[str, Any]:
     """The content of `turns.json`."""
     bodies, cases = Bodies(), []
-    for name, rule, policy, turns in [*_sent(), *_refusals(), *_records(), *_tokens(), *_deaths()]:
+    for name, rule, policy, turns in [*_sent(), *_refusals(), *_records(), *_tokens(), *_sealed(), *_deaths()]:
         plain = {key: list(value) if isinstance(value, tuple) else value for key, value in policy.items()}
         cases.append(case(name, rule, policy=plain, turns=_played(turns, policy, bodies)))
     return file_of(
@@ -554,9 +624,11 @@ def file() -> dict[str, Any]:
         "in `bodies`. `first_time`: the owner says that the new device took part nowhere. `died`: the device ended "
         "after the last step. `outcome`: `what` (idle, refused, unanswered, reported, lost), the `wait` until the "
         "next turn, and what this program says of it, which is its own. `record`: what the device knows after the "
-        "turn; costs agree to the relative 1e-9. `draws`: its random bytes, in order. A program that writes the header "
-        "of a report otherwise has another digest, and the key of signatures.json signs its receipts. A turn of a "
-        "process of its own has had no fruitless turns before.",
+        "turn; costs agree to the relative 1e-9. `draws`: its random bytes, in order. Of a sealed update these are 32 "
+        "of which, with `rounding ` before and 8 zero bytes behind them, SHA-256 is the key of its rounding; its "
+        "identity; and the seed of its report. A body that is too long to stand here goes by its SHA-256. A program "
+        "that writes the header of a report otherwise has another digest, and the key of signatures.json signs its "
+        "receipts. Each turn is a process of its own, which had no fruitless turn before.",
         cases,
         operator=OURS.public,
         population="es",
