@@ -1,11 +1,21 @@
 /**
  * A device of `tacit serve` in Node, for trying the core out: its updates are zero or random, and of no text.
  *
- *     node node_device.js --server http://127.0.0.1:8470 --operator-key KEY --vocabulary SHA256 --state FOLDER [--turns N]
+ *     node node_device.js --server http://127.0.0.1:8470 --operator-key KEY --vocabulary SHA256 --state FOLDER
  */
 
 import { createHash } from "node:crypto";
-import { existsSync, fsyncSync, mkdirSync, openSync, readFileSync, closeSync, fstatSync, ftruncateSync, writeSync } from "node:fs";
+import {
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
@@ -42,7 +52,11 @@ function fileStore(path: string): Store {
     if (!existsSync(place)) return null;
     const [sum = "", text = ""] = readFileSync(place, "utf8").split("\n");
     if (createHash("sha256").update(text).digest("hex") !== sum) return null;
-    const { entries, generation, inode } = JSON.parse(text) as { entries: [string, string][]; generation: number; inode: number };
+    const { entries, generation, inode } = JSON.parse(text) as {
+      entries: [string, string][];
+      generation: number;
+      inode: number;
+    };
     const file = openSync(place, "r");
     const untouched = fstatSync(file).ino === inode;
     closeSync(file);
@@ -105,12 +119,22 @@ async function main(): Promise<void> {
   const policy = existsSync(policyFile) ? readPolicy(readFileSync(policyFile, "utf8")).policy : DEFAULT_POLICY;
   readSigningKey(required("operator-key"));
   const record = await DeviceRecord.open(fileStore(join(state, "record")), fileStore(join(state, "journal")), {
-    firstTime: options["first-time"], now: Date.now() / 1000, budgets: { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week },
+    firstTime: options["first-time"],
+    now: Date.now() / 1000,
+    budgets: { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week },
   });
   const device: Device = {
-    operatorKey: required("operator-key"), population: options.population, vocabulary: required("vocabulary"), policy, record,
-    handlers: [trainHandler(madeUp, null)], sealing: null, enrolmentCode: options["enrolment-code"] ?? null,
-    clock: () => Date.now() / 1000, random: uniform, eligible: async () => null,
+    operatorKey: required("operator-key"),
+    population: options.population,
+    vocabulary: required("vocabulary"),
+    policy,
+    record,
+    handlers: [trainHandler(madeUp, null)],
+    sealing: null,
+    enrolmentCode: options["enrolment-code"] ?? null,
+    clock: () => Date.now() / 1000,
+    random: uniform,
+    eligible: async () => null,
   };
   const driver = fetchDriver(serverAddress(required("server")));
   let [failures, lastBefore] = [0, 0];

@@ -36,7 +36,10 @@ const tokenKey = object({
   modulus: digits(512),
   exponent: integer(65_537, 4_294_967_295),
 });
-const blindSignatures = object({ epoch: integer(0, BILLION), signatures: listOf(digits(512), { least: 1, most: 100 }) });
+const blindSignatures = object({
+  epoch: integer(0, BILLION),
+  signatures: listOf(digits(512), { least: 1, most: 100 }),
+});
 const receipt = object({ assignment: digits(32), sha256, received: oneOf(true) });
 const problem = object({
   type: text({ pattern: /^tacit:[a-z-]{1,40}$/ }),

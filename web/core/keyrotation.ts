@@ -13,7 +13,9 @@ import { digest, isSigned } from "./signing.ts";
 export async function handedOver(signed: SignedKeyRotation, log: ShownLog, pinned: string): Promise<string> {
   const said = readKeyRotation(signed.document);
   if (said.old !== pinned) {
-    throw new Refused("the operator's hand-over is not from the key that this device pinned: it has to be given the new one.");
+    throw new Refused(
+      "the operator's hand-over is not from the key that this device pinned: it has to be given the new one.",
+    );
   }
   if (said.new === said.old) throw new Refused("the operator's hand-over names one key twice.");
   const byOld = await isSigned("hand-over", signed.document, signed.by_old, said.old);

@@ -8,8 +8,24 @@
 
 import { sha256, toHex, utf8 } from "./bytes.ts";
 import {
-  checkIn, readAnswer, readBlindSignatures, readPlan, readProblem, readReceipt, readShownLog, readSigned, readSignedKeyRotation,
-  readSignedPlan, readTask, readTokenKey, tokenRequest, type Assignment, type Plan, type RoundTask, type ShownLog, type TokenKey,
+  checkIn,
+  readAnswer,
+  readBlindSignatures,
+  readPlan,
+  readProblem,
+  readReceipt,
+  readShownLog,
+  readSigned,
+  readSignedKeyRotation,
+  readSignedPlan,
+  readTask,
+  readTokenKey,
+  tokenRequest,
+  type Assignment,
+  type Plan,
+  type RoundTask,
+  type ShownLog,
+  type TokenKey,
 } from "./documents.ts";
 import { Malformed, Refused } from "./errors.ts";
 import { handedOver } from "./keyrotation.ts";
@@ -132,7 +148,10 @@ function ended(what: Turn["what"], why: string, wait: Turn["wait"] = null): Turn
   return { what, why, wait };
 }
 
-async function* checkedIn(device: Device, operator: KnownOperator): Steps<Assignment | (Turn & { readonly answer?: never })> {
+async function* checkedIn(
+  device: Device,
+  operator: KnownOperator,
+): Steps<Assignment | (Turn & { readonly answer?: never })> {
   const versions = Object.fromEntries(
     device.handlers.filter((each) => device.policy.kinds.includes(each.kind)).map((each) => [each.kind, each.version]),
   );
@@ -159,7 +178,8 @@ async function* atWork(device: Device, operator: KnownOperator, assignment: Assi
   } catch (thrown) {
     if (!(thrown instanceof Refused || thrown instanceof Malformed || thrown instanceof Unanswered)) throw thrown;
     yield request("DELETE", `/v1/reports/${assignment.assignment}`, { secret: assignment.secret });
-    const why = thrown instanceof Malformed ? `what the operator signed cannot be followed: ${thrown.message}` : thrown.message;
+    const why =
+      thrown instanceof Malformed ? `what the operator signed cannot be followed: ${thrown.message}` : thrown.message;
     return ended(thrown instanceof Unanswered ? "unanswered" : "refused", why);
   }
 }
@@ -183,7 +203,8 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   refuseStrangers(device, plan, task);
   refusePlan(plan, policy);
   const handler = device.handlers.find((each) => each.kind === plan.kind);
-  if (handler === undefined || !policy.kinds.includes(plan.kind)) throw new Refused(`this device does no tasks to ${plan.kind}.`);
+  if (handler === undefined || !policy.kinds.includes(plan.kind))
+    throw new Refused(`this device does no tasks to ${plan.kind}.`);
   const length = handler.length(plan, task);
   const sealed = yield* sealedRound(device, plan, task);
   refuseTask(task, sealed?.bytes ?? reportBytes(length), device.clock(), policy);
@@ -196,7 +217,9 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const doubt = doubtful(record, asks, cost, device.clock());
   if (doubt !== null) {
     await record.takePart(doubt);
-    throw new Refused("this device lost its record, and may have taken part in this round: it waits, and counts its cost.");
+    throw new Refused(
+      "this device lost its record, and may have taken part in this round: it waits, and counts its cost.",
+    );
   }
   priceOf(record, asks, cost, policy, device.clock());
   const content = yield* file(task.content);
@@ -214,7 +237,9 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const reading = SHARE_OF_WAIT * (least === 0 ? SHARE_OF_ROUND * (task.deadline - now) : wait);
   const { said, why } = yield* read(prepared, reading, length);
   const bytes =
-    sealed === null ? reportBody(said, assignment) : await sealed.seal(said.values instanceof Uint32Array ? said.values : new Uint32Array());
+    sealed === null
+      ? reportBody(said, assignment)
+      : await sealed.seal(said.values instanceof Uint32Array ? said.values : new Uint32Array());
   return { bytes, task, leaves: now + wait, why, aggregation: plan.aggregation.kind };
 }
 
@@ -239,12 +264,17 @@ async function* worked(seconds: number, run: () => Promise<Prepared>): Steps<Pre
 
 /** What the text says, or nothing where that goes wrong. */
 async function* read(
-  prepared: Prepared, seconds: number, length: number,
+  prepared: Prepared,
+  seconds: number,
+  length: number,
 ): Steps<{ readonly said: Said; readonly why: string | null }> {
   const came = yield { kind: "work", seconds, run: () => prepared.fromText() };
   const said = came.kind === "done" ? (came.value as Said) : null;
   if (said?.values.length === length) return { said, why: null };
-  return { said: await prepared.nothing(), why: came.kind === "failed" ? came.why : "what came of the text is no report." };
+  return {
+    said: await prepared.nothing(),
+    why: came.kind === "failed" ? came.why : "what came of the text is no report.",
+  };
 }
 
 /** The signed plan, then the log, whether or not the device knows them. Throws: Refused, Malformed. */
@@ -252,8 +282,10 @@ async function* planOf(device: Device, operator: KnownOperator, task: RoundTask)
   const { record } = device;
   const came = readSignedPlan((yield* fetched(request("GET", `/v1/plans/${task.plan}`))).body);
   const log = yield* shownLog();
-  if ((await digest(came.document)) !== task.plan) throw new Refused("the plan that came is not the one that the task names.");
-  if (!(await isSigned("plan", came.document, came.signature, operator.key))) throw new Refused("the operator did not sign the plan.");
+  if ((await digest(came.document)) !== task.plan)
+    throw new Refused("the plan that came is not the one that the task names.");
+  if (!(await isSigned("plan", came.document, came.signature, operator.key)))
+    throw new Refused("the operator did not sign the plan.");
   await believe(record, operator, log);
   if (!log.entries.includes(planLine(task.plan))) {
     throw new Refused("the plan is not in the operator's log: it may have been made for this device alone.");
@@ -280,15 +312,18 @@ async function believe(record: DeviceRecord, operator: KnownOperator, log: Shown
   }
 }
 
-/** A task that the pinned key did not sign: the hand-over, the log, and the new key is pinned. It always throws Refused. */
+/** A task that the pinned key did not sign: hand-over, log, and the new key is pinned. It always throws Refused. */
 async function* anotherKey(device: Device, operator: KnownOperator): Steps<never> {
   const answer = yield* fetched(request("GET", "/v1/key/hand-over"), 404);
   const log = yield* shownLog();
-  if (answer.status === 404) throw new Refused("the task is signed by another key than the pinned one, and the operator handed none over.");
+  if (answer.status === 404)
+    throw new Refused("the task is signed by another key than the pinned one, and the operator handed none over.");
   const key = await handedOver(readSignedKeyRotation(answer.body), log, operator.key);
   await believe(device.record, { ...operator, key }, log);
   await device.record.keepOperator({ ...operator, key });
-  throw new Refused(`the operator changed its key to ${key.slice(0, 8)}..., for everybody to see; this device goes on with it.`);
+  throw new Refused(
+    `the operator changed its key to ${key.slice(0, 8)}..., for everybody to see; this device goes on with it.`,
+  );
 }
 
 function refuseStrangers(device: Device, plan: Plan, task: RoundTask): void {
@@ -297,10 +332,13 @@ function refuseStrangers(device: Device, plan: Plan, task: RoundTask): void {
     (task.asks.kind !== plan.kind && "the task is of another kind than its plan") ||
     (plan.population !== device.population && `the plan is for the population '${plan.population}'`) ||
     (plan.vocabulary !== device.vocabulary && "the plan is about other words than this device knows") ||
-    (task.round >= plan.privacy.rounds && `the plan has ${plan.privacy.rounds} rounds, and the task is of round ${task.round}`) ||
-    (plan.attestation.server !== "none" && `this device cannot check the server's attestation '${plan.attestation.server}'`) ||
+    (task.round >= plan.privacy.rounds &&
+      `the plan has ${plan.privacy.rounds} rounds, and the task is of round ${task.round}`) ||
+    (plan.attestation.server !== "none" &&
+      `this device cannot check the server's attestation '${plan.attestation.server}'`) ||
     (plan.attestation.devices !== "none" && `this device cannot show the attestation '${plan.attestation.devices}'`) ||
-    (task.asks.kind === "train" && (task.asks.encoded === null) !== (plan.aggregation.kind === "plain") &&
+    (task.asks.kind === "train" &&
+      (task.asks.encoded === null) !== (plan.aggregation.kind === "plain") &&
       "the task sums updates in another way than its plan");
   if (wrong) throw new Refused(`${wrong}.`);
 }
@@ -312,7 +350,10 @@ async function* file({ path, bytes, sha256: wanted }: { path: string; bytes: num
   let have = 0;
   for (let piece = 0; piece < RANGES && have < bytes; piece++) {
     const ranged = have > 0 ? { range: `bytes=${have}-` } : {};
-    const answer = yield* fetched(request("GET", path, { headers: ranged, mostBytes: bytes - have, seconds: 600 }), 206);
+    const answer = yield* fetched(
+      request("GET", path, { headers: ranged, mostBytes: bytes - have, seconds: 600 }),
+      206,
+    );
     if (answer.status === 200) have = 0; // all of it once more
     if (have + answer.body.length > bytes) throw new Refused("a file is longer than it should be.");
     whole.set(answer.body, have);
@@ -325,10 +366,22 @@ async function* file({ path, bytes, sha256: wanted }: { path: string; bytes: num
 }
 
 /** Sends the same bytes until a receipt comes, or the round is over. */
-async function* sent(device: Device, operator: KnownOperator, { assignment, secret }: Assignment, body: Body): Steps<Turn> {
+async function* sent(
+  device: Device,
+  operator: KnownOperator,
+  { assignment, secret }: Assignment,
+  body: Body,
+): Steps<Turn> {
   const { record } = device;
   const sha = toHex(await sha256(body.bytes));
-  const report = { task: body.task.task, bytes: body.bytes.length, sha256: sha, aggregation: body.aggregation, received: false, why: body.why };
+  const report = {
+    task: body.task.task,
+    bytes: body.bytes.length,
+    sha256: sha,
+    aggregation: body.aggregation,
+    received: false,
+    why: body.why,
+  };
   await record.keepReport(report);
   const early = body.leaves - device.clock();
   if (early > 0) yield { kind: "pause", seconds: early };
@@ -343,9 +396,14 @@ async function* sent(device: Device, operator: KnownOperator, { assignment, secr
         const ours = receipt.assignment === assignment && receipt.sha256 === sha;
         if (ours && (await isSigned("receipt", signed.document, signed.signature, operator.key))) {
           await record.keepReport({ ...report, received: true });
-          return ended("reported", body.why === null ? "the operator signed for the report." : `it had nothing to say: ${body.why}`, {
-            after: 1, before: 5,
-          });
+          return ended(
+            "reported",
+            body.why === null ? "the operator signed for the report." : `it had nothing to say: ${body.why}`,
+            {
+              after: 1,
+              before: 5,
+            },
+          );
         }
         why = "what came for a receipt is none of this report.";
       } catch (thrown) {
@@ -382,19 +440,25 @@ function problemOf(answer: Answered): string {
 }
 
 /** A token of this epoch, or what becomes of the turn. */
-async function* withToken(device: Device, operator: KnownOperator): Steps<string | (Turn & { readonly answer?: never })> {
+async function* withToken(
+  device: Device,
+  operator: KnownOperator,
+): Steps<string | (Turn & { readonly answer?: never })> {
   const { record, policy } = device;
   const signed = readSigned((yield* fetched(request("GET", "/v1/tokens/key"))).body);
-  if (!(await isSigned("token-key", signed.document, signed.signature, operator.key))) yield* anotherKey(device, operator);
+  if (!(await isSigned("token-key", signed.document, signed.signature, operator.key)))
+    yield* anotherKey(device, operator);
   const log = yield* shownLog();
   await believe(record, operator, log);
   const key = readTokenKey(signed.document);
   checkTokenKey(key, await digest(signed.document), log);
   const now = device.clock();
   await record.endEpochs(operator, now);
-  if (now >= key.ends || now + 60 * policy.clock_minutes < key.opens) throw new Refused("the epoch of the operator's tokens is not now.");
+  if (now >= key.ends || now + 60 * policy.clock_minutes < key.opens)
+    throw new Refused("the epoch of the operator's tokens is not now.");
   const known = record.tokens(operator);
-  if (known.some((each) => each.epoch > key.epoch)) throw new Refused("the operator's tokens are of an earlier epoch than those of this device.");
+  if (known.some((each) => each.epoch > key.epoch))
+    throw new Refused("the operator's tokens are of an earlier epoch than those of this device.");
   const ours = known.find((each) => each.epoch === key.epoch);
   if (ours?.tokens) return yield* shownToken(device, operator, ours, ours.tokens);
   if (device.enrolmentCode === null) throw new Refused("the operator enrols devices, and this one has no code.");
@@ -402,7 +466,10 @@ async function* withToken(device: Device, operator: KnownOperator): Steps<string
 }
 
 async function* shownToken(
-  { record, clock }: Device, operator: KnownOperator, ours: EpochTokens, tokens: readonly string[],
+  { record, clock }: Device,
+  operator: KnownOperator,
+  ours: EpochTokens,
+  tokens: readonly string[],
 ): Steps<string | (Turn & { readonly answer?: never })> {
   const token = tokens[ours.shown];
   if (token === undefined) throw new Refused("this device showed all of its tokens of this epoch.");
@@ -416,20 +483,28 @@ function justAt(seconds: number): { readonly after: number; readonly before: num
 }
 
 async function* newTokens(
-  device: Device, operator: KnownOperator, key: TokenKey, stored: EpochTokens | null,
+  device: Device,
+  operator: KnownOperator,
+  key: TokenKey,
+  stored: EpochTokens | null,
 ): Steps<Turn & { readonly answer?: never }> {
   const { record, policy } = device;
   let ours = stored;
   if (ours === null) {
     const made = await Promise.all(Array.from({ length: key.batch }, () => blinded(tokenMessage(key.epoch), key)));
-    const says = tokenRequest(device.enrolmentCode ?? "", key.epoch, made.map((each) => each.sent));
+    const says = tokenRequest(
+      device.enrolmentCode ?? "",
+      key.epoch,
+      made.map((each) => each.sent),
+    );
     ours = { epoch: key.epoch, ends: key.ends, request: says, blinded: made, tokens: null, shown: 0, showFrom: 0 };
     await record.keepTokens(operator, ours); // a code has one batch: only the same request is answered again
   }
   const answer = yield* asked(request("POST", "/v1/tokens", { json: ours.request }));
   refuseStatus(answer, 200);
   const { epoch, signatures } = readBlindSignatures(answer.body);
-  if (epoch !== key.epoch || signatures.length !== ours.blinded.length) throw new Refused("the operator signed other tokens than were asked for.");
+  if (epoch !== key.epoch || signatures.length !== ours.blinded.length)
+    throw new Refused("the operator signed other tokens than were asked for.");
   const tokens = await Promise.all(ours.blinded.map((each, at) => finalized(each, signatures[at] as string, key)));
   const later = device.random() * policy.show_after_s;
   await record.keepTokens(operator, { ...ours, tokens, showFrom: device.clock() + later });
@@ -453,7 +528,15 @@ function request(method: Request["method"], path: string, says: Says = {}): Requ
   if (says.sha !== undefined) headers["x-content-sha256"] = says.sha;
   if (says.secret !== undefined) headers["authorization"] = `Bearer ${says.secret}`;
   const body = says.report ?? (says.json === undefined ? null : utf8(says.json));
-  return { kind: "request", method, path, headers, body, mostBytes: says.mostBytes ?? MOST_JSON, seconds: says.seconds ?? ANSWER_SECONDS };
+  return {
+    kind: "request",
+    method,
+    path,
+    headers,
+    body,
+    mostBytes: says.mostBytes ?? MOST_JSON,
+    seconds: says.seconds ?? ANSWER_SECONDS,
+  };
 }
 
 /** One answer, whole. Throws: Unanswered. */
@@ -487,12 +570,9 @@ function refuseStatus(answer: Answered, wanted: number): void {
 }
 
 /** How long a device waits for its next turn, in seconds; `failures` turns in a row gave it nothing. */
-export function waitAfter(
-  { wait }: Turn, failures: number, lastBefore: number, random: number,
-): number {
+export function waitAfter({ wait }: Turn, failures: number, lastBefore: number, random: number): number {
   if (wait !== null) return wait.after + random * (wait.before - wait.after);
   const [least, most] = [Math.max(1, lastBefore / 300), Math.max(3, lastBefore / 100)];
   const limit = Math.max(15 * 60, lastBefore);
   return Math.min((least + random * (most - least)) * 2 ** Math.max(0, failures - 1), limit);
 }
-

@@ -49,7 +49,8 @@ export async function finalized(kept: Blinded, signature: string, key: TokenKey)
   const modulus = usableModulus(key);
   const whole = (BigInt("0x" + signature) * BigInt("0x" + kept.inverse)) % modulus;
   const message = joined(fromHex(kept.prefix), tokenMessage(key.epoch));
-  if (!(await isSignature(message, digits(whole), key))) throw new Refused("the operator signed a token that is not valid.");
+  if (!(await isSignature(message, digits(whole), key)))
+    throw new Refused("the operator signed a token that is not valid.");
   return toHex(fourBytes(key.epoch)) + kept.prefix + digits(whole);
 }
 
@@ -64,7 +65,8 @@ export async function isSignature(prepared: Bytes, signature: string, key: Token
 /**
  * Checks that everybody has this key: it is in the log, and the only one of its epoch.
  *
- * `document` is the digest of its text. Throws: Refused. No memory is needed: two keys of an epoch every device refuses.
+ * `document` is the digest of its text. No memory is needed: every device refuses two keys of one epoch.
+ * Throws: Refused.
  */
 export function checkTokenKey(key: TokenKey, document: string, log: ShownLog): void {
   const ofEpoch = log.entries.filter((line) => line.startsWith(`token-key ${key.epoch} `));
@@ -75,7 +77,8 @@ export function checkTokenKey(key: TokenKey, document: string, log: ShownLog): v
 
 function usableModulus(key: TokenKey): bigint {
   const modulus = BigInt("0x" + key.modulus);
-  if (modulus >> 2047n !== 1n || modulus % 2n === 0n) throw new Refused("the key of the tokens is no RSA key of 2,048 bits.");
+  if (modulus >> 2047n !== 1n || modulus % 2n === 0n)
+    throw new Refused("the key of the tokens is no RSA key of 2,048 bits.");
   if (key.exponent % 2 === 0) throw new Refused("the key of the tokens has an even exponent.");
   return modulus;
 }

@@ -55,7 +55,10 @@ async function cameOf(asks: Ask, driver: Driver): Promise<Came> {
 async function within(seconds: number, work: Promise<unknown>): Promise<Came> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Came>((resolve) => {
-    timer = setTimeout(() => resolve({ kind: "failed", why: `it took longer than ${Math.round(seconds)} s.` }), 1000 * seconds);
+    timer = setTimeout(
+      () => resolve({ kind: "failed", why: `it took longer than ${Math.round(seconds)} s.` }),
+      1000 * seconds,
+    );
   });
   const done = work.then(
     (value): Came => ({ kind: "done", value }),
