@@ -62,6 +62,7 @@ export interface SentReport {
 export interface KnownOperator {
   readonly first: string;
   readonly key: string;
+  readonly before: readonly string[]; // keys that it gave up
   readonly disowned: string | null;
   readonly otherLog: KeptLog | null; // the second list, of an operator that signed two
 }
@@ -143,8 +144,8 @@ export class DeviceRecord {
   }
 
   operator(pinned: string): KnownOperator {
-    const found = this.all<KnownOperator>("operator/").find((each) => each.key === pinned || each.first === pinned);
-    return found ?? { first: pinned, key: pinned, disowned: null, otherLog: null };
+    const found = this.all<KnownOperator>("operator/").find((each) => each.key === pinned || each.first === pinned || each.before.includes(pinned));
+    return found ?? { first: pinned, key: pinned, before: [], disowned: null, otherLog: null };
   }
 
   log(operator: KnownOperator): KeptLog | null {

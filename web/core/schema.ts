@@ -121,6 +121,16 @@ export function object<F extends Fields>(fields: F): Reader<Values<F>> {
   };
 }
 
+/** What one reader reads, where `refused` finds nothing against it; else it says what. */
+export function where<T>(reader: Reader<T>, refused: (value: T) => string | null): Reader<T> {
+  return (value, at) => {
+    const found = reader(value, at);
+    const what = refused(found);
+    if (what !== null) throw wrong(at, what);
+    return found;
+  };
+}
+
 /** One of several objects, by what one key says. */
 export function byKey<C extends Readonly<Record<string, Reader<unknown>>>>(
   key: string,

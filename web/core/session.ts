@@ -286,10 +286,11 @@ async function* planOf(device: Device, operator: KnownOperator, task: RoundTask)
     throw new Refused("the plan that came is not the one that the task names.");
   if (!(await isSigned("plan", came.document, came.signature, operator.key)))
     throw new Refused("the operator did not sign the plan.");
-  await believe(record, operator, log);
+  await checkLog(log, operator.key);
   if (!log.entries.includes(planLine(task.plan))) {
     throw new Refused("the plan is not in the operator's log: it may have been made for this device alone.");
   }
+  await keep(record, operator, log);
   const plan = readPlan(came.document);
   await record.keepPlan(task.plan, came.document);
   return plan;
@@ -299,9 +300,8 @@ async function* shownLog(): Steps<ShownLog> {
   return readShownLog((yield* fetched(request("GET", "/v1/log"))).body);
 }
 
-/** Checks a log and keeps the longer one. Throws: Refused; after two logs the operator is believed no more. */
-async function believe(record: DeviceRecord, operator: KnownOperator, log: ShownLog): Promise<void> {
-  await checkLog(log, operator.key);
+/** Keeps the longer list. Throws: TwoLogs, and the operator is believed no more. */
+async function keep(record: DeviceRecord, operator: KnownOperator, log: ShownLog): Promise<void> {
   const kept = record.log(operator);
   try {
     const longer = longerOf(kept, log);
@@ -318,9 +318,9 @@ async function* anotherKey(device: Device, operator: KnownOperator): Steps<never
   const log = yield* shownLog();
   if (answer.status === 404)
     throw new Refused("the task is signed by another key than the pinned one, and the operator handed none over.");
-  const key = await handedOver(readSignedKeyRotation(answer.body), log, operator.key);
-  await believe(device.record, { ...operator, key }, log);
-  await device.record.keepOperator({ ...operator, key });
+  const key = await handedOver(readSignedKeyRotation(answer.body), log, operator.key, operator.before);
+  await keep(device.record, operator, log);
+  await device.record.keepOperator({ ...operator, key, before: [...operator.before, operator.key] });
   throw new Refused(
     `the operator changed its key to ${key.slice(0, 8)}..., for everybody to see; this device goes on with it.`,
   );
@@ -449,9 +449,10 @@ async function* withToken(
   if (!(await isSigned("token-key", signed.document, signed.signature, operator.key)))
     yield* anotherKey(device, operator);
   const log = yield* shownLog();
-  await believe(record, operator, log);
+  await checkLog(log, operator.key);
   const key = readTokenKey(signed.document);
   checkTokenKey(key, await digest(signed.document), log);
+  await keep(record, operator, log);
   const now = device.clock();
   await record.endEpochs(operator, now);
   if (now >= key.ends || now + 60 * policy.clock_minutes < key.opens)

@@ -335,15 +335,14 @@ const refusals: readonly [string, Changed, Settings, string][] = [
     {},
     "another way",
   ],
-  ["seals that the plan has not", { task: { sealed: "00" } }, {}, "seals reports"],
   [
     "a matrix with too many patterns",
     { plan: { privacy: { ...TRAINING, mechanism: "dense", matrix: { ...matrix, bands: 11 } } } },
     {},
     "number of bands",
   ],
-  ["a round that is over", { task: { deadline: OPENS } }, {}, "over"],
-  ["a round far ahead", { task: { opens: OPENS + 3600, deadline: OPENS + 4000 } }, {}, "clocks is wrong"],
+  ["a round that is over", {}, { clock: { now: OPENS + 700 } }, "over"],
+  ["a round far ahead", { task: { opens: OPENS + 3600, deadline: OPENS + 4000 } }, {}, "a clock is wrong"],
   ["a round that takes days", { task: { deadline: OPENS + 90_000 } }, {}, "longest_round_hours"],
   [
     "a model that is not finite",
@@ -372,6 +371,16 @@ test.each(refusals)("refused, and the place given back: %s", async (_, changed, 
   expect(seen.order.at(-1)).toBe("DELETE reports");
   expect(seen.order).not.toContain("POST reports");
   expect(record.participations()).toEqual([]);
+});
+
+test.each([
+  ["it seals what is not encoded", { sealed: "00" }],
+  ["its deadline is not after it opens", { deadline: OPENS }],
+  ["it should be from 0", { round: -1 }],
+])("a task that contradicts itself: %s", async (because, task) => {
+  const seen = await turned({ task });
+  expect(seen.turn.why).toContain(because);
+  expect(seen.order).toEqual(["POST check-in", "DELETE reports"]);
 });
 
 describe("the record", () => {

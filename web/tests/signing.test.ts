@@ -115,14 +115,14 @@ test("a hand-over is followed where both keys signed it and the log shows it", a
   };
   const line = handOverLine(await digest(document));
   const log = await fresh.log([planLine("aa".repeat(32)), line]);
-  expect(await handedOver(signed, log, old.key)).toBe(fresh.key);
-  await expect(handedOver(signed, log, thief.key)).rejects.toThrow("not from the key");
-  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key)).rejects.toThrow("not signed by both");
-  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key)).rejects.toThrow("not signed by both");
-  await expect(handedOver(signed, await fresh.log([planLine("aa".repeat(32))]), old.key)).rejects.toThrow(
+  expect(await handedOver(signed, log, old.key, [])).toBe(fresh.key);
+  await expect(handedOver(signed, log, thief.key, [])).rejects.toThrow("not from the key");
+  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key, [])).rejects.toThrow("not signed by both");
+  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key, [])).rejects.toThrow("not signed by both");
+  await expect(handedOver(signed, await fresh.log([planLine("aa".repeat(32))]), old.key, [])).rejects.toThrow(
     "does not show",
   );
-  await expect(handedOver(signed, await old.log([line]), old.key)).rejects.toThrow("did not sign");
+  await expect(handedOver(signed, await old.log([line]), old.key, [])).rejects.toThrow("did not sign");
 });
 
 test("a token: the signer sees what is blinded, and WebCrypto verifies what comes of it", async () => {
