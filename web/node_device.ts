@@ -23,7 +23,7 @@ import { CannotWork, saidBy } from "./core/errors.ts";
 import { DEFAULT_POLICY, readPolicy } from "./core/policy.ts";
 import { DeviceRecord, type Store, type Stored } from "./core/record.ts";
 import { trainHandler, type Training } from "./core/report.ts";
-import { waitAfter, type Device } from "./core/session.ts";
+import { waitAfter, type Device } from "./core/device.ts";
 import { readSigningKey } from "./core/signing.ts";
 import { driven, fetchDriver, serverAddress } from "./core/transport.ts";
 

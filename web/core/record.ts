@@ -144,7 +144,9 @@ export class DeviceRecord {
   }
 
   operator(pinned: string): KnownOperator {
-    const found = this.all<KnownOperator>("operator/").find((each) => each.key === pinned || each.first === pinned || each.before.includes(pinned));
+    const found = this.all<KnownOperator>("operator/").find(
+      (each) => each.key === pinned || each.first === pinned || each.before.includes(pinned),
+    );
     return found ?? { first: pinned, key: pinned, before: [], disowned: null, otherLog: null };
   }
 

@@ -2,7 +2,8 @@
 
 import { joined } from "./bytes.ts";
 import { CannotWork, saidBy } from "./errors.ts";
-import type { Ask, Came, Device, Request, Turn, Work } from "./session.ts";
+import type { Ask, Came, Request, Work } from "./asks.ts";
+import type { Device, Turn } from "./device.ts";
 import { turn } from "./session.ts";
 
 /** Takes what a turn asks for. `pause` resolves after so many seconds. */

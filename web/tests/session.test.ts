@@ -7,16 +7,9 @@ import { DEFAULT_POLICY, type Policy } from "../core/policy.ts";
 import { DeviceRecord, MemoryStore } from "../core/record.ts";
 import { trainHandler, type Training } from "../core/report.ts";
 import { readTensor, tensorFile } from "../core/safetensors.ts";
-import {
-  turn,
-  waitAfter,
-  type Answered,
-  type Ask,
-  type Came,
-  type Device,
-  type Request,
-  type Turn,
-} from "../core/session.ts";
+import type { Answered, Ask, Came, Request } from "../core/asks.ts";
+import { waitAfter, type Device, type Turn } from "../core/device.ts";
+import { turn } from "../core/session.ts";
 import { digest } from "../core/signing.ts";
 import { newOperator, newSigner, type Operator } from "./operator.ts";
 import { planSaid, RECIPE, TRAINING, taskSaid } from "./plans.ts";

@@ -117,8 +117,12 @@ test("a hand-over is followed where both keys signed it and the log shows it", a
   const log = await fresh.log([planLine("aa".repeat(32)), line]);
   expect(await handedOver(signed, log, old.key, [])).toBe(fresh.key);
   await expect(handedOver(signed, log, thief.key, [])).rejects.toThrow("not from the key");
-  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key, [])).rejects.toThrow("not signed by both");
-  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key, [])).rejects.toThrow("not signed by both");
+  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key, [])).rejects.toThrow(
+    "not signed by both",
+  );
+  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key, [])).rejects.toThrow(
+    "not signed by both",
+  );
   await expect(handedOver(signed, await fresh.log([planLine("aa".repeat(32))]), old.key, [])).rejects.toThrow(
     "does not show",
   );

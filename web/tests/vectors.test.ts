@@ -66,7 +66,8 @@ const read = documentsSaid?.cases.filter(({ kind, name }) => READERS[kind] && na
 describe.skipIf(documentsSaid === null)("documents", () => {
   test.each(read)("$kind: $name", ({ kind, text = "", bytes, plus = "", times = 0, accepted, means }) => {
     const reader = READERS[kind] as (said: string | Uint8Array) => unknown;
-    const said = bytes === undefined ? (times > 0 ? text.replace("@", () => plus.repeat(times)) : text) : fromHex(bytes);
+    const said =
+      bytes === undefined ? (times > 0 ? text.replace("@", () => plus.repeat(times)) : text) : fromHex(bytes);
     if (!accepted) expect(() => reader(said)).toThrow(Malformed);
     else if (means === undefined) reader(said);
     else expect(reader(said)).toEqual(means);
@@ -93,10 +94,13 @@ describe.skipIf(signatures === null)("signatures", () => {
     const readable = await holds(async () => (found = await isSigned(purpose, document, signature, key)));
     expect(readable && found).toBe(valid);
   });
-  test.each(signatures?.small_order.keys ?? [])("%s of small order: signing %s, agreeing %s", (key, signing, agreeing) => {
-    expect(isSmallSigningKey(fromHex(key))).toBe(signing);
-    expect(isSmallAgreementKey(fromHex(key))).toBe(agreeing);
-  });
+  test.each(signatures?.small_order.keys ?? [])(
+    "%s of small order: signing %s, agreeing %s",
+    (key, signing, agreeing) => {
+      expect(isSmallSigningKey(fromHex(key))).toBe(signing);
+      expect(isSmallAgreementKey(fromHex(key))).toBe(agreeing);
+    },
+  );
 });
 
 interface LogCase extends Named {
@@ -111,7 +115,9 @@ interface Tree extends Named {
   readonly entries: readonly string[];
   readonly root: string;
 }
-const logs = vectors<{ readonly key: string; readonly trees: readonly Tree[]; readonly cases: readonly LogCase[] }>("log");
+const logs = vectors<{ readonly key: string; readonly trees: readonly Tree[]; readonly cases: readonly LogCase[] }>(
+  "log",
+);
 
 function keptOf(entries: readonly string[]): KeptLog | null {
   return entries.length === 0 ? null : { head: { document: "", signature: "" }, entries };
@@ -178,8 +184,16 @@ const tokens = vectors<{
   readonly epoch: number;
   readonly operator: string;
   readonly cases: readonly TokenCase[];
-  readonly finished: readonly (Named & { readonly of: string; readonly blind_signature: string; readonly accepted: boolean })[];
-  readonly keys: readonly (Named & { readonly modulus: string; readonly exponent: number; readonly accepted: boolean })[];
+  readonly finished: readonly (Named & {
+    readonly of: string;
+    readonly blind_signature: string;
+    readonly accepted: boolean;
+  })[];
+  readonly keys: readonly (Named & {
+    readonly modulus: string;
+    readonly exponent: number;
+    readonly accepted: boolean;
+  })[];
   readonly logged: readonly (Named & {
     readonly key: documents.Signed;
     readonly shown: documents.ShownLog;
