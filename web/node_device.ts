@@ -19,11 +19,12 @@ import {
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { CannotWork, saidBy } from "./core/errors.ts";
+import { CannotWork, Refused, saidBy } from "./core/errors.ts";
 import { DEFAULT_POLICY, readPolicy } from "./core/policy.ts";
 import { DeviceRecord, type Store, type Stored } from "./core/record.ts";
-import { trainHandler, type Training } from "./core/report.ts";
+import { countHandler, plainNothing, trainHandler, type Counting, type Training } from "./core/report.ts";
 import { waitAfter, type Device } from "./core/device.ts";
+import { readTensor } from "./core/safetensors.ts";
 import { readSigningKey } from "./core/signing.ts";
 import { driven, fetchDriver, serverAddress } from "./core/transport.ts";
 
@@ -106,6 +107,23 @@ const madeUp: Training = {
   },
 };
 
+/** Histograms of no text: "no report" in each. */
+const noReport: Counting = {
+  seconds: 0,
+  sizes: (_, task) => ({ length: plainNothing(task).length, most: 1 }),
+  check: async (_, { asks }, content) => {
+    if (asks.kind !== "evaluate") throw new Refused(`this device does no tasks to ${asks.kind}.`);
+    readTensor(
+      content,
+      "model",
+      "F32",
+      asks.parameters.reduce((sum, each) => sum + each, 0),
+    );
+  },
+  answer: async (_, task) => plainNothing(task),
+  nothing: async (_, task) => plainNothing(task),
+};
+
 function required(name: "server" | "operator-key" | "vocabulary" | "state"): string {
   const value = options[name];
   if (value === undefined) throw new CannotWork(`--${name} is missing.`);
@@ -129,7 +147,7 @@ async function main(): Promise<void> {
     vocabulary: required("vocabulary"),
     policy,
     record,
-    handlers: [trainHandler(madeUp, null)],
+    handlers: [trainHandler(madeUp, null), countHandler("evaluate", noReport)],
     sealing: null,
     enrolmentCode: options["enrolment-code"] ?? null,
     clock: () => Date.now() / 1000,

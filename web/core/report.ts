@@ -232,6 +232,26 @@ export function countHandler(kind: string, counting: Counting): Handler {
   };
 }
 
+/**
+ * The counts of a device that has nothing to say, where they are not randomised: "no report", the last cell of each
+ * histogram; zeros for sums.
+ *
+ * Throws: Refused where the task has its reports randomised.
+ */
+export function plainNothing({ asks }: RoundTask): Uint32Array {
+  if (asks.kind === "train" || asks.kind === "discover" || asks.local_epsilon !== null) {
+    throw new Refused("this device randomises no reports.");
+  }
+  const words = new Uint32Array(asks.cells.reduce((sum, each) => sum + each, 0));
+  if (asks.kind === "count" && asks.norms !== null) return words;
+  let end = 0;
+  for (const cells of asks.cells) {
+    end += cells;
+    words[end - 1] = 1;
+  }
+  return words;
+}
+
 /** What a question whose reports are counts has to keep to of its plan. Throws: Refused. */
 export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): void {
   const contradiction = (what: string): Refused => new Refused(`the task contradicts its plan: ${what}.`);
@@ -244,6 +264,11 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): 
       throw contradiction("reports.contributions");
     if ((reports.number("local_epsilon") ?? local_epsilon) !== local_epsilon)
       throw contradiction("reports.local_epsilon");
+    const sampler = asks.question.about === "words" ? "random" : (reports.text("sampler") ?? asks.reports.sampler);
+    if (asks.reports.sampler !== sampler) throw contradiction("reports.sampler");
+    if ((reports.text("randomizer") ?? asks.reports.randomizer) !== asks.reports.randomizer) {
+      throw contradiction("reports.randomizer");
+    }
     const epsilon = contributions * local_epsilon;
     if (epsilon > privacy.local_epsilon * (1 + 1e-9))
       throw new Refused(`the plan claims epsilon ${privacy.local_epsilon}, and costs ${epsilon}.`);

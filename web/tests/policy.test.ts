@@ -4,7 +4,7 @@ import { readPlan, readTask } from "../core/documents.ts";
 import { CannotWork, Refused } from "../core/errors.ts";
 import { DEFAULT_ELIGIBILITY, DEFAULT_POLICY, readPolicy, refuseCost, refusePlan, refuseTask } from "../core/policy.ts";
 import { costOf } from "../core/price.ts";
-import { countHandler, refuseCounting, type Counting } from "../core/report.ts";
+import { countHandler, plainNothing, refuseCounting, type Counting } from "../core/report.ts";
 import { PLAIN, planSaid, taskSaid } from "./plans.ts";
 
 test("the page's example, and the defaults of the rest", () => {
@@ -87,7 +87,7 @@ const SUMS = { ...HISTOGRAMS, kind: "sums", clip_norm: 5, histograms: undefined 
 const REPORTS = { local_epsilon: 2, contributions: 1, sampler: "random", randomizer: "subset" };
 const DISCOVER = { kind: "discover", question: { about: "words", words: ["so"] }, reports: REPORTS };
 const COUNT = { kind: "count", cells: [4, 4, 4], local_epsilon: null, norms: null };
-const RECIPE = "[reports]\ncontributions = 1\nlocal_epsilon = 2.0\n";
+const RECIPE = `[reports]\ncontributions = 1\nlocal_epsilon = 2.0\nsampler = "random"\nrandomizer = "subset"\n`;
 
 test.each([
   ["words", LOCAL, DISCOVER, null],
@@ -104,6 +104,8 @@ test.each([
     "reports.local_epsilon",
   ],
   ["a plan that claims less than K times epsilon", { ...LOCAL, local_epsilon: 1 }, DISCOVER, "claims epsilon 1"],
+  ["another randomizer", LOCAL, { ...DISCOVER, reports: { ...REPORTS, randomizer: "none" } }, "reports.randomizer"],
+  ["another sampler", LOCAL, { ...DISCOVER, reports: { ...REPORTS, sampler: "greedy" } }, "reports.sampler"],
   ["words of a plan with central noise", HISTOGRAMS, DISCOVER, "randomise"],
   ["histograms", HISTOGRAMS, COUNT, null],
   ["more histograms", HISTOGRAMS, { ...COUNT, cells: [4, 4] }, "2 histograms"],
@@ -118,6 +120,13 @@ test.each([
   const task = readTask(taskSaid({ asks }));
   if (because === null) refuseCounting(plan, task);
   else expect(() => refuseCounting(plan, task)).toThrow(because);
+});
+
+test("nothing to say: the last cell of each histogram, zeros for sums", () => {
+  const said = (asks: object) => plainNothing(readTask(taskSaid({ asks })));
+  expect(said({ ...COUNT, cells: [2, 3] })).toEqual(Uint32Array.of(0, 1, 0, 0, 1));
+  expect(said({ ...COUNT, cells: [2, 3], norms: [1, 1] })).toEqual(new Uint32Array(5));
+  expect(() => said({ ...COUNT, local_epsilon: 1 })).toThrow(Refused);
 });
 
 test("counts that are none become nothing", async () => {
