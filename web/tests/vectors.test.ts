@@ -5,9 +5,12 @@ import { describe, expect, test } from "vitest";
 
 import { fromHex, toHex } from "../core/bytes.ts";
 import * as documents from "../core/documents.ts";
+import { epsilonOf } from "../core/epsilon.ts";
 import { Malformed, Refused } from "../core/errors.ts";
 import { handedOver } from "../core/keyrotation.ts";
 import { checkLog, leafOf, longerOf, rootOf, TwoLogs, type KeptLog } from "../core/log.ts";
+import { DEFAULT_POLICY, refuseCost } from "../core/policy.ts";
+import { costOf, refuseMatrix } from "../core/price.ts";
 import { digest, isSigned, isSmallAgreementKey, isSmallSigningKey, type Purpose } from "../core/signing.ts";
 import { blinded, blindedBy, checkTokenKey, finalized, isSignature } from "../core/tokens.ts";
 
@@ -231,5 +234,51 @@ describe.skipIf(tokens === null)("tokens", () => {
       checkTokenKey(documents.readTokenKey(key.document), await digest(key.document), shown);
     });
     expect(taken).toBe(accepted);
+  });
+});
+
+interface PriceCase extends Named {
+  readonly plan: string;
+  readonly matrix?: string;
+  readonly accepted: boolean;
+  readonly costs?: {
+    readonly zcdp: number | null;
+    readonly epsilon: number | null;
+    readonly delta: number | null;
+    readonly local_epsilon: number | null;
+  };
+  readonly spent?: readonly (readonly [readonly number[], number])[];
+}
+const prices = vectors<{
+  readonly tolerance: number;
+  readonly epsilons: readonly (Named & { readonly zcdp: number; readonly delta: number; readonly epsilon: number })[];
+  readonly cases: readonly PriceCase[];
+}>("prices");
+
+describe.skipIf(prices === null)("prices", () => {
+  const near = (found: number, wanted: number): void =>
+    expect(Math.abs(found - wanted)).toBeLessThanOrEqual((prices?.tolerance ?? 0) * Math.abs(wanted));
+  test.each(prices?.epsilons ?? [])("$name", ({ zcdp, delta, epsilon }) => near(epsilonOf(zcdp, delta), epsilon));
+  test.each(prices?.cases ?? [])("$name", ({ plan, matrix, accepted, costs, spent }) => {
+    const read = documents.readPlan(plan);
+    const price = () => {
+      refuseMatrix(read);
+      const cost = costOf(read, matrix === undefined ? null : fromHex(matrix));
+      refuseCost(cost, {
+        ...DEFAULT_POLICY,
+        largest_zcdp: 1e300,
+        largest_epsilon: 1e300,
+        largest_local_epsilon: 1e300,
+      });
+      return cost;
+    };
+    if (!accepted) {
+      expect(price).toThrow(Refused);
+      return;
+    }
+    const cost = price();
+    const { zcdp, epsilon, delta, localEpsilon } = cost;
+    expect({ zcdp, epsilon, delta, local_epsilon: localEpsilon }).toEqual(costs);
+    for (const [rounds, zcdp] of spent ?? []) near(cost.spent(rounds), zcdp);
   });
 });
