@@ -10,7 +10,7 @@ import { Malformed, Refused } from "../core/errors.ts";
 import { handedOver } from "../core/keyrotation.ts";
 import { checkLog, leafOf, longerOf, rootOf, TwoLogs, type KeptLog } from "../core/log.ts";
 import { DEFAULT_POLICY, refuseCost } from "../core/policy.ts";
-import { costOf, readMatrix, refuseMatrix } from "../core/price.ts";
+import { costOf, encodingFactor, readMatrix, refuseMatrix } from "../core/price.ts";
 import { reportBody, reportBytes } from "../core/report.ts";
 import { readTensor } from "../core/safetensors.ts";
 import { digest, isSigned, isSmallAgreementKey, isSmallSigningKey, type Purpose } from "../core/signing.ts";
@@ -342,5 +342,19 @@ describe.skipIf(reports === null)("reports", () => {
     };
     if (values === null) expect(read).toThrow(Refused);
     else expect(read()).toEqual(values);
+  });
+});
+
+interface Choice extends Named {
+  readonly clip_norm: number;
+  readonly dimension: number;
+  readonly scale: number;
+  readonly inflation: number;
+}
+const encodings = vectors<{ readonly choices: readonly Choice[] }>("encodings");
+
+describe.skipIf(encodings === null)("encodings", () => {
+  test.each(encodings?.choices ?? [])("$name", ({ dimension, clip_norm, scale, inflation }) => {
+    expect(Math.abs(encodingFactor(dimension, clip_norm, scale) / inflation - 1)).toBeLessThan(1e-9);
   });
 });
