@@ -153,7 +153,7 @@ const FINAL: readonly string[] = [
   "forbidden",
 ];
 
-/** Whether an answer is the server's own, and the same request would get it again. Pages of others on the way are none. */
+/** Whether the server itself answers so, and would again. Pages of others on the way are no such answers. */
 export function isFinal(answer: Answered): boolean {
   try {
     const { type, status } = readProblem(answer.body);

@@ -140,7 +140,8 @@ async function replay(device: Device & { time: { now: number } }, played: Played
 }
 
 describe.skipIf(said === null)("turns", () => {
-  test.each(said?.cases ?? [])("$name", async ({ policy, turns }) => {
+  // Sealed rounds need an encoding and a sealing: their own tests play these turns.
+  test.each(said?.cases.filter(({ name }) => !name.startsWith("sealed:")) ?? [])("$name", async ({ policy, turns }) => {
     const whole = { ...DEFAULT_POLICY, ...policy };
     const stores = [new MemoryStore(), new MemoryStore()] as const;
     const open = (played: Played) =>
