@@ -52,21 +52,30 @@ export function bitsOf(encoding: EncodingNumbers): number {
 /** Throws: Refused for numbers that are no encoding, or are finer than the arithmetic here tells. */
 export function refuseEncoding(encoding: EncodingNumbers): void {
   const { parameters, dimension } = encoding;
-  if (parameters > dimension) throw new Refused(`an encoding of ${dimension} coordinates does not hold ${parameters} parameters.`);
+  if (parameters > dimension)
+    throw new Refused(`an encoding of ${dimension} coordinates does not hold ${parameters} parameters.`);
   factorsOf(dimension);
   const largest = largestOf(encoding);
   const longest = longestSquaredOf(encoding);
   if (!(largest >= 1 && largest <= EXACT) || !(longest <= EXACT_SQUARED)) {
     throw new Refused(`an encoding with coordinates up to ${largest} is finer than float32 tells.`);
   }
-  if (bitsOf(encoding) > WORD) throw new Refused(`the encoding's sums take ${bitsOf(encoding)} bits a coordinate, and words have ${WORD}.`);
+  if (bitsOf(encoding) > WORD)
+    throw new Refused(`the encoding's sums take ${bitsOf(encoding)} bits a coordinate, and words have ${WORD}.`);
 }
 
 /** What stands behind the coordinates: 1, the bit where it is asked for, and the digits of the loss, the lowest first. */
-export function behindOf(encoding: EncodingNumbers, short: boolean | null, loss: BoundedLoss | null): readonly number[] {
+export function behindOf(
+  encoding: EncodingNumbers,
+  short: boolean | null,
+  loss: BoundedLoss | null,
+): readonly number[] {
   const base = 2 * largestOf(encoding) + 1;
   const whole = loss === null ? 0 : LOSS_STEPS + Math.trunc(loss.value * ((2 * LOSS_STEPS) / loss.bound));
-  const digits = Array.from({ length: loss === null ? 0 : lossDigits(base) }, (_, place) => Math.floor(whole / base ** place) % base);
+  const digits = Array.from(
+    { length: loss === null ? 0 : lossDigits(base) },
+    (_, place) => Math.floor(whole / base ** place) % base,
+  );
   return [1, ...(short === null ? [] : [Number(short)]), ...digits];
 }
 
@@ -115,7 +124,13 @@ export async function encodedReport(
  * norm is within `longestSquaredOf`, always: what is too long after ATTEMPTS draws is rounded toward zero. Throws: Refused
  * for an encoding that is none, RangeError for an update that is not finite or of another length.
  */
-export async function encode(compiled: WebAssembly.Module, update: Float32Array, encoding: EncodingNumbers, signs: Bytes, rounding: Bytes): Promise<Uint32Array<ArrayBuffer>> {
+export async function encode(
+  compiled: WebAssembly.Module,
+  update: Float32Array,
+  encoding: EncodingNumbers,
+  signs: Bytes,
+  rounding: Bytes,
+): Promise<Uint32Array<ArrayBuffer>> {
   refuseEncoding(encoding);
   const { dimension, clip_norm, scale } = encoding;
   const largest = largestOf(encoding);
@@ -141,9 +156,15 @@ export async function encode(compiled: WebAssembly.Module, update: Float32Array,
 }
 
 /** The address of the clipped, scaled, rotated update (dimension,), each coordinate within C_inf. */
-async function rotated(machine: Machine, update: Float32Array, encoding: EncodingNumbers, signs: Bytes): Promise<number> {
+async function rotated(
+  machine: Machine,
+  update: Float32Array,
+  encoding: EncodingNumbers,
+  signs: Bytes,
+): Promise<number> {
   const { parameters, dimension, clip_norm, scale } = encoding;
-  if (update.length !== parameters) throw new RangeError(`an update of ${update.length} numbers, and not of ${parameters}`);
+  if (update.length !== parameters)
+    throw new RangeError(`an update of ${update.length} numbers, and not of ${parameters}`);
   const { loops, room, reals, bytes } = machine;
   const [vector, bits] = [room(4 * dimension), room(Math.ceil(dimension / 8))];
   reals(vector, parameters).set(update);
@@ -208,7 +229,8 @@ function isPowerOfTwo(number: number): boolean {
 /** h and 2^j of a dimension h 2^j, h the smallest order that there is. Throws: Refused where there is none. */
 export function factorsOf(dimension: number): { readonly order: number; readonly power: number } {
   const order = PALEY_ORDERS.find((each) => dimension % each === 0 && isPowerOfTwo(dimension / each));
-  if (order === undefined) throw new Refused(`there is no Hadamard matrix of ${dimension} rows here, by which an update would be rotated.`);
+  if (order === undefined)
+    throw new Refused(`there is no Hadamard matrix of ${dimension} rows here, by which an update would be rotated.`);
   return { order, power: dimension / order };
 }
 

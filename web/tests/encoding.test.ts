@@ -3,7 +3,19 @@
 import { describe, expect, test } from "vitest";
 
 import { sha256, utf8 } from "../core/bytes.ts";
-import { behindOf, encode, encodedReport, factorsOf, largestOf, lengthOf, longestSquaredOf, paleyMatrix, refuseEncoding, rotate, type EncodingNumbers } from "../core/encoding.ts";
+import {
+  behindOf,
+  encode,
+  encodedReport,
+  factorsOf,
+  largestOf,
+  lengthOf,
+  longestSquaredOf,
+  paleyMatrix,
+  refuseEncoding,
+  rotate,
+  type EncodingNumbers,
+} from "../core/encoding.ts";
 import { Refused } from "../core/errors.ts";
 import { machineOf } from "../core/seal/machine.ts";
 import { stream } from "../core/seal/secrets.ts";
@@ -34,7 +46,9 @@ function matrixOf(dimension: number): (row: number, column: number) => number {
 }
 
 test("Paley's matrices have orthogonal rows of 1 and -1", () => {
-  expect(ORDERS).toEqual([1, 12, 20, 28, 36, 44, 60, 68, 76, 84, 104, 108, 124, 132, 140, 148, 164, 180, 196, 200, 204, 212, 220, 228, 252]);
+  expect(ORDERS).toEqual([
+    1, 12, 20, 28, 36, 44, 60, 68, 76, 84, 104, 108, 124, 132, 140, 148, 164, 180, 196, 200, 204, 212, 220, 228, 252,
+  ]);
   for (const order of ORDERS) {
     const matrix = paleyMatrix(order);
     expect(matrix.flat().every((each) => Math.abs(each) === 1)).toBe(true);
@@ -55,7 +69,9 @@ test("a rotation is a product with the whole matrix", async () => {
     rotate(machine, at, dimension);
     const found = machine.reals(at, dimension);
     const entry = matrixOf(dimension);
-    for (const row of dimension > 300 ? [0, 1, 17, dimension - 1] : Array.from({ length: dimension }, (_, each) => each)) {
+    for (const row of dimension > 300
+      ? [0, 1, 17, dimension - 1]
+      : Array.from({ length: dimension }, (_, each) => each)) {
       expect(found[row]).toBe(vector.reduce((sum, each, column) => sum + each * entry(row, column), 0));
     }
   }
@@ -65,9 +81,17 @@ test("integers are within the bounds, whatever the update and the draws are", as
   const chance = seeded(2);
   for (let turn = 0; turn < 150; turn++) {
     const dimension = [1, 8, 12, 64, 148, 592, 1024][chance.below(7)]!;
-    const encoding = numbersOf(1 + chance.below(dimension), dimension, 2 ** (chance.below(12) - 2), 2 ** (chance.below(7) - 3));
+    const encoding = numbersOf(
+      1 + chance.below(dimension),
+      dimension,
+      2 ** (chance.below(12) - 2),
+      2 ** (chance.below(7) - 3),
+    );
     const size = 10 ** (chance.below(9) - 4);
-    const update = Float32Array.from({ length: encoding.parameters }, () => (chance.unit() - 0.5) * size * (chance.below(4) === 0 ? 100 : 1));
+    const update = Float32Array.from(
+      { length: encoding.parameters },
+      () => (chance.unit() - 0.5) * size * (chance.below(4) === 0 ? 100 : 1),
+    );
     const [signs, rounding] = [await sha256(utf8(`signs ${turn}`)), await sha256(utf8(`rounding ${turn}`))];
     const words = await encode(LATTICE, update, encoding, signs, rounding);
     const largest = largestOf(encoding);
@@ -85,8 +109,11 @@ test("on average the integers are the update, clipped, with the round's signs, r
   const bits = await stream(signs)(1);
   const norm = Math.hypot(...update);
   const entry = matrixOf(8);
-  const expected = Array.from({ length: 8 }, (_, row) =>
-    update.reduce((sum, each, column) => sum + ((bits[0]! >> column) & 1 ? -1 : 1) * each * entry(row, column), 0) * (4 / norm / Math.sqrt(8)),
+  const expected = Array.from(
+    { length: 8 },
+    (_, row) =>
+      update.reduce((sum, each, column) => sum + ((bits[0]! >> column) & 1 ? -1 : 1) * each * entry(row, column), 0) *
+      (4 / norm / Math.sqrt(8)),
   );
   const turns = 500;
   const sums = new Array<number>(8).fill(0);
@@ -116,7 +143,13 @@ describe("what stands behind the coordinates", () => {
     expect(behindOf(encoding, null, null)).toEqual([1]);
     expect(behindOf(encoding, true, null)).toEqual([1, 1]);
     expect(behindOf(encoding, false, null)).toEqual([1, 0]);
-    for (const [value, whole] of [[0, 32768], [5, 65536], [-5, 0], [1.00003, 32768 + 6553], [-1.00003, 32768 - 6553]] as const) {
+    for (const [value, whole] of [
+      [0, 32768],
+      [5, 65536],
+      [-5, 0],
+      [1.00003, 32768 + 6553],
+      [-1.00003, 32768 - 6553],
+    ] as const) {
       const digits = behindOf(encoding, null, { value, bound: 10 }).slice(1);
       expect(digits.length).toBe(4); // of 65,536
       expect(digits.every((each) => each >= 0 && each < 17)).toBe(true);
@@ -126,7 +159,11 @@ describe("what stands behind the coordinates", () => {
 
   test("makes a report's length", async () => {
     const update = new Float32Array(5);
-    for (const [short, loss] of [[null, null], [true, null], [false, { value: 1, bound: 4 }]] as const) {
+    for (const [short, loss] of [
+      [null, null],
+      [true, null],
+      [false, { value: 1, bound: 4 }],
+    ] as const) {
       const words = await encodedReport(LATTICE, update, { ...encoding, signs: "00".repeat(32) }, short, loss);
       expect(words.length).toBe(lengthOf(encoding, short !== null, loss !== null));
       expect([...words.slice(encoding.dimension)]).toEqual(behindOf(encoding, short, loss));
@@ -147,7 +184,11 @@ describe("bad input", () => {
 
   test("an update of another length, or with a number that is none, is not encoded", async () => {
     const seed = new Uint8Array(32);
-    for (const update of [new Float32Array(4), Float32Array.from([1, 2, NaN, 3, 4]), Float32Array.from([Infinity, 2, 1, 3, 4])]) {
+    for (const update of [
+      new Float32Array(4),
+      Float32Array.from([1, 2, NaN, 3, 4]),
+      Float32Array.from([Infinity, 2, 1, 3, 4]),
+    ]) {
       await expect(encode(LATTICE, update, numbersOf(5, 8, 2), seed, seed)).rejects.toThrow(RangeError);
     }
   });

@@ -15,16 +15,34 @@ export interface Given {
   readonly decryptors?: number;
   readonly contributors?: number;
   readonly margin?: number;
+  readonly seed?: Bytes;
 }
 
 /** So many different keys that agree. */
 export async function keys(count: number, first: number): Promise<Bytes[]> {
-  return Promise.all(Array.from({ length: count }, async (_, place) => (await agreementKeyOf(new Uint8Array(32).fill(first + place))).public));
+  return Promise.all(
+    Array.from(
+      { length: count },
+      async (_, place) => (await agreementKeyOf(new Uint8Array(32).fill(first + place))).public,
+    ),
+  );
 }
 
 /** The record of a round's settings, by default one that devices take part in. */
 export async function settings(given: Given = {}): Promise<Bytes> {
-  const said = { set: "willow-4096", dimension: 5, largest: 100, goal: 2, most: 10, corrupt: 1, decryptors: 3, contributors: 0, margin: 0, ...given };
+  const said = {
+    set: "willow-4096",
+    dimension: 5,
+    largest: 100,
+    goal: 2,
+    most: 10,
+    corrupt: 1,
+    decryptors: 3,
+    contributors: 0,
+    margin: 0,
+    seed: new Uint8Array(32).fill(7),
+    ...given,
+  };
   return joined(
     ...[
       utf8(said.set),
@@ -33,7 +51,7 @@ export async function settings(given: Given = {}): Promise<Bytes> {
       joined(...(await keys(said.decryptors, 1))), // whoever signs by these is never asked
       joined(...(await keys(said.decryptors, 101))),
       (await keys(1, 201))[0]!,
-      new Uint8Array(32).fill(7),
+      said.seed,
       new Uint8Array(32).fill(8),
       littleEndian(3, 8),
       littleEndian(0, 8),

@@ -6,8 +6,17 @@ import { joined, sha256, toHex, utf8 } from "../core/bytes.ts";
 import { Malformed, Refused } from "../core/errors.ts";
 import { bitLength, modulusOf, polynomialBytes, PUBLISHED } from "../core/seal/parameters.ts";
 import { sealedReport } from "../core/seal/report.ts";
-import { refuseRound, reportBytesOf, sealedRound, seedOf, settingsBytes, type Demands, type SealedRound } from "../core/seal/round.ts";
+import {
+  refuseRound,
+  reportBytesOf,
+  sealedRound,
+  seedOf,
+  settingsBytes,
+  type Demands,
+  type SealedRound,
+} from "../core/seal/round.ts";
 import { agreed, agreementKeyOf, stream } from "../core/seal/secrets.ts";
+import { encoderOf, sealerOf, type SealedPlan, type SealedTask } from "../core/seal/sealing.ts";
 import { lagrange, modulo, PRIME, uniform } from "../core/seal/shares.ts";
 import { fieldsOf } from "../core/seal/wire.ts";
 import { LATTICE } from "./lattice.ts";
@@ -32,7 +41,11 @@ function demandsOf(round: SealedRound): Demands {
 
 describe("settings", () => {
   test("quorum, columns and slots are those of the page", async () => {
-    for (const [decryptors, corrupt, quorum, packed] of [[2, 1, 2, 1], [4, 1, 3, 2], [7, 2, 5, 3]] as const) {
+    for (const [decryptors, corrupt, quorum, packed] of [
+      [2, 1, 2, 1],
+      [4, 1, 3, 2],
+      [7, 2, 5, 3],
+    ] as const) {
       const round = await sealedRound(await settings({ decryptors, corrupt }));
       expect([round.quorum, round.packed, round.columns]).toEqual([quorum, packed, Math.ceil(4096 / packed)]);
     }
@@ -73,10 +86,15 @@ describe("settings", () => {
     const whole = await settings();
     const fields = fieldsOf(whole, 15);
     const chance = seeded(11);
-    for (let turn = 0; turn < 60; turn++) await expect(sealedRound(whole.slice(0, chance.below(whole.length)))).rejects.toThrow(Malformed);
+    for (let turn = 0; turn < 60; turn++)
+      await expect(sealedRound(whole.slice(0, chance.below(whole.length)))).rejects.toThrow(Malformed);
     await expect(sealedRound(joined(whole, new Uint8Array(4)))).rejects.toThrow(/more than 15 fields/);
     for (const place of [1, 2, 5, 6, 7, 8, 9, 10, 11, 12, 14]) {
-      const mutant = joined(...fields.map((each, at) => (at === place ? joined(each, new Uint8Array(1)) : each)).flatMap((each) => [Uint8Array.from([each.length & 255, each.length >> 8, 0, 0]), each]));
+      const mutant = joined(
+        ...fields
+          .map((each, at) => (at === place ? joined(each, new Uint8Array(1)) : each))
+          .flatMap((each) => [Uint8Array.from([each.length & 255, each.length >> 8, 0, 0]), each]),
+      );
       await expect(sealedRound(mutant)).rejects.toThrow(Malformed);
     }
     expect(() => settingsBytes("0g")).toThrow(Malformed);
@@ -94,7 +112,10 @@ describe("settings", () => {
       [{ threshold: 3 }, /opens sums of 2 reports/],
       [{ decryptors: [other, ...right.decryptors.slice(1)] }, /none of its plan's/],
       [{ boxes: [other, ...right.boxes.slice(1)] }, /another box/],
-      [{ decryptors: [...right.decryptors, other], boxes: [...right.boxes, other] }, /has 4 decryptors, and its plan 5/],
+      [
+        { decryptors: [...right.decryptors, other], boxes: [...right.boxes, other] },
+        /has 4 decryptors, and its plan 5/,
+      ],
       [{ corrupt: 2 }, /safe against 1/],
       [{ contributors: [...right.contributors, other] }, /lacks the noise/],
       [{ plan: other }, /another plan/],
@@ -120,7 +141,12 @@ describe("a report", () => {
   test("has one length, whatever the vector, and differs in every part that is drawn", async () => {
     const round = await sealedRound(await settings());
     const reports = [];
-    for (const vector of [[0, 0, 0, 0, 0], [100, 1, 2, 3, 4], [0, 0, 0, 0, 0]]) reports.push(await sealedReport(LATTICE, round, Uint32Array.from(vector)));
+    for (const vector of [
+      [0, 0, 0, 0, 0],
+      [100, 1, 2, 3, 4],
+      [0, 0, 0, 0, 0],
+    ])
+      reports.push(await sealedReport(LATTICE, round, Uint32Array.from(vector)));
     expect(new Set(reports.map((each) => each.length))).toEqual(new Set([reportBytesOf(round).report]));
     const all = reports.map((each) => fieldsOf(each.subarray(44), 8));
     for (let field = 0; field < 8; field++) expect(new Set(all.map((each) => toHex(each[field]!))).size).toBe(3);
@@ -129,7 +155,9 @@ describe("a report", () => {
   test("is made of no vector that the round does not sum", async () => {
     const round = await sealedRound(await settings());
     await expect(sealedReport(LATTICE, round, new Uint32Array(4))).rejects.toThrow(/a vector of 4 words/);
-    await expect(sealedReport(LATTICE, round, Uint32Array.from([0, 101, 0, 0, 0]))).rejects.toThrow(/a word of the vector is 101/);
+    await expect(sealedReport(LATTICE, round, Uint32Array.from([0, 101, 0, 0, 0]))).rejects.toThrow(
+      /a word of the vector is 101/,
+    );
   });
 
   test("is sealed to no key with which anybody agrees", async () => {
@@ -137,7 +165,73 @@ describe("a report", () => {
     const small = [new Uint8Array(32), Uint8Array.from({ length: 32 }, (_, place) => Number(place === 0))];
     for (const key of small) await expect(agreed(own, key, "sealed box")).rejects.toThrow(Refused);
     const round = await sealedRound(await settings());
-    await expect(sealedReport(LATTICE, { ...round, boxes: [small[1]!, ...round.boxes.slice(1)] }, new Uint32Array(5))).rejects.toThrow(Refused);
+    await expect(
+      sealedReport(LATTICE, { ...round, boxes: [small[1]!, ...round.boxes.slice(1)] }, new Uint32Array(5)),
+    ).rejects.toThrow(Refused);
+  });
+});
+
+describe("a device", () => {
+  const asked = { clip_estimate: null, loss_bound: null };
+  const encoded = {
+    parameters: 5,
+    dimension: 8,
+    clip_norm: 1,
+    scale: 4,
+    report_goal: 10,
+    sigmas: 10,
+    margin: 0,
+    signs: "07".repeat(32),
+    length: 9,
+  };
+
+  test("seals what its plan and task ask for, and refuses what contradicts them", async () => {
+    const shape = { length: 9, largest: 30, signs: new Uint8Array(0) };
+    const sealer = sealerOf<SealedPlan, SealedTask>(LATTICE, () => shape);
+    const bytes = await settings({ dimension: 9, largest: 30 });
+    const round = await sealedRound(bytes);
+    const { decryptors: keepers, threshold, boxes, corrupt, contributors } = demandsOf(round);
+    const plan = { aggregation: { keepers, threshold, boxes, corrupt, contributors } };
+    const task = { plan: toHex(round.plan), round: 3, task: "0a", sealed: toHex(bytes) };
+    const words = await encoderOf(LATTICE).encode(new Float32Array(5), encoded, null, null);
+    const { name, series, bytes: size } = await sealer.check(plan, task);
+    expect([name, series]).toEqual([toHex(round.name), toHex(round.series)]);
+    expect((await sealer.seal(plan, task, words)).length).toBe(size);
+    await expect(sealer.check(plan, task, [name])).rejects.toThrow(/has reported/);
+    await expect(sealer.check(plan, { ...task, round: 4 })).rejects.toThrow(Refused);
+    await expect(sealer.seal(plan, { ...task, round: 4 }, words)).rejects.toThrow(Refused);
+    await expect(sealer.check(plan, { ...task, sealed: null })).rejects.toThrow(Refused);
+    const other = sealerOf<SealedPlan, SealedTask>(LATTICE, () => ({ ...shape, largest: 31 }));
+    await expect(other.check(plan, task)).rejects.toThrow(/other vectors/);
+  });
+
+  test("computes the seed of its own task where others add noise", async () => {
+    const shape = { length: 5, largest: 100, signs: new Uint8Array(32).fill(7) };
+    const sealer = sealerOf<SealedPlan, SealedTask>(LATTICE, () => shape);
+    const given = { contributors: 1, margin: 2 };
+    const task = { plan: "08".repeat(32), round: 3, task: "0a" };
+    const right = await seedOf(task.plan, task.round, task.task, shape.signs);
+    for (const [seed, isTaken] of [
+      [right, true],
+      [new Uint8Array(32), false],
+    ] as const) {
+      const bytes = await settings({ ...given, seed });
+      const { decryptors: keepers, threshold, boxes, corrupt, contributors } = demandsOf(await sealedRound(bytes));
+      const checked = sealer.check(
+        { aggregation: { keepers, threshold, boxes, corrupt, contributors } },
+        { ...task, sealed: toHex(bytes) },
+      );
+      await (isTaken ? checked : expect(checked).rejects.toThrow(/not the seed of its own task/));
+    }
+  });
+
+  test("encodes for the length that its task says", () => {
+    const encoder = encoderOf(LATTICE);
+    encoder.check(encoded, asked);
+    expect(() => encoder.check(encoded, { ...asked, clip_estimate: 0.5 })).toThrow(
+      /have 10 words, and the task says 9/,
+    );
+    expect(() => encoder.check({ ...encoded, length: 8 }, asked)).toThrow(Refused);
   });
 });
 
@@ -146,7 +240,7 @@ test("a stream is one, however it is asked for", async () => {
   const seed = new Uint8Array(32).fill(4);
   const whole = await stream(seed)(5000);
   const draw = stream(seed);
-  for (let at = 0; at < whole.length; ) {
+  for (let at = 0; at < whole.length;) {
     const size = Math.min(chance.below(70), whole.length - at);
     expect(await draw(size)).toEqual(whole.subarray(at, at + size));
     at += size;
@@ -169,12 +263,16 @@ test("Lagrange's weights give values of polynomials", () => {
   for (let turn = 0; turn < 30; turn++) {
     const count = 1 + chance.below(6);
     const coefficients = Array.from({ length: count }, () => BigInt(chance.below(PRIME)));
-    const value = (at: number): bigint => coefficients.reduceRight((sum, each) => (sum * BigInt(at) + each) % BigInt(PRIME), 0n);
+    const value = (at: number): bigint =>
+      coefficients.reduceRight((sum, each) => (sum * BigInt(at) + each) % BigInt(PRIME), 0n);
     const nodes = Array.from({ length: count }, (_, place) => (place % 2 ? PRIME - 1 - place : place + 1));
     const at = [0, 50, PRIME - 60, chance.below(PRIME - 200) + 100];
     const weights = lagrange(nodes, at);
     at.forEach((point, row) => {
-      const found = nodes.reduce((sum, node, column) => sum + BigInt(weights.values[row * count + column]!) * value(node), 0n);
+      const found = nodes.reduce(
+        (sum, node, column) => sum + BigInt(weights.values[row * count + column]!) * value(node),
+        0n,
+      );
       expect(found % BigInt(PRIME)).toBe(value(point));
     });
   }

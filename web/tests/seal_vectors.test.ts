@@ -5,12 +5,30 @@ import { existsSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 
 import { fromHex, sha256, toHex } from "../core/bytes.ts";
-import { behindOf, bitsOf, encode, factorsOf, largestOf, lengthOf, longestSquaredOf, paleyMatrix, rotate, type EncodingNumbers } from "../core/encoding.ts";
+import {
+  behindOf,
+  bitsOf,
+  encode,
+  factorsOf,
+  largestOf,
+  lengthOf,
+  longestSquaredOf,
+  paleyMatrix,
+  rotate,
+  type EncodingNumbers,
+} from "../core/encoding.ts";
 import { machineOf } from "../core/seal/machine.ts";
 import { polynomialBytes, PUBLISHED, thresholds } from "../core/seal/parameters.ts";
 import { sealedReport } from "../core/seal/report.ts";
 import { primitiveRoot, ringOf } from "../core/seal/ring.ts";
-import { refuseRound, reportBytesOf, sealedRound, seedOf, settingsBytes, type SealedRound } from "../core/seal/round.ts";
+import {
+  refuseRound,
+  reportBytesOf,
+  sealedRound,
+  seedOf,
+  settingsBytes,
+  type SealedRound,
+} from "../core/seal/round.ts";
 import { agreed, agreementKeyOf, derived, identityOf, sealed, signature, stream, tag } from "../core/seal/secrets.ts";
 import { combining, lagrange, pointsOf, PRIME, split, uniform, wordsIn } from "../core/seal/shares.ts";
 import { LATTICE } from "./lattice.ts";
@@ -41,7 +59,12 @@ interface Encodings {
     readonly first?: string;
     readonly sha256?: string;
   })[];
-  readonly choices: readonly (Case & Omit<EncodingNumbers, "margin"> & { readonly largest: number; readonly longest_squared: number; readonly bits: number })[];
+  readonly choices: readonly (Case &
+    Omit<EncodingNumbers, "margin"> & {
+      readonly largest: number;
+      readonly longest_squared: number;
+      readonly bits: number;
+    })[];
   readonly cases: readonly (Case & {
     readonly encoding: EncodingNumbers;
     readonly update: string;
@@ -61,7 +84,9 @@ interface Encodings {
 }
 
 interface Sealed {
-  readonly functions: readonly (Case & { readonly gives: string; readonly context?: readonly string[] } & Readonly<Record<string, unknown>>)[];
+  readonly functions: readonly (Case & { readonly gives: string; readonly context?: readonly string[] } & Readonly<
+      Record<string, unknown>
+    >)[];
   readonly rings: readonly (Case & {
     readonly degree: number;
     readonly primes: readonly (number | string)[];
@@ -130,7 +155,9 @@ function vectors<File>(name: string): File | null {
 
 const encodings = vectors<Encodings>("encodings");
 const reports = vectors<Sealed>("sealed");
-const NOWHERE: [string, never][] = [["tests/vectors is not there; python -m tests.make_vectors writes it", null as never]];
+const NOWHERE: [string, never][] = [
+  ["tests/vectors is not there; python -m tests.make_vectors writes it", null as never],
+];
 
 /** By name; one that is skipped where there is no file. */
 function named<Kind extends Case>(cases: readonly Kind[] | undefined): [string, Kind][] {
@@ -169,7 +196,9 @@ describe.skipIf(encodings === null)("encodings", () => {
     expect(factorsOf(dimension)).toEqual({ order: each.paley, power: each.power });
     const machine = await machineOf(LATTICE);
     const at = machine.room(4 * dimension);
-    const vector = each.vector ? realsIn(each.vector) : Float32Array.from({ length: dimension }, (_, place) => ((7 * place) % 19) - 9);
+    const vector = each.vector
+      ? realsIn(each.vector)
+      : Float32Array.from({ length: dimension }, (_, place) => ((7 * place) % 19) - 9);
     machine.reals(at, dimension).set(vector);
     rotate(machine, at, dimension);
     machine.loops.scaleWithin(at, dimension, Math.fround(1 / Math.sqrt(dimension)), Infinity);
@@ -180,11 +209,21 @@ describe.skipIf(encodings === null)("encodings", () => {
 
   test.each(named(encodings?.choices))("%s", (_, each) => {
     const encoding = { ...each, margin: 0 };
-    expect([largestOf(encoding), longestSquaredOf(encoding), bitsOf(encoding)]).toEqual([each.largest, each.longest_squared, each.bits]);
+    expect([largestOf(encoding), longestSquaredOf(encoding), bitsOf(encoding)]).toEqual([
+      each.largest,
+      each.longest_squared,
+      each.bits,
+    ]);
   });
 
   test.each(named(encodings?.cases))("an update %s", async (_, each) => {
-    const words = await encode(LATTICE, realsIn(each.update), each.encoding, fromHex(each.signs), fromHex(each.rounding));
+    const words = await encode(
+      LATTICE,
+      realsIn(each.update),
+      each.encoding,
+      fromHex(each.signs),
+      fromHex(each.rounding),
+    );
     expect([...words]).toEqual(each.words);
   });
 
@@ -229,13 +268,22 @@ describe.skipIf(reports === null)("sealed reports", () => {
     const machine = await machineOf(LATTICE);
     const ring = ringOf(machine, published ?? { degree, primes, plainBits: 1, shift: 1, factor: 1 });
     expect(primes.map((prime) => primitiveRoot(prime, degree))).toEqual(each.psi.map(BigInt));
-    const [small, at, square, prepared] = [machine.room(8 * degree), ring.polynomial(), ring.polynomial(), ring.polynomial()];
+    const [small, at, square, prepared] = [
+      machine.room(8 * degree),
+      ring.polynomial(),
+      ring.polynomial(),
+      ring.polynomial(),
+    ];
     const numbers = Array.from({ length: degree }, (_, place) => BigInt(each.coefficients?.[place] ?? place - 5));
     machine.longs(small, degree).set(numbers);
     const row = (from: number, index: number): bigint[] => [...machine.longs(from + 8 * degree * index, degree)];
-    const shown = (from: number, count: number): bigint[][] => primes.map((_, index) => row(from, index).slice(0, count));
-    const whole = (table: readonly (readonly (number | string)[])[] | undefined): bigint[][] | undefined => table?.map((values) => values.map(BigInt));
-    primes.forEach((prime, index) => machine.longs(at + 8 * degree * index, degree).set(numbers.map((value) => ((value % prime) + prime) % prime)));
+    const shown = (from: number, count: number): bigint[][] =>
+      primes.map((_, index) => row(from, index).slice(0, count));
+    const whole = (table: readonly (readonly (number | string)[])[] | undefined): bigint[][] | undefined =>
+      table?.map((values) => values.map(BigInt));
+    primes.forEach((prime, index) =>
+      machine.longs(at + 8 * degree * index, degree).set(numbers.map((value) => ((value % prime) + prime) % prime)),
+    );
     ring.transform(at);
     const packed = new Uint8Array(polynomialBytes({ degree, primes, plainBits: 1, shift: 1, factor: 1 }));
     if (degree >= 64) ring.pack(at, packed, 0);
@@ -271,17 +319,36 @@ describe.skipIf(reports === null)("sealed reports", () => {
   });
 
   test.each(named(reports?.slots))("slots: %s", async (_, each) => {
-    const given = { set: each.set, dimension: each.dimension, largest: each.largest, most: each.most_reports, contributors: each.contributors, margin: each.margin };
+    const given = {
+      set: each.set,
+      dimension: each.dimension,
+      largest: each.largest,
+      most: each.most_reports,
+      contributors: each.contributors,
+      margin: each.margin,
+    };
     const round = await sealedRound(await settings({ ...given, corrupt: 1, decryptors: 3 }));
     const { width, perCoefficient, checks, polynomials, capacity } = round.slots;
-    expect([width, perCoefficient, checks, polynomials]).toEqual([each.width, each.per_coefficient, each.checks, each.polynomials]);
-    expect([reportBytesOf(round).body, round.quorum, round.packed, round.columns]).toEqual([each.body_bytes, each.quorum, each.packed, each.columns]);
+    expect([width, perCoefficient, checks, polynomials]).toEqual([
+      each.width,
+      each.per_coefficient,
+      each.checks,
+      each.polynomials,
+    ]);
+    expect([reportBytesOf(round).body, round.quorum, round.packed, round.columns]).toEqual([
+      each.body_bytes,
+      each.quorum,
+      each.packed,
+      each.columns,
+    ]);
     const machine = await machineOf(LATTICE);
     const part = countedVector(round.dimension, round.largest).subarray((polynomials - 1) * capacity);
     const [numbers, wide] = [machine.room(4 * part.length), machine.room(32 * round.parameters.degree)];
     machine.words(numbers, part.length).set(part);
     machine.loops.fill(wide, round.parameters.degree, numbers, part.length, perCoefficient, width, checks);
-    const begins = [0, 1, 2, 3, 4, 5].map((place) => String(machine.longs(wide + 32 * place, 4).reduceRight((sum, limb) => (sum << 64n) + limb, 0n)));
+    const begins = [0, 1, 2, 3, 4, 5].map((place) =>
+      String(machine.longs(wide + 32 * place, 4).reduceRight((sum, limb) => (sum << 64n) + limb, 0n)),
+    );
     expect(begins).toEqual(each.last_polynomial_begins);
   });
 
@@ -293,7 +360,10 @@ describe.skipIf(reports === null)("sealed reports", () => {
     const secrets = { rows: rows.length, columns, values: Uint32Array.from(rows.flat()) };
     const shares = await split(secrets, decryptors, corrupt, stream(seed), combining(await machineOf(LATTICE)));
     expect([...shares.values]).toEqual(each.shares.flat());
-    const back = lagrange(pointsOf(rows.length + corrupt), rows.map((_, place) => PRIME - 1 - place));
+    const back = lagrange(
+      pointsOf(rows.length + corrupt),
+      rows.map((_, place) => PRIME - 1 - place),
+    );
     expect([...back.values]).toEqual(each.weights_of_the_first_shares.flat());
   });
 
@@ -324,7 +394,12 @@ describe.skipIf(reports === null)("sealed reports", () => {
   }
 
   test.each(named(reports?.seeds))("%s", async (_, each) => {
-    const task = JSON.parse(each.task) as { plan: string; round: number; task: string; asks: { encoded?: { signs: string } | null } };
+    const task = JSON.parse(each.task) as {
+      plan: string;
+      round: number;
+      task: string;
+      asks: { encoded?: { signs: string } | null };
+    };
     const seed = await seedOf(task.plan, task.round, task.task, fromHex(task.asks.encoded?.signs ?? ""));
     expect(toHex(seed)).toBe(each.seed);
   });
@@ -333,7 +408,9 @@ describe.skipIf(reports === null)("sealed reports", () => {
     const round = await sealedRound(settingsBytes(each.settings));
     expect([toHex(round.name), toHex(round.series)]).toEqual([each.steps.round, each.steps.series]);
     const drawn = [fromHex(each.identity), fromHex(each.seed)];
-    const report = await sealedReport(LATTICE, round, countedVector(round.dimension, round.largest), () => drawn.shift()!);
+    const report = await sealedReport(LATTICE, round, countedVector(round.dimension, round.largest), () =>
+      drawn.shift()!,
+    );
     expect(await long(report)).toEqual(each.report);
     if (each.bytes) expect(toHex(report)).toBe(each.bytes);
     expect(reportBytesOf(round).report).toBe(report.length);

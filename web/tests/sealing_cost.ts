@@ -39,7 +39,9 @@ function line(what: string, said: object): void {
 
 async function sealing(dimensions: readonly number[]): Promise<void> {
   for (const dimension of dimensions) {
-    const round = await sealedRound(await settings({ set: "willow-16384", dimension, largest: 72, goal: 100, most: 6500 }));
+    const round = await sealedRound(
+      await settings({ set: "willow-16384", dimension, largest: 72, goal: 100, most: 6500 }),
+    );
     const vector = Uint32Array.from({ length: dimension }, (_, place) => place % 73);
     let size = 0;
     const taken = await cost(12, async () => {
@@ -76,6 +78,11 @@ async function everything(): Promise<void> {
   await sealing([144_528, 661_000, 2_424_832]);
 }
 
-line("processor", { model: cpus()[0]?.model, node: process.version, wasm: bytes.length, gzip: gzipSync(bytes, { level: 9 }).length });
+line("processor", {
+  model: cpus()[0]?.model,
+  node: process.version,
+  wasm: bytes.length,
+  gzip: gzipSync(bytes, { level: 9 }).length,
+});
 
 await (process.argv[3] === undefined ? everything() : sealing([Number(process.argv[3])]));

@@ -97,7 +97,13 @@ export function combining({ loops, room, words }: Machine): Combine {
  *
  * Column by column the polynomial takes the secrets at -1, ..., -packed and random elements at `hidden` points more.
  */
-export async function split(secrets: Elements, parties: number, hidden: number, draw: Stream, combine: Combine): Promise<Elements> {
+export async function split(
+  secrets: Elements,
+  parties: number,
+  hidden: number,
+  draw: Stream,
+  combine: Combine,
+): Promise<Elements> {
   const count = secrets.rows + hidden;
   const values = new Uint32Array(count * secrets.columns);
   values.set(secrets.values);
