@@ -64,7 +64,7 @@ export function refuseEncoding(encoding: EncodingNumbers): void {
     throw new Refused(`the encoding's sums take ${bitsOf(encoding)} bits a coordinate, and words have ${WORD}.`);
 }
 
-/** What stands behind the coordinates: 1, the bit where it is asked for, and the digits of the loss, the lowest first. */
+/** What stands behind the coordinates: 1, the bit where it is asked for, the digits of the loss, the lowest first. */
 export function behindOf(
   encoding: EncodingNumbers,
   short: boolean | null,
@@ -120,9 +120,9 @@ export async function encodedReport(
 /**
  * An update (parameters,) as words (dimension,) from 0 to 2 C_inf.
  *
- * signs: the round's public seed of 32 bytes; rounding: 32 secret bytes, for one update. Less the shift C_inf the squared
- * norm is within `longestSquaredOf`, always: what is too long after ATTEMPTS draws is rounded toward zero. Throws: Refused
- * for an encoding that is none, RangeError for an update that is not finite or of another length.
+ * signs: the round's public seed of 32 bytes; rounding: 32 secret bytes, for one update. Less the shift C_inf the
+ * squared norm is within `longestSquaredOf`, always: what is too long after ATTEMPTS draws is rounded toward zero.
+ * Throws: Refused for an encoding that is none, RangeError for an update that is not finite or of another length.
  */
 export async function encode(
   compiled: WebAssembly.Module,
@@ -181,7 +181,7 @@ function squaredNorm({ loops, room }: Machine, vector: number, count: number): n
   return loops.squaredNorm(vector, count, room(16 * 8));
 }
 
-/** A Hadamard matrix times the vector (dimension,) at an address, in its place: lengths grow by the root of the dimension. */
+/** A Hadamard matrix times the vector (dimension,) at an address, in its place: longer by the dimension's root. */
 export function rotate({ loops, room, words }: Machine, vector: number, dimension: number): void {
   const { order, power } = factorsOf(dimension);
   loops.sylvester(vector, dimension, power);
@@ -237,8 +237,8 @@ export function factorsOf(dimension: number): { readonly order: number; readonly
 /**
  * Paley's Hadamard matrix of +1 and -1 (On orthogonal matrices, 1933).
  *
- * Q[a, b] = chi(a - b), the quadratic character modulo q. I: identity + [[0, 1], [-1, Q]]. II: with C = [[0, 1], [1, Q]],
- * C (x) [[1, 1], [1, -1]] + identity (x) [[1, -1], [-1, -1]].
+ * Q[a, b] = chi(a - b), the quadratic character modulo q. I: identity + [[0, 1], [-1, Q]]. II, with C = [[0, 1],
+ * [1, Q]]: C (x) [[1, 1], [1, -1]] + identity (x) [[1, -1], [-1, -1]].
  */
 export function paleyMatrix(order: number): readonly (readonly number[])[] {
   if (order === 1) return [[1]];

@@ -141,7 +141,7 @@ export function addWide(wide: usize, degree: i32, powers: usize, quotients: usiz
   }
 }
 
-/** Of words of a public stream the low bits, those below the prime, behind the first `filled` of N: how many there are then. */
+/** Puts the low bits of public words, where they are below the prime, behind the first `filled`: how many are there. */
 export function keep(words: usize, count: i32, mask: u64, prime: u64, out: usize, filled: i32, degree: i32): i32 {
   for (let at = 0; at < count && filled < degree; at++) {
     const value = load<u64>(words + ((<usize>at) << 3)) & mask;

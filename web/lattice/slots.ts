@@ -1,6 +1,6 @@
 // How coordinates lie in coefficients, and residues in bytes.
 
-/** The coefficients of a polynomial as whole numbers of four words (N, 4), zeros before: check slots of 1, then the numbers. */
+/** A polynomial's coefficients as whole numbers of four words (N, 4), zeros before: check slots of 1, then numbers. */
 export function fill(wide: usize, degree: i32, numbers: usize, count: i32, slots: i32, width: i32, checks: i32): void {
   let number = 0;
   for (let at = 0; at < degree; at++) {

@@ -13,7 +13,7 @@ export function highHalf(one: u64, other: u64): u64 {
   return high * otherHigh + (middle >> 32) + (otherMiddle >> 32);
 }
 
-/** number * factor modulo the prime, below twice the prime; quotient is floor(factor 2^64 / prime) (Shoup). The number may be any word. */
+/** Any word times a factor, below twice the prime; the quotient is floor(factor 2^64 / prime) (Shoup). */
 // @ts-ignore: decorator
 @inline
 export function times(number: u64, factor: u64, quotient: u64, prime: u64): u64 {

@@ -63,7 +63,8 @@ test("a rotation is a product with the whole matrix", async () => {
   const chance = seeded(1);
   for (const dimension of [1, 2, 4, 8, 12, 24, 20, 40, 56, 64, 148, 96, 192, 256, 296, 592, 2048]) {
     const machine = await machineOf(LATTICE);
-    const vector = Float32Array.from({ length: dimension }, () => chance.below(2001) - 1000); // whole, so that sums are exact
+    // Whole numbers, so that sums are exact.
+    const vector = Float32Array.from({ length: dimension }, () => chance.below(2001) - 1000);
     const at = machine.room(4 * dimension);
     machine.reals(at, dimension).set(vector);
     rotate(machine, at, dimension);

@@ -82,7 +82,7 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
     }
   });
 
-  test("scaled to the field, a coefficient is x p / q, rounded", async () => {
+  test("scaled to the field, a coefficient is x p / q, rounded", { timeout: 60_000 }, async () => {
     const machine = await machineOf(LATTICE);
     const ring = ringOf(machine, parameters);
     const [at, out] = [ring.polynomial(), machine.room(4 * degree)];
@@ -225,7 +225,7 @@ test("slots hold check slots, then numbers, from the lowest bits on", async () =
   }
 });
 
-test("parts and picks of a challenge are those of products modulo X^N + 1, and tables are multiplied modulo p", async () => {
+test("parts and picks of a challenge are of products modulo X^N + 1, products of tables are modulo p", async () => {
   const chance = seeded(6);
   for (let turn = 0; turn < 20; turn++) {
     const machine = await machineOf(LATTICE);

@@ -1,4 +1,4 @@
-/** Beside tacit in Python: the same integers of the same update, and a sum that it opens with three reports of its own. */
+/** Beside tacit in Python: the same integers of an update, and a sum that it opens with three reports of its own. */
 
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** Against the test vectors of the one-message protocol, tests/golden/one_message_protocol.json, which the Python side wrote. */
+/** Beside tests/golden/one_message_protocol.json, the fixed round of version 5 that the Python side wrote. */
 
 import { readFileSync } from "node:fs";
 
@@ -40,7 +40,8 @@ interface Golden {
 }
 
 const path = new URL("../../tests/golden/one_message_protocol.json", import.meta.url);
-const text = readFileSync(path, "utf8").replaceAll(/(?<=[[\s])(\d{16,})(?=[,\s\]])/g, '"$1"'); // beyond what a number of JavaScript holds
+// Numbers beyond what one of JavaScript holds become texts.
+const text = readFileSync(path, "utf8").replaceAll(/(?<=[[\s])(\d{16,})(?=[,\s\]])/g, '"$1"');
 const golden = JSON.parse(text) as Golden;
 
 async function long(bytes: Uint8Array<ArrayBuffer>): Promise<Long> {

@@ -1,7 +1,8 @@
 /**
- * CPU-seconds of one thread that encoding and sealing take, each a JSON line: the first in a process, and the median of more.
+ * CPU-seconds of one thread that encoding and sealing take, each a JSON line: the first, and the median of more.
  *
- * npx esbuild tests/sealing_cost.ts --bundle --platform=node --format=esm --outfile=FILE.mjs && node FILE.mjs lattice/lattice.wasm
+ * npx esbuild tests/sealing_cost.ts --bundle --platform=node --format=esm --outfile=COST.mjs
+ * node COST.mjs lattice/lattice.wasm
  *
  * A number behind that: one report of so many numbers alone, in a process that has done nothing else.
  */

@@ -1,4 +1,4 @@
-/** What a report says of itself: that its ciphertexts are under the key that its shares give. All modulo p = 2^31 - 1. */
+/** What a report says of itself: its ciphertexts are under the key that its shares give. All modulo p = 2^31 - 1. */
 
 import type { Machine } from "./machine.ts";
 import type { SealedRound } from "./round.ts";
@@ -54,8 +54,8 @@ export interface Scaled {
 export type Tested = (challenge: Challenge, shares: Elements, masks: Elements) => Uint32Array | null;
 
 /**
- * The parts (quorum, partElements) of a challenge, in room that the next one takes again; null where they would say more
- * of the key than that it fits.
+ * The parts (quorum, partElements) of a challenge, in room that the next one takes again; null where they would say
+ * more of the key than that it fits.
  */
 export function testing(machine: Machine, round: SealedRound, scaled: Scaled, combine: Combine): Tested {
   const { loops, room, bytes, words } = machine;

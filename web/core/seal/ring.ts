@@ -47,7 +47,7 @@ export interface Ring {
   publicPolynomial(seed: Bytes, j: number, out: number): Promise<void>;
   /** The bytes of a transform, at a place of `out`. */
   pack(transformed: number, out: Uint8Array, place: number): void;
-  /** The coefficients times p / q, rounded, (N,) elements of p = 2^31 - 1; the polynomial is taken back in its place. */
+  /** The coefficients times p / q, rounded, (N,) elements; the polynomial is taken back in its place. p = 2^31 - 1 */
   switched(transformed: number, out: number): void;
   /** Discrete Gaussians (N,) i64 from 16 random bytes each. */
   sample(drawn: Uint8Array, out: number): void;

@@ -42,7 +42,11 @@ export interface CheckedRound {
 
 /** Sealing of one kind of plans and tasks. */
 export interface Sealer<Plan, Task> {
-  /** joined: names of the rounds that the device has reported in. Throws: Refused, Malformed for settings that break the plan. */
+  /**
+   * joined: names of the rounds that the device has reported in.
+   *
+   * Throws: Refused, Malformed for settings that break the plan.
+   */
   check(plan: Plan, task: Task, joined?: readonly string[]): Promise<CheckedRound>;
   /** Throws: as `check`, and Refused for words that the round does not sum. */
   seal(plan: Plan, task: Task, words: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;

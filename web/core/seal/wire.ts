@@ -35,10 +35,10 @@ export function fieldsOf(bytes: Uint8Array, count: number): Bytes[] {
     found.push(bytes.slice(start, end));
     at = end;
   }
-  if (found.length !== count)
-    throw new Malformed(
-      `a record has ${found.length > count ? "more than " : ""}${Math.min(found.length, count)} fields, and not ${count}.`,
-    );
+  if (found.length !== count) {
+    const many = found.length > count ? `more than ${count}` : `${found.length}`;
+    throw new Malformed(`a record has ${many} fields, and not ${count}.`);
+  }
   return found;
 }
 
