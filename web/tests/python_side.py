@@ -80,7 +80,7 @@ def end(folder: Path, parameters: int) -> None:
         "error_over_expected": float(error / expected),
         "squared_norm_over_longest": float((shifted**2).sum() / encoding.longest_squared),
     }
-    print(json.dumps(report))
+    (folder / "found.json").write_text(json.dumps(report), encoding="utf-8")
 
 
 def opened(parties: OneMessageParties, report: bytes, words: list[np.ndarray]) -> np.ndarray:
