@@ -23,7 +23,7 @@ from tacit.training.pretrain import Pretraining
 
 FOLDER = Path(__file__).parent / "fixtures" / "training"
 KEPT = ("manifest.json", "step.onnx", "train.onnx", "vocabulary.json")
-COUNTING = "one two three four five six seven eight nine ten".split()
+COUNTING = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 CLIENTS = (
     Training(epochs=1, batch_size=4, learning_rate=0.5, sentences=8, words=6, proximal=0.0, precision="float32"),
     Training(epochs=3, batch_size=3, learning_rate=0.2, sentences=5, words=3, proximal=0.3, precision="float32"),
