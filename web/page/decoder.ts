@@ -5,7 +5,7 @@
  * than another one, an apostrophe left out almost nothing. A word scores its log probability less PRICE for each slip.
  */
 
-import { SPECIALS } from "../train/vocabulary.ts";
+import { SPECIALS } from "../train/ids.ts";
 
 /** A node is the prefix of some words. */
 interface Node {

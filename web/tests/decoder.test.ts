@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { correctionOf, lexiconOf, shownFor } from "../page/decoder.ts";
-import { SPECIALS } from "../train/vocabulary.ts";
+import { SPECIALS } from "../train/ids.ts";
 
 const WORDS = ["the", "they", "there", "three", "train", "don't", "The", "hello", "help", "I", "tomorrow"];
 const lexicon = lexiconOf(WORDS);

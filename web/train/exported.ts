@@ -49,33 +49,55 @@ export async function loadExported(read: (name: string) => Promise<Bytes>): Prom
   };
 }
 
+// Numbers of fields in onnx/onnx.proto.
+const MODEL_GRAPH = 7;
+const GRAPH_INITIALIZER = 5;
+const GRAPH_INPUT = 11;
+const INPUT_NAME = 1;
+const TENSOR_NAME = 8;
+const TENSOR_RAW_DATA = 9;
+const GIVEN_TO_TRAIN: readonly string[] = ["sentences", "learning_rate"];
+
 /**
  * A copy of `step.onnx` with the numbers of another model of the same network: those of a later round, say.
  *
- * model: in the order of `train.onnx`. The graph has them as initializers `parameters.NAME` in float32; the file is
- * walked as a protocol buffer (onnx/onnx.proto) and nothing else of it changes.
- * Throws: CannotWork where the graph has other parameters, or other sizes (a quantized one).
+ * model: in the order in which `train` takes its parameters. `step` has them as initializers `parameters.NAME` in
+ * float32; the files are walked as protocol buffers, and nothing else of the copy changes.
+ * Throws: CannotWork where the graphs have other parameters, or not so many numbers (a quantized one).
  */
-export function withParameters(step: Bytes, model: Float32Array, sizes: readonly (readonly [string, number])[]): Bytes {
+export function withParameters(step: Bytes, train: Bytes, model: Float32Array): Bytes {
   const copy = step.slice();
   const places = new Map<string, Span>();
-  for (const graph of messages(copy, [0, copy.length], 7)) {
-    for (const tensor of messages(copy, graph, 5)) {
-      const name = [...messages(copy, tensor, 8)].map(([begin, end]) => new TextDecoder().decode(copy.subarray(begin, end)))[0];
-      const raw = [...messages(copy, tensor, 9)][0];
-      if (name !== undefined && raw !== undefined) places.set(name, raw);
+  for (const graph of messages(copy, [0, copy.length], MODEL_GRAPH)) {
+    for (const tensor of messages(copy, graph, GRAPH_INITIALIZER)) {
+      const raw = [...messages(copy, tensor, TENSOR_RAW_DATA)][0];
+      if (raw !== undefined) places.set(named(copy, tensor, TENSOR_NAME), raw);
     }
   }
   let at = 0;
-  for (const [name, size] of sizes) {
+  for (const name of parametersOf(train)) {
     const place = places.get(`parameters.${name}`);
-    if (place === undefined || place[1] - place[0] !== 4 * size) throw wrong(`step.onnx has no parameter ${name} of ${size} numbers`);
+    if (place === undefined) throw wrong(`step.onnx has no numbers of the parameter '${name}'`);
+    const size = (place[1] - place[0]) / 4;
     const part = model.subarray(at, at + size);
+    if (part.length !== size) break;
     copy.set(new Uint8Array(part.buffer, part.byteOffset, part.byteLength), place[0]);
     at += size;
   }
-  if (at !== model.length) throw wrong(`its network has ${at} numbers, and the model ${model.length}`);
+  if (at !== model.length) throw wrong(`its network has not ${model.length} numbers`);
   return copy;
+}
+
+/** The names of the parameters, in the order of the vector of all. */
+function parametersOf(train: Bytes): readonly string[] {
+  const graphs = [...messages(train, [0, train.length], MODEL_GRAPH)];
+  const inputs = graphs.flatMap((graph) => [...messages(train, graph, GRAPH_INPUT)]);
+  return inputs.map((input) => named(train, input, INPUT_NAME)).filter((name) => !GIVEN_TO_TRAIN.includes(name));
+}
+
+function named(content: Bytes, message: Span, number: number): string {
+  const [place] = messages(content, message, number);
+  return place === undefined ? "" : new TextDecoder().decode(content.subarray(...place));
 }
 
 type Span = readonly [number, number]; // where a message begins and ends

@@ -37,7 +37,6 @@ export async function stepperOf(graph: Bytes): Promise<Stepper> {
   const parameters = shapes.reduce((sum, each) => sum + each.size, 0);
   return {
     parameters,
-    sizes: shapes.map(({ name, size }) => [name, size] as const),
     async descend(model: Float32Array, { ids, rows, columns }: Batch, learningRate: number) {
       const fed: Record<string, ort.Tensor> = {
         sentences: new ort.Tensor("int64", ids, [rows, columns]),

@@ -1,7 +1,7 @@
 /** One client's update (docs/protocol.md, "A report"): sentences drawn, batches, epochs, steps of SGD. Clipping comes after. */
 
 import type { Train } from "../core/documents.ts";
-import { PAD } from "./vocabulary.ts";
+import { PAD } from "./ids.ts";
 
 export type Client = Train["client"];
 
@@ -9,8 +9,6 @@ export type Client = Train["client"];
 export interface Stepper {
   /** How many numbers the model has. */
   readonly parameters: number;
-  /** Of each parameter its name and how many numbers it has, in the order of the model. */
-  readonly sizes: readonly (readonly [string, number])[];
   /** The model (parameters,) after one step on padded sentences (rows, columns), and the mean loss before it, in nats. */
   descend(model: Float32Array, batch: Batch, learningRate: number): Promise<{ readonly model: Float32Array; readonly loss: number }>;
 }

@@ -2,13 +2,8 @@
 
 import { sha256, toHex, utf8 } from "../core/bytes.ts";
 import { CannotWork } from "../core/errors.ts";
+import { BOS, EOS, OOV, SPECIALS } from "./ids.ts";
 import { canonical, lowered, RULES, sentencesOf, type Writing } from "./words.ts";
-
-export const PAD = 0;
-export const BOS = 1;
-export const EOS = 2;
-export const OOV = 3;
-export const SPECIALS = 4;
 
 const FORMAT = "tacit-vocabulary-3";
 
