@@ -7,7 +7,7 @@ import { basename, join, relative } from "node:path";
 import { build, type Plugin } from "esbuild";
 
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
-const RUNTIME = ["ort.wasm.bundle.min.mjs", "ort-wasm-simd-threaded.wasm"];
+const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
 const STATIC = ["index.html", "page.css", "icon.svg", "app.webmanifest"];
 
 /** The runtime stands beside the page, for both workers and never in the page's own code. */
