@@ -2,7 +2,7 @@
  * What a keyboard shows for what was typed so far: words that go on from it, and words that it may be a slip of.
  *
  * A trie of the vocabulary's words, walked with one row of the edit distance at a node: a neighbouring key costs less
- * than another one, an apostrophe left out almost nothing. A word scores its log probability less PRICE for each slip.
+ * than another one, two swapped letters less than two, an apostrophe left out almost nothing. A word scores its log probability less PRICE for each slip.
  */
 
 import { SPECIALS } from "../train/ids.ts";
@@ -30,6 +30,7 @@ export interface Shown {
 const PRICE = 4.5; // nats a slip
 const NEIGHBOUR = 0.6; // of a slip
 const APOSTROPHE = 0.1;
+const SWAPPED = 0.7; // two letters in the other order
 const ROWS: readonly string[] = ["qwertyuiop", "asdfghjkl", "zxcvbnm"];
 const NEIGHBOURS: ReadonlyMap<string, string> = new Map(
   ROWS.flatMap((row, line) =>
@@ -62,7 +63,7 @@ export function shownFor(typed: string, lexicon: Lexicon, logs: Float32Array, co
   const letters = Array.from(typed.toLowerCase());
   const most = letters.length < 3 ? 0 : letters.length < 6 ? 1 : 2; // slips
   const best: { readonly score: number; readonly place: number; readonly slips: number; readonly whole: number }[] = [];
-  const walk = (node: Node, row: readonly number[], least: number): void => {
+  const walk = (node: Node, row: readonly number[], above: readonly number[], least: number): void => {
     const whole = row.at(-1) as number;
     const slips = Math.min(least, whole);
     for (const place of node.ends) {
@@ -72,10 +73,10 @@ export function shownFor(typed: string, lexicon: Lexicon, logs: Float32Array, co
       best.splice(best.findLastIndex((each) => each.score >= score) + 1, 0, { score, place, slips, whole });
       if (best.length > count) best.pop();
     }
-    if (slips > most && Math.min(...row) > most) return;
-    for (const child of node.children) walk(child, nextRow(row, letters, child.letter, node.letter), slips);
+    if (slips > most && Math.min(...row, ...above) > most) return;
+    for (const child of node.children) walk(child, nextRow(row, above, letters, child.letter, node.letter), row, slips);
   };
-  walk(lexicon.root, letters.map((_, at) => at + 1).toSpliced(0, 0, 0), Infinity);
+  walk(lexicon.root, letters.map((_, at) => at + 1).toSpliced(0, 0, 0), [Infinity], Infinity);
   const seen = new Set<string>();
   return best
     .map(({ place, slips, whole }) => ({ word: cased(lexicon.words[place] as string, typed), slips, whole }))
@@ -89,15 +90,22 @@ export function correctionOf(typed: string, shown: readonly Shown[], isKnown: (w
   return found === undefined || found.word === typed ? null : found.word;
 }
 
-/** Distances of one prefix more: from each beginning of what was typed, with swapped neighbours as two slips. */
-function nextRow(row: readonly number[], typed: readonly string[], letter: string, before: string): readonly number[] {
+/** Distances of one prefix more, from each beginning of what was typed. above: the row before the last one. */
+function nextRow(
+  row: readonly number[],
+  above: readonly number[],
+  typed: readonly string[],
+  letter: string,
+  before: string,
+): readonly number[] {
   const left = letter === "'" ? APOSTROPHE : 1; // out of what was typed
   const next = [(row[0] as number) + left];
   for (let at = 1; at <= typed.length; at++) {
     const key = typed[at - 1] as string;
     const swap = key === letter ? 0 : NEIGHBOURS.get(key)?.includes(letter) ? NEIGHBOUR : 1;
     const twice = key === before ? NEIGHBOUR : 1; // a letter pressed once too often
-    next.push(Math.min((row[at - 1] as number) + swap, (row[at] as number) + left, (next[at - 1] as number) + twice));
+    const swapped = key === before && typed[at - 2] === letter ? (above[at - 2] ?? Infinity) + SWAPPED : Infinity;
+    next.push(Math.min((row[at - 1] as number) + swap, (row[at] as number) + left, (next[at - 1] as number) + twice, swapped));
   }
   return next;
 }

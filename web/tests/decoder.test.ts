@@ -23,7 +23,9 @@ function slowSlips(typed: string, word: string): number {
     const twice = last === b.at(-2) ? 0.6 : 1; // as the row before the last letter has it
     if (b === "") return a.length;
     const other = b.at(-1) as string;
+    const swapped = b.length > 1 && a.at(-1) === b.at(-2) && a.at(-2) === b.at(-1);
     return Math.min(
+      swapped ? distance(a.slice(0, -2), b.slice(0, -2)) + 0.7 : Infinity,
       distance(a.slice(0, -1), b.slice(0, -1)) + (last === other ? 0 : near(last, other) ? 0.6 : 1),
       distance(a, b.slice(0, -1)) + (other === "'" ? 0.1 : 1),
       distance(a.slice(0, -1), b) + twice,
@@ -39,7 +41,7 @@ test("an apostrophe left out is no slip worth a name", () => expect(wordsFor("do
 test("capitals stay", () => expect(wordsFor("Hel")).toEqual(["Hello", "Help"]));
 
 test("slips are those of the slow way", () => {
-  for (const typed of ["teain", "hwllo", "thre", "tommorow", "helo", "dont"]) {
+  for (const typed of ["teain", "hwllo", "thre", "tommorow", "helo", "dont", "trian", "hlep"]) {
     for (const { word, slips } of shownFor(typed, lexicon, logs, 99)) expect(slips, `${typed} ${word}`).toBeCloseTo(slowSlips(typed, word), 9);
   }
 });

@@ -1,7 +1,7 @@
 /** A small static server of the built page, with the headers that keep a page to itself. */
 
 import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
+import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -24,19 +24,24 @@ export interface Served {
   readonly address: string;
   /** Bytes that were sent for each path, compressed. */
   readonly sent: Map<string, number>;
+  /** Whatever came with each request. */
+  readonly seen: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
   close(): Promise<void>;
 }
 
 export async function served(folder: string, protocol: Protocol = () => null): Promise<Served> {
   const sent = new Map<string, number>();
+  const seen: Served["seen"] = [];
   const server = createServer((asked, answer) => {
     const path = new URL(asked.url ?? "/", "http://here").pathname;
     const headers = { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" };
     const said = async (): Promise<void> => {
+      const parts: Buffer[] = [];
+      for await (const part of asked) parts.push(part as Buffer);
+      const came = Buffer.concat(parts).toString();
+      seen.push({ path: asked.url ?? "", headers: asked.headers, body: came });
       if (path.startsWith("/v1/")) {
-        const parts: Buffer[] = [];
-        for await (const part of asked) parts.push(part as Buffer);
-        const found = protocol(path, Buffer.concat(parts).toString()) ?? { status: 404, body: "{}" };
+        const found = protocol(path, came) ?? { status: 404, body: "{}" };
         answer.writeHead(found.status, { ...headers, "content-type": "application/json" }).end(found.body);
         return;
       }
@@ -52,6 +57,7 @@ export async function served(folder: string, protocol: Protocol = () => null): P
   return {
     address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     sent,
+    seen,
     close: () => new Promise((resolve) => {
       server.close(() => resolve());
       server.closeAllConnections();
