@@ -1,19 +1,30 @@
 /**
  * A device of `tacit serve` in Node, for trying the core out: its updates are zero or random, and of no text.
  *
- *     node node_device.js --server http://127.0.0.1:8470 --operator-key KEY --vocabulary SHA256 --state FOLDER [--turns N]
+ *     node node_device.js --server http://127.0.0.1:8470 --operator-key KEY --vocabulary SHA256 --state FOLDER
  */
 
 import { createHash } from "node:crypto";
-import { existsSync, fsyncSync, mkdirSync, openSync, readFileSync, closeSync, fstatSync, ftruncateSync, writeSync } from "node:fs";
+import {
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  closeSync,
+  fstatSync,
+  ftruncateSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 
-import { CannotWork, saidBy } from "./core/errors.ts";
+import { CannotWork, Refused, saidBy } from "./core/errors.ts";
 import { DEFAULT_POLICY, readPolicy } from "./core/policy.ts";
 import { DeviceRecord, type Store, type Stored } from "./core/record.ts";
-import { trainHandler, type Training } from "./core/report.ts";
-import { waitAfter, type Device } from "./core/session.ts";
+import { countHandler, plainNothing, trainHandler, type Counting, type Training } from "./core/report.ts";
+import { waitAfter, type Device } from "./core/device.ts";
+import { readTensor } from "./core/safetensors.ts";
 import { readSigningKey } from "./core/signing.ts";
 import { driven, fetchDriver, serverAddress } from "./core/transport.ts";
 
@@ -42,7 +53,11 @@ function fileStore(path: string): Store {
     if (!existsSync(place)) return null;
     const [sum = "", text = ""] = readFileSync(place, "utf8").split("\n");
     if (createHash("sha256").update(text).digest("hex") !== sum) return null;
-    const { entries, generation, inode } = JSON.parse(text) as { entries: [string, string][]; generation: number; inode: number };
+    const { entries, generation, inode } = JSON.parse(text) as {
+      entries: [string, string][];
+      generation: number;
+      inode: number;
+    };
     const file = openSync(place, "r");
     const untouched = fstatSync(file).ino === inode;
     closeSync(file);
@@ -92,6 +107,23 @@ const madeUp: Training = {
   },
 };
 
+/** Histograms of no text: "no report" in each. */
+const noReport: Counting = {
+  seconds: 0,
+  sizes: (_, task) => ({ length: plainNothing(task).length, most: 1 }),
+  check: async (_, { asks }, content) => {
+    if (asks.kind !== "evaluate") throw new Refused(`this device does no tasks to ${asks.kind}.`);
+    readTensor(
+      content,
+      "model",
+      "F32",
+      asks.parameters.reduce((sum, each) => sum + each, 0),
+    );
+  },
+  answer: async (_, task) => plainNothing(task),
+  nothing: async (_, task) => plainNothing(task),
+};
+
 function required(name: "server" | "operator-key" | "vocabulary" | "state"): string {
   const value = options[name];
   if (value === undefined) throw new CannotWork(`--${name} is missing.`);
@@ -105,12 +137,22 @@ async function main(): Promise<void> {
   const policy = existsSync(policyFile) ? readPolicy(readFileSync(policyFile, "utf8")).policy : DEFAULT_POLICY;
   readSigningKey(required("operator-key"));
   const record = await DeviceRecord.open(fileStore(join(state, "record")), fileStore(join(state, "journal")), {
-    firstTime: options["first-time"], now: Date.now() / 1000, budgets: { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week },
+    firstTime: options["first-time"],
+    now: Date.now() / 1000,
+    budgets: { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week },
   });
   const device: Device = {
-    operatorKey: required("operator-key"), population: options.population, vocabulary: required("vocabulary"), policy, record,
-    handlers: [trainHandler(madeUp, null)], sealing: null, enrolmentCode: options["enrolment-code"] ?? null,
-    clock: () => Date.now() / 1000, random: uniform, eligible: async () => null,
+    operatorKey: required("operator-key"),
+    population: options.population,
+    vocabulary: required("vocabulary"),
+    policy,
+    record,
+    handlers: [trainHandler(madeUp, null), countHandler("evaluate", noReport)],
+    sealing: null,
+    enrolmentCode: options["enrolment-code"] ?? null,
+    clock: () => Date.now() / 1000,
+    random: uniform,
+    eligible: async () => null,
   };
   const driver = fetchDriver(serverAddress(required("server")));
   let [failures, lastBefore] = [0, 0];

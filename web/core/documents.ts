@@ -1,7 +1,9 @@
 /** The documents of version 2 of the protocol (docs/protocol.md, docs/openapi.json), which a device reads. */
 
+import { fromHex } from "./bytes.ts";
 import { parseJson, textOf } from "./json.ts";
-import { byKey, integer, listOf, nullOr, object, oneOf, real, text, type Read, type Reader } from "./schema.ts";
+import { byKey, integer, listOf, nullOr, object, oneOf, real, text, where, type Read, type Reader } from "./schema.ts";
+import { isSmallAgreementKey, isSmallSigningKey } from "./signing.ts";
 
 const MOST_TIME = 1e11;
 const MOST_REAL = 1e50;
@@ -21,7 +23,10 @@ const signedText = text({ least: 2, most: 2_097_152 });
 
 const signed = object({ document: signedText, signature: digits(128) });
 const signedPlan = object({ document: signedText, signature: digits(128), evidence: nullOr(evenDigits(20_000)) });
-const keyRotation = object({ old: sha256, new: sha256 });
+const smallOrder = "it is a point of small order: anybody could sign or agree with it.";
+const signingKey = where(sha256, (key) => (isSmallSigningKey(fromHex(key)) ? smallOrder : null));
+const boxKey = where(sha256, (key) => (isSmallAgreementKey(fromHex(key)) ? smallOrder : null));
+const keyRotation = object({ old: signingKey, new: signingKey });
 const signedKeyRotation = object({ document: signedText, by_old: digits(128), by_new: digits(128) });
 const treeHead = object({ size: integer(1, BILLION), root: sha256 });
 const shownLog = object({
@@ -36,7 +41,10 @@ const tokenKey = object({
   modulus: digits(512),
   exponent: integer(65_537, 4_294_967_295),
 });
-const blindSignatures = object({ epoch: integer(0, BILLION), signatures: listOf(digits(512), { least: 1, most: 100 }) });
+const blindSignatures = object({
+  epoch: integer(0, BILLION),
+  signatures: listOf(digits(512), { least: 1, most: 100 }),
+});
 const receipt = object({ assignment: digits(32), sha256, received: oneOf(true) });
 const problem = object({
   type: text({ pattern: /^tacit:[a-z-]{1,40}$/ }),
@@ -96,12 +104,12 @@ const separation = object({
   timer_seconds: nullOr(seconds),
   clock: oneOf("start", "finish"),
 });
-const keys = listOf(sha256, { most: 100 });
+const keys = listOf(signingKey, { most: 100 });
 const aggregation = object({
   kind: oneOf("plain", "encoded", "sealed"),
   threshold: goal,
   keepers: keys,
-  boxes: keys,
+  boxes: listOf(boxKey, { most: 100 }),
   corrupt: integer(0, 100),
   contributors: keys,
   honest: integer(1, 100),
@@ -157,6 +165,9 @@ const train = object({
   loss_bound: nullOr(positive),
   encoded: nullOr(encodedSum),
 });
+const consistentTrain = where(train, ({ parameters: count, encoded }) =>
+  encoded === null || encoded.parameters === count ? null : "its encoding is of other parameters than its model.",
+);
 const words = listOf(text({ most: 1000 }), { most: 100_000 });
 const discover = object({
   kind: oneOf("discover"),
@@ -207,10 +218,14 @@ const task = object({
   attempt: integer(0, 1_000_000),
   task: digits(32),
   content: object({ sha256, bytes: integer(1, 8_000_000_000), path: contentPath }),
-  asks: byKey("kind", { train, discover, evaluate, personalize, count }),
+  asks: byKey("kind", { train: consistentTrain, discover, evaluate, personalize, count }),
   sealed: nullOr(evenDigits(20_000)),
   opens: time,
   deadline: time,
+});
+const consistentTask = where(task, ({ asks, sealed, opens, deadline }) => {
+  if (opens >= deadline) return "its deadline is not after it opens.";
+  return asks.kind === "train" && asks.encoded === null && sealed !== null ? "it seals what is not encoded." : null;
 });
 
 export type Signed = Read<typeof signed>;
@@ -251,7 +266,7 @@ export const readAnswer = of(answer);
 export const readSigned = of(signed);
 export const readSignedPlan = of(signedPlan);
 export const readPlan = of(plan);
-export const readTask = of(task);
+export const readTask = of(consistentTask);
 export const readReceipt = of(receipt);
 export const readShownLog = of(shownLog);
 export const readTreeHead = of(treeHead);

@@ -15,7 +15,14 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/y;
 const PLAIN = /[^"\\\u0000-\u001f]*/y;
 const SPACE = /[ \t\n\r]*/y;
 const ESCAPES: Readonly<Record<string, string>> = {
-  '"': '"', "\\": "\\", "/": "/", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t",
+  '"': '"',
+  "\\": "\\",
+  "/": "/",
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
 };
 
 /** The text of bytes. Throws: Malformed where they are no UTF-8. A byte order mark stays, and is then no JSON. */
@@ -49,7 +56,11 @@ class Reader {
     if (first === "{") return this.object(this.deeper(depth));
     if (first === "[") return this.list(this.deeper(depth));
     if (first === '"') return this.string();
-    for (const [word, meant] of [["true", true], ["false", false], ["null", null]] as const) {
+    for (const [word, meant] of [
+      ["true", true],
+      ["false", false],
+      ["null", null],
+    ] as const) {
       if (this.text.startsWith(word, this.place)) {
         this.place += word.length;
         return meant;

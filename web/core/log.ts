@@ -38,7 +38,9 @@ export async function rootOf(leaves: readonly Bytes[]): Promise<Bytes> {
   while (level.length > 1) {
     const pairs = Math.floor(level.length / 2);
     const below = level;
-    const above = await many(pairs, (at) => sha256(joined(Uint8Array.of(1), below[2 * at] as Bytes, below[2 * at + 1] as Bytes)));
+    const above = await many(pairs, (at) =>
+      sha256(joined(Uint8Array.of(1), below[2 * at] as Bytes, below[2 * at + 1] as Bytes)),
+    );
     if (level.length % 2 === 1) above.push(level[level.length - 1] as Bytes);
     level = above;
   }
@@ -80,7 +82,7 @@ export function longerOf(kept: KeptLog | null, shown: ShownLog): KeptLog {
   for (let at = 0; at < common; at++) {
     if (kept.entries[at] !== shown.entries[at]) {
       throw new TwoLogs(
-        `the operator signed two logs that differ from entry ${at} on; this device keeps both, and asks it for nothing more.`,
+        `the operator signed two logs that differ from entry ${at} on: this device asks it for nothing more.`,
       );
     }
   }

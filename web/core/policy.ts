@@ -79,12 +79,23 @@ export const DEFAULT_POLICY: Policy = {
   split: "",
 };
 
-export const DEFAULT_ELIGIBILITY: Eligibility = { charging: true, least_battery: 50, unmetered: true, largest_load: null };
+export const DEFAULT_ELIGIBILITY: Eligibility = {
+  charging: true,
+  least_battery: 50,
+  unmetered: true,
+  largest_load: null,
+};
 
 const CHOICES: Readonly<Record<string, readonly string[]>> = { kinds: KINDS, aggregation: AGGREGATIONS };
-const WHOLE: readonly string[] = ["corrupt_decryptors", "honest_decryptors", "smallest_cohort", "rounds_apart", "most_attempts"];
+const WHOLE: readonly string[] = [
+  "corrupt_decryptors",
+  "honest_decryptors",
+  "smallest_cohort",
+  "rounds_apart",
+  "most_attempts",
+];
 
-/** A policy from the text of policy.toml. Throws: CannotWork, which names the key, for an unknown one or a wrong value. */
+/** A policy from the text of policy.toml. Throws: CannotWork, which names the unknown key or the wrong value. */
 export function readPolicy(text: string): { readonly policy: Policy; readonly eligibility: Eligibility } {
   let table: TomlTable;
   try {
@@ -105,7 +116,8 @@ export function readPolicy(text: string): { readonly policy: Policy; readonly el
 function filled<T extends object>(defaults: T, table: TomlTable, section: string): T {
   const found = { ...defaults } as unknown as Record<string, unknown>;
   for (const [key, value] of Object.entries(table)) {
-    if (!Object.hasOwn(defaults, key)) throw new CannotWork(`policy.toml: the key '${section}${key}' is unknown; leave it out.`);
+    if (!Object.hasOwn(defaults, key))
+      throw new CannotWork(`policy.toml: the key '${section}${key}' is unknown; leave it out.`);
     refuseValue(section + key, value, found[key]);
     found[key] = value;
   }
@@ -117,10 +129,14 @@ function refuseValue(key: string, value: unknown, example: unknown): void {
   if (Array.isArray(example)) {
     const choices = CHOICES[key];
     if (!Array.isArray(value) || !value.every((each) => typeof each === "string")) throw wrong("is a list of texts");
-    const strange = value.find((each) => (choices === undefined ? !/^[0-9a-f]{64}$/.test(each) : !choices.includes(each)));
-    if (strange !== undefined) throw wrong(`has '${strange}', which is ${choices ? `not ${choices.join(" or ")}` : "no Ed25519 key"}`);
+    const strange = value.find((each) =>
+      choices === undefined ? !/^[0-9a-f]{64}$/.test(each) : !choices.includes(each),
+    );
+    if (strange !== undefined)
+      throw wrong(`has '${strange}', which is ${choices ? `not ${choices.join(" or ")}` : "no Ed25519 key"}`);
   } else if (typeof example === "number") {
-    if (typeof value !== "number" || Number.isNaN(value) || value < 0) throw wrong(`is ${String(value)}; it should be a number from 0 on`);
+    if (typeof value !== "number" || Number.isNaN(value) || value < 0)
+      throw wrong(`is ${String(value)}; it should be a number from 0 on`);
     if (WHOLE.includes(key) && !Number.isSafeInteger(value)) throw wrong(`is ${value}; it should be a whole number`);
   } else if (typeof value !== typeof example) {
     throw wrong(`should be a ${typeof example}`);
@@ -134,7 +150,8 @@ export function refusePlan(plan: Plan, policy: Policy): void {
     throw new Refused(`${what}: your policy's ${key} is ${JSON.stringify(policy[key])}.`);
   };
   if (!policy.kinds.includes(plan.kind)) refuse("kinds", `the plan is to ${plan.kind}`);
-  if (!policy.aggregation.includes(aggregation.kind)) refuse("aggregation", `reports of the plan are ${aggregation.kind}`);
+  if (!policy.aggregation.includes(aggregation.kind))
+    refuse("aggregation", `reports of the plan are ${aggregation.kind}`);
   if (Math.min(aggregation.threshold, privacy.report_goal) < policy.smallest_cohort) {
     refuse("smallest_cohort", `a sum of ${Math.min(aggregation.threshold, privacy.report_goal)} reports may be opened`);
   }
@@ -144,21 +161,29 @@ export function refusePlan(plan: Plan, policy: Policy): void {
     }
     if (privacy.delta > policy.largest_delta) refuse("largest_delta", `the plan's delta is ${privacy.delta}`);
     if (privacy.kind === "training") {
-      if (privacy.clip_norm > policy.largest_clip_norm) refuse("largest_clip_norm", `the plan's clip norm is ${privacy.clip_norm}`);
-      if ((privacy.matrix?.bytes ?? 0) > policy.largest_model_mb * 1e6) refuse("largest_model_mb", "the plan's matrix is larger");
+      if (privacy.clip_norm > policy.largest_clip_norm)
+        refuse("largest_clip_norm", `the plan's clip norm is ${privacy.clip_norm}`);
+      if ((privacy.matrix?.bytes ?? 0) > policy.largest_model_mb * 1e6)
+        refuse("largest_model_mb", "the plan's matrix is larger");
     }
   }
   if (aggregation.kind === "sealed") refuseDecryptors(plan, policy, refuse);
 }
 
-function refuseDecryptors({ aggregation }: Plan, policy: Policy, refuse: (key: keyof Policy, what: string) => never): void {
+function refuseDecryptors(
+  { aggregation }: Plan,
+  policy: Policy,
+  refuse: (key: keyof Policy, what: string) => never,
+): void {
   const { keepers, boxes, contributors, corrupt, honest } = aggregation;
   if (keepers.length !== boxes.length || new Set(keepers).size !== keepers.length) {
     throw new Refused("the plan's decryptors are not one identity and one box each.");
   }
   const strange = keepers.find((each) => policy.decryptors.length > 0 && !policy.decryptors.includes(each));
-  if (strange !== undefined) refuse("decryptors", `the plan's decryptor ${strange.slice(0, 8)}... is not among those that you trust`);
-  if (corrupt < policy.corrupt_decryptors) refuse("corrupt_decryptors", `${corrupt} decryptors of the plan may learn nothing`);
+  if (strange !== undefined)
+    refuse("decryptors", `the plan's decryptor ${strange.slice(0, 8)}... is not among those that you trust`);
+  if (corrupt < policy.corrupt_decryptors)
+    refuse("corrupt_decryptors", `${corrupt} decryptors of the plan may learn nothing`);
   if (contributors.length === 0) {
     if (policy.noise_by_decryptors) refuse("noise_by_decryptors", "the operator adds the plan's noise");
     return;
@@ -167,9 +192,12 @@ function refuseDecryptors({ aggregation }: Plan, policy: Policy, refuse: (key: k
     throw new Refused("the plan has noise from others than its decryptors.");
   }
   if (honest > contributors.length - corrupt) {
-    throw new Refused(`the plan relies on ${honest} honest decryptors of ${contributors.length}, of which ${corrupt} may be corrupt.`);
+    throw new Refused(
+      `the plan relies on ${honest} honest decryptors of ${contributors.length}, of which ${corrupt} may be corrupt.`,
+    );
   }
-  if (honest > policy.honest_decryptors) refuse("honest_decryptors", `${honest} of the plan's decryptors have to be honest`);
+  if (honest > policy.honest_decryptors)
+    refuse("honest_decryptors", `${honest} of the plan's decryptors have to be honest`);
 }
 
 /** Refuses a plan that costs more than the owner accepts of one plan. Throws: Refused. */
@@ -177,18 +205,21 @@ export function refuseCost(plan: Plan, cost: Cost, policy: Policy): void {
   if (cost.localEpsilon !== null) {
     if (cost.localEpsilon > policy.largest_local_epsilon) {
       throw new Refused(
-        `the plan's reports have epsilon ${cost.localEpsilon}: your policy's largest_local_epsilon is ${policy.largest_local_epsilon}.`,
+        `epsilon of the plan's reports is ${cost.localEpsilon}: above your policy's largest_local_epsilon.`,
       );
     }
     return;
   }
-  const zcdp = cost.zcdp ?? plan.privacy.zcdp; // with a timer alone the device stops where it has spent what was claimed
-  if (zcdp === null || zcdp === Infinity || plan.privacy.zcdp === null) throw new Refused("the plan promises no privacy.");
-  if (zcdp > policy.largest_zcdp) throw new Refused(`the plan costs ${zcdp} of zCDP: your policy's largest_zcdp is ${policy.largest_zcdp}.`);
+  // With a timer alone nobody knows the worst case: the device stops where it has spent what was claimed.
+  const zcdp = cost.zcdp ?? plan.privacy.zcdp;
+  if (zcdp === null || zcdp === Infinity || plan.privacy.zcdp === null)
+    throw new Refused("the plan promises no privacy.");
+  if (zcdp > policy.largest_zcdp)
+    throw new Refused(`the plan costs ${zcdp} of zCDP: your policy's largest_zcdp is ${policy.largest_zcdp}.`);
   const epsilon = epsilonOf(zcdp, cost.delta ?? policy.largest_delta);
   if (epsilon > policy.largest_epsilon) {
     throw new Refused(
-      `the plan costs epsilon ${epsilon} at delta ${cost.delta}: your policy's largest_epsilon is ${policy.largest_epsilon}.`,
+      `the plan costs epsilon ${epsilon} at ${cost.delta}: your policy's largest_epsilon is ${policy.largest_epsilon}.`,
     );
   }
 }
@@ -197,16 +228,24 @@ export function refuseCost(plan: Plan, cost: Cost, policy: Policy): void {
 export function refuseTask(task: RoundTask, reportBytes: number, now: number, policy: Policy): void {
   if (task.deadline <= now) throw new Refused("the round is over by this device's clock.");
   if (task.opens > now + 60 * policy.clock_minutes) {
-    throw new Refused(`the round opens ${Math.round(task.opens - now)} s from now by this device's clock: one of the two clocks is wrong.`);
+    throw new Refused(
+      `the round opens ${Math.round(task.opens - now)} s from now by this device's clock: a clock is wrong.`,
+    );
   }
   if (task.deadline < task.opens) throw new Refused("the round ends before it opens.");
   if (task.deadline - task.opens > 3600 * policy.longest_round_hours) {
-    throw new Refused(`the round takes longer than ${policy.longest_round_hours} hours, your policy's longest_round_hours.`);
+    throw new Refused(
+      `the round takes longer than ${policy.longest_round_hours} hours, your policy's longest_round_hours.`,
+    );
   }
   if (task.content.bytes > 1e6 * policy.largest_model_mb) {
-    throw new Refused(`the round begins with ${task.content.bytes} bytes: your policy's largest_model_mb is ${policy.largest_model_mb}.`);
+    throw new Refused(
+      `the round's file has ${task.content.bytes} bytes: your policy's largest_model_mb is ${policy.largest_model_mb}.`,
+    );
   }
   if (reportBytes > 1e6 * policy.largest_report_mb) {
-    throw new Refused(`a report has ${reportBytes} bytes: your policy's largest_report_mb is ${policy.largest_report_mb}.`);
+    throw new Refused(
+      `a report has ${reportBytes} bytes: your policy's largest_report_mb is ${policy.largest_report_mb}.`,
+    );
   }
 }

@@ -6,7 +6,15 @@ import { Refused } from "./errors.ts";
 import { Section } from "./recipe.ts";
 import { readTensor } from "./safetensors.ts";
 import { participation, refuseManyPatterns, sensitivitySquared, type Participation } from "./sensitivity.ts";
-import { binomial, fromBuffers, fromColumn, fromInverse, spentSquared, type Matrix, type Strategy } from "./strategy.ts";
+import {
+  binomial,
+  fromBuffers,
+  fromColumn,
+  fromInverse,
+  spentSquared,
+  type Matrix,
+  type Strategy,
+} from "./strategy.ts";
 
 /** The price of a plan: zCDP is that of everything that it releases of a device. */
 export interface Cost {
@@ -55,7 +63,8 @@ export function refuseMatrix(plan: Plan): void {
   const { kind, rounds, bands } = plan.privacy.matrix;
   if (rounds * bands > MOST_NUMBERS) throw new Refused(`the plan's matrix has more than ${MOST_NUMBERS} numbers.`);
   if (rounds !== plan.privacy.rounds) throw new Refused("the plan's matrix is not of as many rounds as the plan.");
-  if (kind === "dense" ? bands !== rounds : bands > rounds) throw new Refused("the plan's matrix has another number of bands.");
+  if (kind === "dense" ? bands !== rounds : bands > rounds)
+    throw new Refused("the plan's matrix has another number of bands.");
   const limits = limitsOf(plan);
   if (limits !== null && bands > 2 * limits.minSeparation) refuseManyPatterns(limits);
 }
@@ -89,7 +98,7 @@ function ofTraining(plan: Plan, privacy: TrainingPrivacy, file: Uint8Array | nul
     return { zcdp: Infinity, exact: true, delta: privacy.delta, localEpsilon: null, spent: each(Infinity) };
   }
   const strategy = strategyOf(privacy, recipe, file);
-  // Where counts of short updates or losses are released, too, the plan's noise multiplier is that of everything together.
+  // Where counts of short updates or losses are released, too, this multiplier is that of everything together.
   const rate = inflationOf(plan) ** 2 / (2 * privacy.noise_multiplier ** 2);
   const limits = limitsOf(plan);
   const worst = limits === null ? null : sensitivitySquared(strategy, limits);
@@ -118,11 +127,12 @@ function mechanismName(recipe: Section): string | null {
   return recipe.required("privacy").required("mechanism").text("name");
 }
 
-/** By how much encoding may lengthen an update, as the plan accounts for it. Throws: Refused for a recipe that cannot be read. */
+/** By how much encoding may lengthen an update, as the plan accounts for it. Throws: Refused for no such recipe. */
 export function inflationOf(plan: Plan): number {
   if (plan.aggregation.kind === "plain") return 1;
   const inflation = Section.of(plan.recipe).section("aggregation")?.number("inflation") ?? 1.01;
-  if (!(inflation >= 1)) throw new Refused(`the plan's recipe has aggregation.inflation ${inflation}: no encoding shortens.`);
+  if (!(inflation >= 1))
+    throw new Refused(`the plan's recipe has aggregation.inflation ${inflation}: no encoding shortens.`);
   return inflation;
 }
 
@@ -140,7 +150,8 @@ function strategyOf(privacy: TrainingPrivacy, recipe: Section, file: Uint8Array 
   };
   const bands = (): number => {
     const found = mechanism.whole("bands") ?? recipe.required("rounds").whole("min_separation");
-    if (found === null || found < 1) throw new Refused(`the plan's mechanism '${privacy.mechanism}' says no number of bands.`);
+    if (found === null || found < 1)
+      throw new Refused(`the plan's mechanism '${privacy.mechanism}' says no number of bands.`);
     return Math.min(found, rounds);
   };
   switch (privacy.mechanism) {
@@ -184,7 +195,8 @@ export function readMatrix(file: Uint8Array, said: MatrixFile): Matrix {
   }
   const numbers = said.kind === "dense" ? byColumns(found, rounds) : found;
   for (let column = 0; column < rounds; column++) {
-    if (numbers[column * bands] === 0) throw new Refused(`the plan's matrix has a zero on its diagonal, in round ${column}.`);
+    if (numbers[column * bands] === 0)
+      throw new Refused(`the plan's matrix has a zero on its diagonal, in round ${column}.`);
     for (let at = rounds - column; at < bands; at++) {
       if (numbers[column * bands + at] !== 0) throw new Refused("the plan's matrix goes on behind the last round.");
     }

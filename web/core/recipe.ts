@@ -31,7 +31,8 @@ export class Section {
   section(key: string): Section | null {
     const value = this.table[key];
     if (value === undefined) return null;
-    if (typeof value !== "object" || Array.isArray(value) || value instanceof Date) throw this.wrong(key, "is no section");
+    if (typeof value !== "object" || Array.isArray(value) || value instanceof Date)
+      throw this.wrong(key, "is no section");
     return new Section(value, this.path(key));
   }
 

@@ -31,7 +31,7 @@ export interface Stored {
   readonly untouched: boolean;
 }
 
-/** One attempt at one round that the device took part in, or may have (`task` "" in a run that a loss made doubtful). */
+/** One attempt at one round that the device took part in; or may have, before a loss: then `task` is "". */
 export interface Participation {
   readonly operator: string; // the key that was pinned first of it
   readonly plan: string; // its digest
@@ -62,6 +62,7 @@ export interface SentReport {
 export interface KnownOperator {
   readonly first: string;
   readonly key: string;
+  readonly before: readonly string[]; // keys that it gave up
   readonly disowned: string | null;
   readonly otherLog: KeptLog | null; // the second list, of an operator that signed two
 }
@@ -108,12 +109,18 @@ export class DeviceRecord {
   static async open(
     main: Store,
     journal: Store,
-    { firstTime, now, budgets }: { firstTime: boolean; now: number; budgets: { readonly zcdp: number; readonly week: number } },
+    {
+      firstTime,
+      now,
+      budgets,
+    }: { firstTime: boolean; now: number; budgets: { readonly zcdp: number; readonly week: number } },
   ): Promise<DeviceRecord> {
     const [kept, again] = [await main.read(), await journal.read()];
     const entries = new Map([...(again?.entries ?? []), ...(kept?.entries ?? [])]);
     const record = new DeviceRecord(main, journal, entries, [kept?.generation ?? 0, again?.generation ?? 0]);
-    const changes = new Map([...entries].filter(([key]) => !kept?.entries.has(key) || (counts(key) && !again?.entries.has(key))));
+    const changes = new Map(
+      [...entries].filter(([key]) => !kept?.entries.has(key) || (counts(key) && !again?.entries.has(key))),
+    );
     const known = kept?.untouched === true || again?.untouched === true;
     const fresh = kept === null && again === null && firstTime;
     if (!known && !fresh) {
@@ -137,8 +144,10 @@ export class DeviceRecord {
   }
 
   operator(pinned: string): KnownOperator {
-    const found = this.all<KnownOperator>("operator/").find((each) => each.key === pinned || each.first === pinned);
-    return found ?? { first: pinned, key: pinned, disowned: null, otherLog: null };
+    const found = this.all<KnownOperator>("operator/").find(
+      (each) => each.key === pinned || each.first === pinned || each.before.includes(pinned),
+    );
+    return found ?? { first: pinned, key: pinned, before: [], disowned: null, otherLog: null };
   }
 
   log(operator: KnownOperator): KeptLog | null {
@@ -205,7 +214,8 @@ export class DeviceRecord {
   /** Forgets the tokens of epochs that have ended. */
   async endEpochs(operator: KnownOperator, now: number): Promise<void> {
     const over = this.tokens(operator).filter((each) => each.ends <= now);
-    if (over.length > 0) await this.commit(new Map(over.map((each) => [`tokens/${operator.first}/${each.epoch}`, null])));
+    if (over.length > 0)
+      await this.commit(new Map(over.map((each) => [`tokens/${operator.first}/${each.epoch}`, null])));
   }
 
   async pause(paused: boolean): Promise<void> {

@@ -35,7 +35,7 @@ export interface Handler {
 
 /** Sealed sums: the one-message protocol of a round. */
 export interface Sealing {
-  /** The series that the round's settings name, and the bytes of a report. Throws: Refused for settings that break the plan. */
+  /** The series that the round's settings name, and a report's bytes. Throws: Refused where they break the plan. */
   check(plan: Plan, task: RoundTask): Promise<{ readonly series: string; readonly bytes: number }>;
   seal(plan: Plan, task: RoundTask, words: Uint32Array): Promise<Uint8Array<ArrayBuffer>>;
 }
@@ -45,7 +45,12 @@ export interface Encoding {
   /** Throws: Refused for an encoding that is not one of this length. */
   check(encoded: EncodedSum, train: Train): void;
   /** The coordinates, 1, the bit and the digits of the loss where they are asked for. (length,) */
-  encode(update: Float32Array, encoded: EncodedSum, short: boolean | null, boundedLoss: number | null): Promise<Uint32Array>;
+  encode(
+    update: Float32Array,
+    encoded: EncodedSum,
+    short: boolean | null,
+    boundedLoss: number | null,
+  ): Promise<Uint32Array>;
 }
 
 const FRAME_BYTES = 8 + 512; // of a body in the clear, around its numbers
@@ -64,9 +69,13 @@ export function reportBody(said: Said, assignment: string): Uint8Array<ArrayBuff
 const MOST_WORDS = 10_000_000; // that a device trains on in a round, padding counted
 const NORM_ROOM = 1e-5; // relative, that rounding to float32 may add to a clip norm
 
-/** What a device computes of its text, given the model: the trained model less the model that came, and the mean loss. */
+/** What a device computes of its text: the trained model less the model that came, and the mean loss. */
 export interface Training {
-  train(plan: Plan, task: Train, model: Float32Array): Promise<{ readonly update: Float32Array; readonly loss: number }>;
+  train(
+    plan: Plan,
+    task: Train,
+    model: Float32Array,
+  ): Promise<{ readonly update: Float32Array; readonly loss: number }>;
   /** How long that may take on a slow device, in seconds. Throws: Refused for a task that is too large for it. */
   seconds(plan: Plan, task: Train): number;
 }
@@ -112,9 +121,11 @@ function refuseTraining(plan: Plan, asks: Train, encoding: Encoding | null): voi
   if (!clipping && asks.clip_norm > plan.privacy.clip_norm) {
     throw new Refused(`the task's clip norm ${asks.clip_norm} is above its plan's, ${plan.privacy.clip_norm}.`);
   }
-  if (clipping !== (asks.clip_estimate !== null)) throw new Refused("the task asks for a clip estimate that its plan does not have.");
+  if (clipping !== (asks.clip_estimate !== null))
+    throw new Refused("the task asks for a clip estimate that its plan does not have.");
   const bound = loss === null ? null : (loss.number("bound") ?? 10);
-  if (asks.loss_bound !== bound) throw new Refused(`the task bounds losses by ${asks.loss_bound}, and its plan by ${bound}.`);
+  if (asks.loss_bound !== bound)
+    throw new Refused(`the task bounds losses by ${asks.loss_bound}, and its plan by ${bound}.`);
   const { epochs, batch_size, sentences, words } = asks.client;
   if (Math.ceil(sentences / batch_size) * batch_size * words * epochs > MOST_WORDS) {
     throw new Refused(`the task is to train on more than ${MOST_WORDS} words.`);
@@ -127,10 +138,12 @@ function refuseEncoding(plan: Plan, asks: Train, encoded: EncodedSum, encoding: 
   if (encoded.parameters !== asks.parameters || encoded.clip_norm !== asks.clip_norm) {
     throw new Refused("the task's encoding is of other updates than its own.");
   }
-  if (encoded.threshold < plan.aggregation.threshold) throw new Refused("the task opens sums of fewer reports than its plan.");
+  if (encoded.threshold < plan.aggregation.threshold)
+    throw new Refused("the task opens sums of fewer reports than its plan.");
   const factor = encodingFactor(encoded.dimension, encoded.clip_norm, encoded.scale);
   const allowed = inflationOf(plan);
-  if (factor > allowed) throw new Refused(`the task's encoding lengthens an update by ${factor}, and its plan accounts for ${allowed}.`);
+  if (factor > allowed)
+    throw new Refused(`the task's encoding lengthens an update by ${factor}, and its plan accounts for ${allowed}.`);
   encoding.check(encoded, asks);
 }
 
@@ -142,14 +155,16 @@ interface Clipped {
 
 /** An update times min(1, clip norm / its norm), measured once more. Throws: RangeError where it is not finite. */
 export function clipped(update: Float32Array, loss: number, asks: Train): Clipped {
-  if (update.length !== asks.parameters) throw new RangeError(`an update of ${update.length} numbers, and not ${asks.parameters}`);
+  if (update.length !== asks.parameters)
+    throw new RangeError(`an update of ${update.length} numbers, and not ${asks.parameters}`);
   const norm = normOf(update);
   const bound = asks.loss_bound ?? 0;
   if (!Number.isFinite(norm) || !Number.isFinite(loss)) throw new RangeError("the update, or its loss, is not finite");
   const factor = norm > asks.clip_norm ? asks.clip_norm / norm : 1;
   const short = asks.clip_estimate === null || norm <= asks.clip_estimate;
   const within = update.map((each) => each * factor);
-  if (normOf(within) > asks.clip_norm * (1 + NORM_ROOM)) throw new RangeError("the clipped update is longer than its clip norm");
+  if (normOf(within) > asks.clip_norm * (1 + NORM_ROOM))
+    throw new RangeError("the clipped update is longer than its clip norm");
   return { update: within, short, boundedLoss: Math.min(Math.max(loss, 0), bound) - bound / 2 };
 }
 
@@ -159,7 +174,11 @@ function normOf(update: Float32Array): number {
   return Math.sqrt(sum);
 }
 
-async function trainingSaid({ update, short, boundedLoss }: Clipped, asks: Train, encoding: Encoding | null): Promise<Said> {
+async function trainingSaid(
+  { update, short, boundedLoss }: Clipped,
+  asks: Train,
+  encoding: Encoding | null,
+): Promise<Said> {
   const bit = asks.clip_estimate === null ? null : short;
   const loss = asks.loss_bound === null ? null : boundedLoss;
   if (asks.encoded !== null) {
@@ -168,13 +187,16 @@ async function trainingSaid({ update, short, boundedLoss }: Clipped, asks: Train
   }
   return {
     values: update,
-    beside: { ...(bit === null ? {} : { short: String(bit) }), ...(loss === null ? {} : { bounded_loss: String(loss) }) },
+    beside: {
+      ...(bit === null ? {} : { short: String(bit) }),
+      ...(loss === null ? {} : { bounded_loss: String(loss) }),
+    },
   };
 }
 
 /** How a device answers questions whose reports are counts. */
 export interface Counting {
-  /** How many counts an answer has, and what one may be at most. Throws: Refused for a question that it does not answer. */
+  /** How many counts an answer has, and the most that one may be. Throws: Refused for an unknown question. */
   sizes(plan: Plan, task: RoundTask): { readonly length: number; readonly most: number };
   /** Checks the content without text. Throws: Refused. */
   check(plan: Plan, task: RoundTask, content: Uint8Array): Promise<void>;
@@ -210,6 +232,26 @@ export function countHandler(kind: string, counting: Counting): Handler {
   };
 }
 
+/**
+ * The counts of a device that has nothing to say, where they are not randomised: "no report", the last cell of each
+ * histogram; zeros for sums.
+ *
+ * Throws: Refused where the task has its reports randomised.
+ */
+export function plainNothing({ asks }: RoundTask): Uint32Array {
+  if (asks.kind === "train" || asks.kind === "discover" || asks.local_epsilon !== null) {
+    throw new Refused("this device randomises no reports.");
+  }
+  const words = new Uint32Array(asks.cells.reduce((sum, each) => sum + each, 0));
+  if (asks.kind === "count" && asks.norms !== null) return words;
+  let end = 0;
+  for (const cells of asks.cells) {
+    end += cells;
+    words[end - 1] = 1;
+  }
+  return words;
+}
+
 /** What a question whose reports are counts has to keep to of its plan. Throws: Refused. */
 export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): void {
   const contradiction = (what: string): Refused => new Refused(`the task contradicts its plan: ${what}.`);
@@ -218,14 +260,23 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): 
     const reports = Section.of(recipe).required("reports");
     const { contributions, local_epsilon } = asks.reports;
     if (privacy.kind !== "local") throw contradiction("a plan to discover has reports that devices randomise");
-    if ((reports.whole("contributions") ?? contributions) !== contributions) throw contradiction("reports.contributions");
-    if ((reports.number("local_epsilon") ?? local_epsilon) !== local_epsilon) throw contradiction("reports.local_epsilon");
+    if ((reports.whole("contributions") ?? contributions) !== contributions)
+      throw contradiction("reports.contributions");
+    if ((reports.number("local_epsilon") ?? local_epsilon) !== local_epsilon)
+      throw contradiction("reports.local_epsilon");
+    const sampler = asks.question.about === "words" ? "random" : (reports.text("sampler") ?? asks.reports.sampler);
+    if (asks.reports.sampler !== sampler) throw contradiction("reports.sampler");
+    if ((reports.text("randomizer") ?? asks.reports.randomizer) !== asks.reports.randomizer) {
+      throw contradiction("reports.randomizer");
+    }
     const epsilon = contributions * local_epsilon;
-    if (epsilon > privacy.local_epsilon * (1 + 1e-9)) throw new Refused(`the plan claims epsilon ${privacy.local_epsilon}, and costs ${epsilon}.`);
+    if (epsilon > privacy.local_epsilon * (1 + 1e-9))
+      throw new Refused(`the plan claims epsilon ${privacy.local_epsilon}, and costs ${epsilon}.`);
     return;
   }
   if (privacy.kind === "local") {
-    if (asks.local_epsilon === null || asks.local_epsilon > privacy.local_epsilon) throw contradiction("its reports are randomised less");
+    if (asks.local_epsilon === null || asks.local_epsilon > privacy.local_epsilon)
+      throw contradiction("its reports are randomised less");
     return;
   }
   if (asks.local_epsilon !== null) throw contradiction("its reports are randomised, and the plan's are not");
@@ -236,7 +287,8 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): 
     const norms = asks.kind === "count" ? asks.norms : null;
     if (norms === null || norms.length !== asks.cells.length) throw contradiction("it has no norm for each sum");
     const norm = Math.sqrt(norms.reduce((sum, each) => sum + each * each, 0));
-    if (norm > privacy.clip_norm * (1 + 1e-9)) throw contradiction(`its sums have the norm ${norm}, and the plan ${privacy.clip_norm}`);
+    if (norm > privacy.clip_norm * (1 + 1e-9))
+      throw contradiction(`its sums have the norm ${norm}, and the plan ${privacy.clip_norm}`);
   } else {
     throw contradiction("the plan is to train");
   }

@@ -31,12 +31,14 @@ export function readTensor<D extends Dtype>(file: Uint8Array, name: string, dtyp
   if (!(said instanceof Map)) throw wrong("its header is no object");
   const names = [...said.keys()].filter((each) => each !== "__metadata__");
   const tensor: Json | undefined = said.get(name);
-  if (names.length !== 1 || !(tensor instanceof Map)) throw wrong(`it has ${names.length} tensors, and not that one alone`);
+  if (names.length !== 1 || !(tensor instanceof Map))
+    throw wrong(`it has ${names.length} tensors, and not that one alone`);
   const shape = tensor.get("shape");
   const offsets = tensor.get("data_offsets");
   const bytes = length * SIZES[dtype];
   if (tensor.get("dtype") !== dtype) throw wrong(`its numbers are not ${dtype}`);
-  if (!Array.isArray(shape) || shape.length !== 1 || shape[0] !== BigInt(length)) throw wrong(`its shape is not (${length},)`);
+  if (!Array.isArray(shape) || shape.length !== 1 || shape[0] !== BigInt(length))
+    throw wrong(`its shape is not (${length},)`);
   const whole = Array.isArray(offsets) && offsets.length === 2 && offsets[0] === 0n && offsets[1] === BigInt(bytes);
   if (!whole || file.length - start !== bytes) throw wrong(`its numbers do not take ${bytes} bytes`);
   return littleEndian(file.slice(start).buffer, dtype);
@@ -62,7 +64,8 @@ export function tensorFile(
   const bytes = new Uint8Array(numbers.buffer, numbers.byteOffset, numbers.byteLength);
   const said = { __metadata__: metadata, [name]: { dtype, shape: [numbers.length], data_offsets: [0, bytes.length] } };
   const header = utf8(JSON.stringify(said).padEnd(HEADER_BYTES));
-  if (header.length !== HEADER_BYTES) throw new RangeError(`a header of ${header.length} bytes would tell reports apart`);
+  if (header.length !== HEADER_BYTES)
+    throw new RangeError(`a header of ${header.length} bytes would tell reports apart`);
   const length = new Uint8Array(8);
   new DataView(length.buffer).setBigUint64(0, BigInt(HEADER_BYTES), true);
   return joined(length, header, bytes);

@@ -34,7 +34,12 @@ export interface Bounds {
 }
 
 /** A real number, for which an integer may stand. */
-export function real({ least = -Infinity, above = -Infinity, most = Infinity, below = Infinity }: Bounds): Reader<number> {
+export function real({
+  least = -Infinity,
+  above = -Infinity,
+  most = Infinity,
+  below = Infinity,
+}: Bounds): Reader<number> {
   return (value, at) => {
     if (typeof value !== "bigint" && typeof value !== "number") throw wrong(at, "it should be a number.");
     const number = Number(value);
@@ -47,13 +52,22 @@ export function real({ least = -Infinity, above = -Infinity, most = Infinity, be
 }
 
 /** A text of so many characters (code points, as JSON Schema counts them), of a pattern where one is given. */
-export function text({ least = 0, most = Infinity, pattern }: { least?: number; most?: number; pattern?: RegExp }): Reader<string> {
+export function text({
+  least = 0,
+  most = Infinity,
+  pattern,
+}: {
+  least?: number;
+  most?: number;
+  pattern?: RegExp;
+}): Reader<string> {
   return (value, at) => {
     if (typeof value !== "string") throw wrong(at, "it should be a text.");
     if (value.length < least || (value.length > most && characters(value) > most)) {
       throw wrong(at, `it has ${characters(value)} characters, and from ${least} to ${most} are allowed.`);
     }
-    if (pattern !== undefined && !pattern.test(value)) throw wrong(at, `'${value.slice(0, 40)}' is not as it should be.`);
+    if (pattern !== undefined && !pattern.test(value))
+      throw wrong(at, `'${value.slice(0, 40)}' is not as it should be.`);
     return value;
   };
 }
@@ -68,7 +82,7 @@ function characters(value: string): number {
 export function oneOf<const T extends string | boolean | number>(...allowed: readonly T[]): Reader<T> {
   return (value, at) => {
     const said = typeof value === "bigint" ? Number(value) : value;
-    const found = allowed.find((each) => each === said && (typeof value !== "number"));
+    const found = allowed.find((each) => each === said && typeof value !== "number");
     if (found === undefined) throw wrong(at, `it should be ${allowed.join(" or ")}.`);
     return found;
   };
@@ -78,7 +92,10 @@ export function nullOr<T>(reader: Reader<T>): Reader<T | null> {
   return (value, at) => (value === null ? null : reader(value, at));
 }
 
-export function listOf<T>(reader: Reader<T>, { least = 0, most }: { least?: number; most: number }): Reader<readonly T[]> {
+export function listOf<T>(
+  reader: Reader<T>,
+  { least = 0, most }: { least?: number; most: number },
+): Reader<readonly T[]> {
   return (value, at) => {
     if (!Array.isArray(value)) throw wrong(at, "it should be a list.");
     if (value.length < least || value.length > most) {
@@ -104,8 +121,21 @@ export function object<F extends Fields>(fields: F): Reader<Values<F>> {
   };
 }
 
+/** What one reader reads, where `refused` finds nothing against it; else it says what. */
+export function where<T>(reader: Reader<T>, refused: (value: T) => string | null): Reader<T> {
+  return (value, at) => {
+    const found = reader(value, at);
+    const what = refused(found);
+    if (what !== null) throw wrong(at, what);
+    return found;
+  };
+}
+
 /** One of several objects, by what one key says. */
-export function byKey<C extends Readonly<Record<string, Reader<unknown>>>>(key: string, cases: C): Reader<Read<C[keyof C]>> {
+export function byKey<C extends Readonly<Record<string, Reader<unknown>>>>(
+  key: string,
+  cases: C,
+): Reader<Read<C[keyof C]>> {
   return (value, at) => {
     if (!(value instanceof Map)) throw wrong(at, "it should be an object.");
     const said: Json | undefined = value.get(key);

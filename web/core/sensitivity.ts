@@ -33,7 +33,9 @@ export function sensitivitySquared(strategy: Strategy, limits: Participation): S
 }
 
 /**
- * Of a column that falls and has no negative number: the first rounds, as near as allowed (arXiv:2405.13763, Theorem 2).
+ * Of a column that falls and has no negative number: the first rounds, as near as allowed.
+ *
+ * Source: arXiv:2405.13763, Theorem 2.
  *
  * Of another column: a bound, that of the smallest falling column above it.
  */
@@ -45,7 +47,10 @@ function ofToeplitz({ column }: Toeplitz, { rounds, minSeparation, maxParticipat
     const first = came * minSeparation;
     for (let at = first; at < rounds; at++) sums[at] = (sums[at] as number) + (above[at - first] as number);
   }
-  return { squared: sums.reduce((sum, each) => sum + each * each, 0), exact: above.every((each, at) => each === column[at]) };
+  return {
+    squared: sums.reduce((sum, each) => sum + each * each, 0),
+    exact: above.every((each, at) => each === column[at]),
+  };
 }
 
 /** What some participations in a node give: how many, the sum of squares over its nodes, the round of the last. */
@@ -75,7 +80,9 @@ function ofTrees({ rounds, starts }: Trees, limits: Participation): number {
         other.last <= each.last && (unlimited ? other.count >= each.count : other.count === each.count);
       compared += found.length + 1;
       if (compared > MOST_COMPARED) {
-        throw new Refused("the cost of a tree with so many rounds and participations is more than this device computes.");
+        throw new Refused(
+          "the cost of a tree with so many rounds and participations is more than this device computes.",
+        );
       }
       if (!found.some(beaten)) found.push(each);
     }
@@ -97,7 +104,8 @@ function ofTrees({ rounds, starts }: Trees, limits: Participation): number {
       both.push(left);
       for (const right of within(level - 1, Math.max(0, left.last + minSeparation - half))) {
         const count = left.count + right.count;
-        if (count <= maxParticipations) both.push({ count, squares: left.squares + right.squares, last: right.last + half });
+        if (count <= maxParticipations)
+          both.push({ count, squares: left.squares + right.squares, last: right.last + half });
       }
     }
     const found = kept(both.map((each) => ({ ...each, squares: each.squares + each.count ** 2 })));
@@ -143,7 +151,9 @@ function ofMatrix(matrix: Matrix, limits: Participation): Squared {
   }
   refuseManyPatterns(limits);
   const { rounds } = matrix;
-  const pairs = Float64Array.from({ length: rounds * rounds }, (_, at) => gram(matrix, Math.floor(at / rounds), at % rounds));
+  const pairs = Float64Array.from({ length: rounds * rounds }, (_, at) =>
+    gram(matrix, Math.floor(at / rounds), at % rounds),
+  );
   let most = 0;
   const came: number[] = [];
   const go = (from: number, spent: number): void => {
@@ -211,7 +221,8 @@ export function refuseManyPatterns({ rounds, minSeparation, maxParticipations }:
   }
   if (patterns > MOST_PATTERNS) {
     throw new Refused(
-      `the plan's matrix has more bands than twice the separation (${minSeparation}), and so many rounds that this device cannot try all patterns.`,
+      `the plan's matrix has more bands than twice the separation, ${minSeparation}, and so many rounds that ` +
+        "this device cannot try all patterns.",
     );
   }
 }

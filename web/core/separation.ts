@@ -29,8 +29,11 @@ export function refuseEarly(record: DeviceRecord, asked: Asked, policy: Policy, 
   const all = record.participations();
   const last = all.reduce((latest, each) => Math.max(latest, each.at), -Infinity);
   if (now < last) throw new Refused("this device's clock is before its last participation: it was set back.");
-  const other = all.find((each) => each.operator === asked.operator.first && each.run === plan.run && each.plan !== asked.digest);
-  if (other !== undefined) throw new Refused(`the run '${plan.run}' has another plan than the one by which this device took part in it.`);
+  const other = all.find(
+    (each) => each.operator === asked.operator.first && each.run === plan.run && each.plan !== asked.digest,
+  );
+  if (other !== undefined)
+    throw new Refused(`the run '${plan.run}' has another plan than the one by which this device took part in it.`);
   const ours = all.filter((each) => each.plan === asked.digest);
   if (record.losses().length > 0 && ours.length === 0 && task.round > 0) {
     throw new Refused("this device lost its record, and may have taken part in this run: it joins new runs only.");
@@ -40,11 +43,13 @@ export function refuseEarly(record: DeviceRecord, asked: Asked, policy: Policy, 
     refuseAttempt(again, asked, policy);
     return; // the same participation, of which one sum at most is opened
   }
-  if (now < last + 3600 * policy.hours_apart) throw new Refused(`your policy's hours_apart, ${policy.hours_apart}, are not over.`);
+  if (now < last + 3600 * policy.hours_apart)
+    throw new Refused(`your policy's hours_apart, ${policy.hours_apart}, are not over.`);
   for (const each of ours) refuseNear(each, asked, policy, now);
   const rounds = new Set(ours.map((each) => each.round)).size;
   const most = ANSWERED_ONCE.includes(plan.kind) ? 1 : (plan.privacy.max_participations ?? Infinity);
-  if (rounds + 1 > most) throw new Refused(`this device took part in this run ${rounds} times, as often as its plan allows.`);
+  if (rounds + 1 > most)
+    throw new Refused(`this device took part in this run ${rounds} times, as often as its plan allows.`);
 }
 
 function refuseAttempt(again: readonly Participation[], { task, series }: Asked, policy: Policy): void {
@@ -61,7 +66,9 @@ function refuseNear(before: Participation, { plan, task }: Asked, policy: Policy
   const { rounds, timer_seconds, clock } = plan.separation;
   const apart = Math.max(rounds ?? 1, policy.rounds_apart);
   if (Math.abs(task.round - before.round) < apart) {
-    throw new Refused(`round ${task.round} is less than ${apart} rounds from round ${before.round}, in which this device took part.`);
+    throw new Refused(
+      `round ${task.round} is less than ${apart} rounds from round ${before.round}, in which this device took part.`,
+    );
   }
   if (timer_seconds === null) return;
   const ours = clock === "start" ? before.at : before.deadline;
@@ -82,18 +89,24 @@ export function priceOf(record: DeviceRecord, asked: Asked, cost: Cost, policy: 
   const promised = asked.plan.privacy.zcdp;
   if (!Number.isFinite(price)) throw new Refused("the plan promises no privacy.");
   if (promised !== null && price > promised * (1 + TOLERANCE)) {
-    throw new Refused(`with this round the run would have cost this device ${price} of zCDP, and its plan promised ${promised}.`);
+    throw new Refused(
+      `with this round the run would have cost this device ${price} of zCDP, and its plan promised ${promised}.`,
+    );
   }
   const spent = record.spent(now);
   const before = spent.runs.get(asked.digest) ?? 0;
   const more = Math.max(0, price - before);
   if (spent.zcdp + more > policy.budget_zcdp) {
-    throw new Refused(`${spent.zcdp} of zCDP are spent, and with this round it would be ${spent.zcdp + more}: your policy's budget_zcdp is ${policy.budget_zcdp}.`);
+    throw new Refused(
+      `with this round ${spent.zcdp + more} of zCDP are spent: your policy's budget_zcdp is ${policy.budget_zcdp}.`,
+    );
   }
   const counted = ours.some((each) => each.at > now - 7 * 24 * 3600);
   const week = spent.week + (counted ? more : Math.max(before, price));
   if (week > policy.budget_zcdp_week) {
-    throw new Refused(`the runs of these seven days would have cost ${week} of zCDP: your policy's budget_zcdp_week is ${policy.budget_zcdp_week}.`);
+    throw new Refused(
+      `these seven days would have cost ${week} of zCDP: your policy's budget_zcdp_week is ${policy.budget_zcdp_week}.`,
+    );
   }
   return price;
 }
@@ -109,9 +122,24 @@ export function doubtful(record: DeviceRecord, asked: Asked, cost: Cost, now: nu
   return { ...participationOf(asked, cost.spent([asked.task.round]), now), task: "", attempt: 0, series: null };
 }
 
-export function participationOf({ operator, digest, plan, task, series }: Asked, spent: number, now: number): Participation {
+export function participationOf(
+  { operator, digest, plan, task, series }: Asked,
+  spent: number,
+  now: number,
+): Participation {
   return {
-    operator: operator.first, plan: digest, run: plan.run, population: plan.population, kind: plan.kind, round: task.round,
-    attempt: task.attempt, task: task.task, series, opens: task.opens, deadline: task.deadline, at: now, spent,
+    operator: operator.first,
+    plan: digest,
+    run: plan.run,
+    population: plan.population,
+    kind: plan.kind,
+    round: task.round,
+    attempt: task.attempt,
+    task: task.task,
+    series,
+    opens: task.opens,
+    deadline: task.deadline,
+    at: now,
+    spent,
   };
 }

@@ -18,7 +18,7 @@ export async function digest(document: string): Promise<string> {
   return toHex(await sha256(utf8(document)));
 }
 
-/** Whether a public key of Ed25519 is a point of small order, in whichever of its encodings: anybody could sign for it. */
+/** Whether an Ed25519 key is a point of small order, however it is written: anybody could sign for it. */
 export function isSmallSigningKey(key: Uint8Array): boolean {
   const y = littleEndian(key) % PRIME; // without the sign of x; from p on it is a second way to write y - p
   return [0n, 1n, PRIME - 1n, Y_OF_ORDER_8, PRIME - Y_OF_ORDER_8].includes(y);
@@ -36,9 +36,11 @@ function littleEndian(key: Uint8Array): bigint {
 
 /** A public key, pinned or read. Throws: Refused where it is none, or of small order. */
 export function readSigningKey(digits: string): Uint8Array<ArrayBuffer> {
-  if (!/^[0-9a-f]{64}$/.test(digits)) throw new Refused(`an Ed25519 key has 64 lower-case digits; this is '${digits.slice(0, 70)}'.`);
+  if (!/^[0-9a-f]{64}$/.test(digits))
+    throw new Refused(`an Ed25519 key has 64 lower-case digits; this is '${digits.slice(0, 70)}'.`);
   const key = fromHex(digits);
-  if (isSmallSigningKey(key)) throw new Refused(`the key ${digits.slice(0, 8)}... is a point of small order: anybody could sign for it.`);
+  if (isSmallSigningKey(key))
+    throw new Refused(`the key ${digits.slice(0, 8)}... is a point of small order: anybody could sign for it.`);
   return key;
 }
 

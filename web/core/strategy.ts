@@ -1,4 +1,4 @@
-/** Strategy matrices C: what correlates the noise C^-1 Z of rounds, and what rounds cost that one device took part in. */
+/** Strategy matrices C, which correlate the noise C^-1 Z of rounds: what the rounds of one device cost. */
 
 import { Refused } from "./errors.ts";
 
@@ -89,14 +89,17 @@ export function fromInverse(coefficients: readonly number[], rounds: number): To
     }
     column[at] = -sum / diagonal;
   }
-  if (!column.every(Number.isFinite)) throw new Refused("the coefficients of the plan's mechanism grow beyond all bounds.");
+  if (!column.every(Number.isFinite))
+    throw new Refused("the coefficients of the plan's mechanism grow beyond all bounds.");
   return { kind: "toeplitz", column };
 }
 
 /** A BLT: c_0 = 1, and c_t is the sum of omega theta^(t - 1) over its buffers. Throws: Refused as above. */
 export function fromBuffers(theta: readonly number[], omega: readonly number[], rounds: number): Toeplitz {
-  if (theta.length === 0 || theta.length !== omega.length) throw new Refused("a BLT has as many theta as omega, one at least.");
-  if (!theta.every((each) => each > 0 && each <= 1)) throw new Refused("every theta of a BLT is above 0 and at most 1.");
+  if (theta.length === 0 || theta.length !== omega.length)
+    throw new Refused("a BLT has as many theta as omega, one at least.");
+  if (!theta.every((each) => each > 0 && each <= 1))
+    throw new Refused("every theta of a BLT is above 0 and at most 1.");
   if (!omega.every((each) => each > 0 && Number.isFinite(each))) throw new Refused("every omega of a BLT is above 0.");
   const column = new Float64Array(rounds);
   column[0] = 1;
@@ -122,5 +125,6 @@ export function binomial(power: number, count: number): number[] {
 function refuseColumn(coefficients: readonly number[]): void {
   if (coefficients.length === 0) throw new Refused("the plan's mechanism has no coefficients.");
   if (!coefficients.every(Number.isFinite)) throw new Refused("a coefficient of the plan's mechanism is no number.");
-  if (!((coefficients[0] as number) > 0)) throw new Refused("the first coefficient of the plan's mechanism is not above 0.");
+  if (!((coefficients[0] as number) > 0))
+    throw new Refused("the first coefficient of the plan's mechanism is not above 0.");
 }

@@ -34,14 +34,31 @@ function random(length: number): Bytes {
   return crypto.getRandomValues(new Uint8Array(length));
 }
 
-/** A message blinded for the signer (sections 4.1 and 4.2). Throws: Refused where the key cannot be used. */
-export async function blinded(message: Bytes, key: TokenKey, prefix: Bytes = random(PREFIX_BYTES)): Promise<Blinded> {
+/** What blinding draws: `blind` is r of section 4.2. */
+export interface Draws {
+  readonly prefix: Bytes;
+  readonly salt: Bytes;
+  readonly blind: bigint;
+}
+
+function draws(modulus: bigint): Draws {
+  return { prefix: random(PREFIX_BYTES), salt: random(SALT_BYTES), blind: below(modulus) };
+}
+
+/** A message blinded for the signer of an epoch's tokens. Throws: Refused where the key cannot be used. */
+export function blinded(message: Bytes, key: TokenKey): Promise<Blinded> {
   const modulus = usableModulus(key);
-  const encoded = toNumber(await pssEncoded(joined(prefix, message), random(SALT_BYTES)));
+  return blindedBy(message, modulus, BigInt(key.exponent), draws(modulus));
+}
+
+/** Sections 4.1 and 4.2, for a modulus of whole bytes. Throws: Refused for a message that shares a factor with it. */
+export async function blindedBy(message: Bytes, modulus: bigint, exponent: bigint, drawn: Draws): Promise<Blinded> {
+  const { prefix, salt, blind } = drawn;
+  const bytes = Math.ceil(modulus.toString(16).length / 2);
+  const encoded = toNumber(await pssEncoded(joined(prefix, message), salt, bytes));
   if (gcd(encoded, modulus) !== 1n) throw new Refused("the key of the tokens shares a factor with a message.");
-  const blind = below(modulus);
-  const sent = (encoded * power(blind, BigInt(key.exponent), modulus)) % modulus;
-  return { prefix: toHex(prefix), sent: digits(sent), inverse: digits(inverted(blind, modulus)) };
+  const sent = (encoded * power(blind, exponent, modulus)) % modulus;
+  return { prefix: toHex(prefix), sent: digits(sent, bytes), inverse: digits(inverted(blind, modulus), bytes) };
 }
 
 /** The token of a blind signature (section 4.4), 292 bytes in digits. Throws: Refused where it signs nothing. */
@@ -49,7 +66,8 @@ export async function finalized(kept: Blinded, signature: string, key: TokenKey)
   const modulus = usableModulus(key);
   const whole = (BigInt("0x" + signature) * BigInt("0x" + kept.inverse)) % modulus;
   const message = joined(fromHex(kept.prefix), tokenMessage(key.epoch));
-  if (!(await isSignature(message, digits(whole), key))) throw new Refused("the operator signed a token that is not valid.");
+  if (!(await isSignature(message, digits(whole), key)))
+    throw new Refused("the operator signed a token that is not valid.");
   return toHex(fourBytes(key.epoch)) + kept.prefix + digits(whole);
 }
 
@@ -64,7 +82,8 @@ export async function isSignature(prepared: Bytes, signature: string, key: Token
 /**
  * Checks that everybody has this key: it is in the log, and the only one of its epoch.
  *
- * `document` is the digest of its text. Throws: Refused. No memory is needed: two keys of an epoch every device refuses.
+ * `document` is the digest of its text. No memory is needed: every device refuses two keys of one epoch.
+ * Throws: Refused.
  */
 export function checkTokenKey(key: TokenKey, document: string, log: ShownLog): void {
   const ofEpoch = log.entries.filter((line) => line.startsWith(`token-key ${key.epoch} `));
@@ -75,20 +94,21 @@ export function checkTokenKey(key: TokenKey, document: string, log: ShownLog): v
 
 function usableModulus(key: TokenKey): bigint {
   const modulus = BigInt("0x" + key.modulus);
-  if (modulus >> 2047n !== 1n || modulus % 2n === 0n) throw new Refused("the key of the tokens is no RSA key of 2,048 bits.");
+  if (modulus >> 2047n !== 1n || modulus % 2n === 0n)
+    throw new Refused("the key of the tokens is no RSA key of 2,048 bits.");
   if (key.exponent % 2 === 0) throw new Refused("the key of the tokens has an even exponent.");
   return modulus;
 }
 
-/** EMSA-PSS-ENCODE of RFC 8017, section 9.1.1, for 2,047 bits: SHA-384, MGF1 of it, this salt. */
-async function pssEncoded(message: Bytes, salt: Bytes): Promise<Bytes> {
+/** EMSA-PSS-ENCODE of RFC 8017, section 9.1.1, for a bit less than these bytes: SHA-384, MGF1 of it, this salt. */
+async function pssEncoded(message: Bytes, salt: Bytes, bytes: number): Promise<Bytes> {
   const hash = await sha384(joined(new Uint8Array(8), await sha384(message), salt));
-  const block = new Uint8Array(MODULUS_BYTES - HASH_BYTES - 1);
+  const block = new Uint8Array(bytes - HASH_BYTES - 1);
   block.set(salt, block.length - SALT_BYTES);
   block[block.length - SALT_BYTES - 1] = 1;
   const mask = await mgf1(hash, block.length);
   const masked = block.map((byte, at) => byte ^ (mask[at] as number));
-  masked[0] = (masked[0] as number) & 0x7f; // 2,048 - 2,047 bits
+  masked[0] = (masked[0] as number) & 0x7f; // one bit less than the modulus
   return joined(masked, hash, Uint8Array.of(0xbc));
 }
 
@@ -136,8 +156,8 @@ function toNumber(bytes: Uint8Array): bigint {
   return BigInt("0x" + toHex(bytes));
 }
 
-function digits(number: bigint): string {
-  return number.toString(16).padStart(2 * MODULUS_BYTES, "0");
+function digits(number: bigint, bytes: number = MODULUS_BYTES): string {
+  return number.toString(16).padStart(2 * bytes, "0");
 }
 
 function trimmed(bytes: Uint8Array): Uint8Array {

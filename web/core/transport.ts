@@ -2,7 +2,8 @@
 
 import { joined } from "./bytes.ts";
 import { CannotWork, saidBy } from "./errors.ts";
-import type { Ask, Came, Device, Request, Turn, Work } from "./session.ts";
+import type { Ask, Came, Request, Work } from "./asks.ts";
+import type { Device, Turn } from "./device.ts";
 import { turn } from "./session.ts";
 
 /** Takes what a turn asks for. `pause` resolves after so many seconds. */
@@ -55,7 +56,10 @@ async function cameOf(asks: Ask, driver: Driver): Promise<Came> {
 async function within(seconds: number, work: Promise<unknown>): Promise<Came> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<Came>((resolve) => {
-    timer = setTimeout(() => resolve({ kind: "failed", why: `it took longer than ${Math.round(seconds)} s.` }), 1000 * seconds);
+    timer = setTimeout(
+      () => resolve({ kind: "failed", why: `it took longer than ${Math.round(seconds)} s.` }),
+      1000 * seconds,
+    );
   });
   const done = work.then(
     (value): Came => ({ kind: "done", value }),

@@ -76,7 +76,8 @@ describe("JSON by a seed", () => {
     if (kind === 1) return draw.below(2) === 1;
     if (kind === 2) return draw.below(1000) - 500;
     if (kind === 3) return (draw.unit() - 0.5) * 10 ** draw.below(300);
-    if (kind === 4) return Array.from({ length: draw.below(6) }, () => String.fromCodePoint(draw.below(0xd7ff))).join("");
+    if (kind === 4)
+      return Array.from({ length: draw.below(6) }, () => String.fromCodePoint(draw.below(0xd7ff))).join("");
     const many = draw.below(4);
     if (kind === 5) return Array.from({ length: many }, () => made(depth + 1));
     return Object.fromEntries(Array.from({ length: many }, (_, place) => [`k${place}"\\`, made(depth + 1)]));
@@ -130,6 +131,9 @@ test("answers, plans, tasks and receipts", () => {
 
 test("a check-in says what the page says, and no more", () => {
   expect(JSON.parse(checkIn("default", { train: 1 }, null))).toEqual({
-    version: 2, population: "default", versions: { train: 1 }, token: null,
+    version: 2,
+    population: "default",
+    versions: { train: 1 },
+    token: null,
   });
 });

@@ -15,7 +15,9 @@ export interface Operator {
 export async function newOperator(): Promise<Operator> {
   const pair = (await crypto.subtle.generateKey("Ed25519", true, ["sign", "verify"])) as CryptoKeyPair;
   const sign = async (purpose: Purpose, document: string): Promise<string> =>
-    toHex(new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, utf8(`tacit ${purpose} v2\0${document}`))));
+    toHex(
+      new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, utf8(`tacit ${purpose} v2\0${document}`))),
+    );
   const signed = async (purpose: Purpose, document: string) => ({ document, signature: await sign(purpose, document) });
   return {
     key: toHex(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey))),

@@ -10,13 +10,20 @@ import { utf8, joined } from "../core/bytes.ts";
 function trained(mechanism: string, privacy: object, recipe: string = "", more: object = {}) {
   const name = /name = "(.*)"/.exec(mechanism)?.[1] ?? "";
   const text = RECIPE.slice(0, RECIPE.indexOf("[privacy.mechanism]")) + `[privacy.mechanism]\n${mechanism}\n${recipe}`;
-  return readPlan(planSaid({ recipe: text, privacy: { ...TRAINING, epsilon: null, mechanism: name, ...privacy }, ...more }));
+  return readPlan(
+    planSaid({ recipe: text, privacy: { ...TRAINING, epsilon: null, mechanism: name, ...privacy }, ...more }),
+  );
 }
 
 test("a plan that tacit signed: a tree with a restart, epsilon 8 at 1e-5", () => {
   const recipe = `[rounds]\nrounds = 24\nreport_goal = 3\n[privacy.mechanism]\nname = "tree"\nrestarts = [16]\n`;
   const privacy = {
-    ...TRAINING, zcdp: 1.3878289750912542, rounds: 24, max_participations: 6, epsilon: 7.999999995166375, mechanism: "tree",
+    ...TRAINING,
+    zcdp: 1.3878289750912542,
+    rounds: 24,
+    max_participations: 6,
+    epsilon: 7.999999995166375,
+    mechanism: "tree",
     noise_multiplier: 4.070951635153882,
   };
   const plan = readPlan(planSaid({ recipe, privacy }));
@@ -31,11 +38,26 @@ test("a plan that tacit signed: a tree with a restart, epsilon 8 at 1e-5", () =>
 
 test("another, encoded, whose recipe has the designed coefficients", () => {
   const recipe = `[rounds]\nrounds = 24\nreport_goal = 3\n[privacy.mechanism]\nname = "banded-toeplitz"
-coefficients = [1.0, 0.6457616987894472, 0.5286621518153466, 0.44060065437176993]\n[aggregation]\nkind = "secure"\ninflation = 1.01\n`;
-  const privacy = { ...TRAINING, zcdp: 1.3878289750912542, rounds: 24, max_participations: 6, epsilon: 8, noise_multiplier: 2.0418142914436674 };
+coefficients = [1.0, 0.6457616987894472, 0.5286621518153466, 0.44060065437176993]
+[aggregation]\nkind = "secure"\ninflation = 1.01\n`;
+  const privacy = {
+    ...TRAINING,
+    zcdp: 1.3878289750912542,
+    rounds: 24,
+    max_participations: 6,
+    epsilon: 8,
+    noise_multiplier: 2.0418142914436674,
+  };
   const plan = readPlan(planSaid({ recipe, privacy, aggregation: { ...PLAIN, kind: "encoded" } }));
   expect(costOf(plan, null).zcdp).toBeCloseTo(1.3878289750912542, 14);
-  expect(() => costOf(readPlan(planSaid({ recipe: recipe.replace("1.01", "0.5"), privacy, aggregation: { ...PLAIN, kind: "encoded" } })), null)).toThrow("no encoding shortens");
+  expect(() =>
+    costOf(
+      readPlan(
+        planSaid({ recipe: recipe.replace("1.01", "0.5"), privacy, aggregation: { ...PLAIN, kind: "encoded" } }),
+      ),
+      null,
+    ),
+  ).toThrow("no encoding shortens");
 });
 
 test("the encoding's factor of the accounting page", () => {
@@ -55,7 +77,11 @@ test.each([
 test.each([
   ["numbers that are not given", trained('name = "blt"', {}), "not given in numbers"],
   ["a mechanism of a package", trained('name = "mine.module:Noise"', {}), "does not know"],
-  ["another mechanism than the recipe's", trained('name = "tree"', { mechanism: "independent" }), "privacy.mechanism.name"],
+  [
+    "another mechanism than the recipe's",
+    trained('name = "tree"', { mechanism: "independent" }),
+    "privacy.mechanism.name",
+  ],
   ["other rounds", trained('name = "tree"', { rounds: 13 }), "rounds.rounds"],
   ["another report goal", trained('name = "tree"', { report_goal: 4 }), "rounds.report_goal"],
   ["a seed", trained('name = "tree"', {}, "[run]\nseed = 1"), "run.seed"],
@@ -74,7 +100,9 @@ function matrixSaid(kind: string, bands: number, rounds = 12) {
 
 function matrixFile(numbers: readonly number[]): Uint8Array {
   const data = new Uint8Array(Float64Array.from(numbers).buffer);
-  const header = utf8(JSON.stringify({ matrix: { dtype: "F64", shape: [numbers.length], data_offsets: [0, data.length] } }));
+  const header = utf8(
+    JSON.stringify({ matrix: { dtype: "F64", shape: [numbers.length], data_offsets: [0, data.length] } }),
+  );
   const length = new Uint8Array(8);
   new DataView(length.buffer).setUint32(0, header.length, true);
   return joined(length, header, data);
@@ -87,7 +115,9 @@ test("a matrix by its columns and a Toeplitz column are the same strategy", () =
   refuseMatrix(plan);
   const toeplitz = trained('name = "banded-toeplitz"\ncoefficients = [1.0, 0.5, 0.375, 0.25]', { zcdp: 1 });
   expect(costOf(plan, matrixFile(numbers)).zcdp).toBeCloseTo(costOf(toeplitz, null).zcdp ?? 0, 12);
-  const rows = Array.from({ length: 12 }, (_, i) => Array.from({ length: 12 }, (_, j) => (i >= j ? (column[i - j] ?? 0) : 0))).flat();
+  const rows = Array.from({ length: 12 }, (_, i) =>
+    Array.from({ length: 12 }, (_, j) => (i >= j ? (column[i - j] ?? 0) : 0)),
+  ).flat();
   const dense = trained('name = "dense"', { zcdp: 1, matrix: matrixSaid("dense", 12) });
   expect(costOf(dense, matrixFile(rows)).zcdp).toBeCloseTo(costOf(toeplitz, null).zcdp ?? 0, 12);
 });
@@ -96,7 +126,13 @@ test("matrices that are none, and those that would not be computed, are refused"
   const said = readPlan(planSaid({ privacy: { ...TRAINING, matrix: matrixSaid("dense", 2, 2) } })).privacy;
   if (said.kind !== "training" || said.matrix === null) throw new Error();
   expect(readMatrix(matrixFile([1, 0, 0.5, 2]), said.matrix).numbers).toEqual(Float64Array.of(1, 0.5, 2, 0));
-  for (const numbers of [[1, 0.1, 0.5, 2], [0, 0, 0.5, 2], [1, 0, 1e101, 2], [1, 0, NaN, 2], [1, 0, 2]]) {
+  for (const numbers of [
+    [1, 0.1, 0.5, 2],
+    [0, 0, 0.5, 2],
+    [1, 0, 1e101, 2],
+    [1, 0, NaN, 2],
+    [1, 0, 2],
+  ]) {
     expect(() => readMatrix(matrixFile(numbers), said.matrix as never)).toThrow(Refused);
   }
   const plan = (kind: string, bands: number, rounds = 12) =>
@@ -107,7 +143,9 @@ test("matrices that are none, and those that would not be computed, are refused"
 });
 
 test("with a timer alone nobody knows the worst case beforehand, and rounds have their own cost", () => {
-  const plan = trained('name = "independent"', {}, "", { separation: { rounds: null, timer_seconds: 10, clock: "start" } });
+  const plan = trained('name = "independent"', {}, "", {
+    separation: { rounds: null, timer_seconds: 10, clock: "start" },
+  });
   const cost = costOf(plan, null);
   expect(cost.zcdp).toBeNull();
   expect(cost.spent([3, 8])).toBeCloseTo(2 / 98, 14);
@@ -120,7 +158,9 @@ test("histograms, sums and local reports", () => {
   const local = { ...all, kind: "local", local_epsilon: 1 };
   const cost = costOf(readPlan(planSaid({ kind: "discover", privacy: local })), null);
   expect([cost.zcdp, cost.localEpsilon, cost.spent([0])]).toEqual([0.5, 1, 0.5]);
-  expect(() => costOf(readPlan(planSaid({ kind: "discover", privacy: { ...local, zcdp: 0.4 } })), null)).toThrow("claims 0.4");
+  expect(() => costOf(readPlan(planSaid({ kind: "discover", privacy: { ...local, zcdp: 0.4 } })), null)).toThrow(
+    "claims 0.4",
+  );
 });
 
 test("tensors: what is written is read, and every byte that is wrong is refused", () => {
@@ -128,9 +168,13 @@ test("tensors: what is written is read, and every byte that is wrong is refused"
   expect(file.length).toBe(8 + 512 + 12);
   expect(readTensor(file, "update", "F32", 3)).toEqual(Float32Array.of(0.25, -0.5, 0));
   for (const read of [
-    () => readTensor(file, "update", "F64", 3), () => readTensor(file, "update", "F32", 4), () => readTensor(file, "words", "F32", 3),
-    () => readTensor(file.slice(0, -1), "update", "F32", 3), () => readTensor(file.slice(0, 4), "update", "F32", 3),
+    () => readTensor(file, "update", "F64", 3),
+    () => readTensor(file, "update", "F32", 4),
+    () => readTensor(file, "words", "F32", 3),
+    () => readTensor(file.slice(0, -1), "update", "F32", 3),
+    () => readTensor(file.slice(0, 4), "update", "F32", 3),
     () => readTensor(joined(file, Uint8Array.of(0)), "update", "F32", 3),
-  ]) expect(read).toThrow(Refused);
+  ])
+    expect(read).toThrow(Refused);
   expect(() => tensorFile("update", new Float32Array(1), { note: "x".repeat(500) })).toThrow(RangeError);
 });

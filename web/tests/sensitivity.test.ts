@@ -4,7 +4,16 @@ import { epsilonOf } from "../core/epsilon.ts";
 import { Refused } from "../core/errors.ts";
 import { participation, sensitivitySquared, type Participation } from "../core/sensitivity.ts";
 import {
-  binomial, fromBuffers, fromColumn, fromInverse, gram, roundsOf, spentSquared, type Matrix, type Strategy, type Trees,
+  binomial,
+  fromBuffers,
+  fromColumn,
+  fromInverse,
+  gram,
+  roundsOf,
+  spentSquared,
+  type Matrix,
+  type Strategy,
+  type Trees,
 } from "../core/strategy.ts";
 import { seeded } from "./seeded.ts";
 
@@ -25,7 +34,8 @@ function dense(strategy: Strategy): number[][] {
   for (const [tree, start] of strategy.starts.entries()) {
     const end = strategy.starts[tree + 1] ?? rounds;
     for (let size = 1; size <= end - start; size *= 2) {
-      for (let from = start; from + size <= end; from += size) rows.push(places.map((at) => (at >= from && at < from + size ? 1 : 0)));
+      for (let from = start; from + size <= end; from += size)
+        rows.push(places.map((at) => (at >= from && at < from + size ? 1 : 0)));
     }
   }
   return rows;
@@ -43,7 +53,9 @@ function slowSpent(strategy: Strategy, came: readonly number[]): number {
 /** The worst of all patterns, one by one. */
 function slowest(strategy: Strategy, limits: Participation): number {
   const rows = dense(strategy);
-  const pairs = rows[0]?.map((_, i) => rows[0]?.map((_, j) => rows.reduce((sum, row) => sum + (row[i] as number) * (row[j] as number), 0)));
+  const pairs = rows[0]?.map((_, i) =>
+    rows[0]?.map((_, j) => rows.reduce((sum, row) => sum + (row[i] as number) * (row[j] as number), 0)),
+  );
   let most = 0;
   const go = (from: number, came: readonly number[]): void => {
     let sum = 0;
@@ -70,7 +82,8 @@ function someTrees(rounds: number): Trees {
 function someMatrix(rounds: number, bands: number, signs: boolean): Matrix {
   const numbers = new Float64Array(rounds * bands);
   for (let j = 0; j < rounds; j++) {
-    for (let i = 0; i < bands && i + j < rounds; i++) numbers[j * bands + i] = draw.unit() - (signs ? 0.5 : 0) + (i === 0 ? 1 : 0);
+    for (let i = 0; i < bands && i + j < rounds; i++)
+      numbers[j * bands + i] = draw.unit() - (signs ? 0.5 : 0) + (i === 0 ? 1 : 0);
   }
   return { kind: "matrix", rounds, bands, numbers };
 }
@@ -96,7 +109,10 @@ describe("against every pattern, one by one", () => {
   test("columns of any sign: a bound", () => {
     for (let trial = 0; trial < 60; trial++) {
       const rounds = 1 + draw.below(12);
-      const strategy = fromInverse([1, ...Array.from({ length: draw.below(4) }, () => 1.5 * (draw.unit() - 0.7))], rounds);
+      const strategy = fromInverse(
+        [1, ...Array.from({ length: draw.below(4) }, () => 1.5 * (draw.unit() - 0.7))],
+        rounds,
+      );
       const limits = someLimits(rounds);
       expect(sensitivitySquared(strategy, limits).squared).toBeGreaterThanOrEqual(slowest(strategy, limits) - 1e-9);
     }
@@ -116,13 +132,18 @@ describe("against every pattern, one by one", () => {
     for (let trial = 0; trial < 60; trial++) {
       const rounds = 1 + draw.below(12);
       const kinds: readonly Strategy[] = [
-        someTrees(rounds), someMatrix(rounds, 1 + draw.below(rounds), true), fromInverse([1, -0.7, 0.2], rounds),
+        someTrees(rounds),
+        someMatrix(rounds, 1 + draw.below(rounds), true),
+        fromInverse([1, -0.7, 0.2], rounds),
         fromBuffers([0.9, 0.5], [0.3, 0.1], rounds),
       ];
       const came = Array.from({ length: rounds }, (_, at) => at).filter(() => draw.below(3) === 0);
       for (const strategy of kinds) {
         expect(spentSquared(strategy, came)).toBeCloseTo(slowSpent(strategy, came), 9);
-        const more = came.length < rounds ? [...came, Array.from({ length: rounds }, (_, at) => at).find((at) => !came.includes(at)) as number] : came;
+        const more =
+          came.length < rounds
+            ? [...came, Array.from({ length: rounds }, (_, at) => at).find((at) => !came.includes(at)) as number]
+            : came;
         expect(spentSquared(strategy, more)).toBeGreaterThanOrEqual(spentSquared(strategy, came));
       }
     }

@@ -7,7 +7,9 @@ import { DEFAULT_POLICY, type Policy } from "../core/policy.ts";
 import { DeviceRecord, MemoryStore } from "../core/record.ts";
 import { trainHandler, type Training } from "../core/report.ts";
 import { readTensor, tensorFile } from "../core/safetensors.ts";
-import { turn, waitAfter, type Answered, type Ask, type Came, type Device, type Request, type Turn } from "../core/session.ts";
+import type { Answered, Ask, Came, Request } from "../core/asks.ts";
+import { waitAfter, type Device, type Turn } from "../core/device.ts";
+import { turn } from "../core/session.ts";
 import { digest } from "../core/signing.ts";
 import { newOperator, newSigner, type Operator } from "./operator.ts";
 import { planSaid, RECIPE, TRAINING, taskSaid } from "./plans.ts";
@@ -52,7 +54,8 @@ async function server(changed: Changed = {}): Promise<Server> {
   const log = await operator.log((changed.lines ?? ((each) => [planLine(each)]))(sum));
   const asked: string[] = [];
   const usual = async ({ method, path, body, headers }: Request): Promise<Came> => {
-    if (path === "/v1/check-in") return json({ answer: "assignment", assignment: ASSIGNMENT, secret: "02".repeat(32), signed_task: task });
+    if (path === "/v1/check-in")
+      return json({ answer: "assignment", assignment: ASSIGNMENT, secret: "02".repeat(32), signed_task: task });
     if (path === `/v1/plans/${sum}`) return json({ ...(await operator.signed("plan", plan)), evidence: null });
     if (path === "/v1/log") return json(log);
     if (path === `/v1/models/${sha}`) return { kind: "answered", status: 200, headers: {}, body: model, whole: true };
@@ -87,13 +90,24 @@ interface Settings {
 
 const HALF: Training = { seconds: () => 0, train: async () => ({ update: Float32Array.of(3, 4, 0), loss: 2 }) };
 
-async function deviceOf({ operator }: { operator: Operator }, settings: Settings = {}): Promise<Device & { readonly time: { now: number } }> {
+async function deviceOf(
+  { operator }: { operator: Operator },
+  settings: Settings = {},
+): Promise<Device & { readonly time: { now: number } }> {
   const time = settings.clock ?? { now: OPENS + 1 };
   return {
-    time, operatorKey: operator.key, population: "default", vocabulary: "11".repeat(32),
-    policy: { ...DEFAULT_POLICY, ...settings.policy }, record: settings.record ?? (await newRecord()),
-    handlers: [trainHandler(settings.training ?? HALF, null)], sealing: null, enrolmentCode: settings.code ?? null,
-    clock: () => time.now, random: () => 0.5, eligible: async () => null,
+    time,
+    operatorKey: operator.key,
+    population: "default",
+    vocabulary: "11".repeat(32),
+    policy: { ...DEFAULT_POLICY, ...settings.policy },
+    record: settings.record ?? (await newRecord()),
+    handlers: [trainHandler(settings.training ?? HALF, null)],
+    sealing: null,
+    enrolmentCode: settings.code ?? null,
+    clock: () => time.now,
+    random: () => 0.5,
+    eligible: async () => null,
   };
 }
 
@@ -104,7 +118,11 @@ interface Seen {
 }
 
 /** A turn, whose clock goes on by its pauses; `dies` ends it before the ask of that number. */
-async function played(server: Server, device: Device & { readonly time: { now: number } }, dies = Infinity): Promise<Seen | null> {
+async function played(
+  server: Server,
+  device: Device & { readonly time: { now: number } },
+  dies = Infinity,
+): Promise<Seen | null> {
   const steps = turn(device);
   const requests: Request[] = [];
   const order: string[] = [];
@@ -124,7 +142,10 @@ async function played(server: Server, device: Device & { readonly time: { now: n
       device.time.now += asks.seconds;
       return { kind: "done", value: null };
     }
-    return asks.run().then((value): Came => ({ kind: "done", value }), (thrown: Error): Came => ({ kind: "failed", why: thrown.message }));
+    return asks.run().then(
+      (value): Came => ({ kind: "done", value }),
+      (thrown: Error): Came => ({ kind: "failed", why: thrown.message }),
+    );
   }
 }
 
@@ -141,23 +162,42 @@ describe("a turn", () => {
   test("takes part: the page's requests in the page's order, and a clipped update", async () => {
     const record = await newRecord();
     const seen = await turned({}, { record });
-    expect(seen.turn).toEqual({ what: "reported", why: "the operator signed for the report.", wait: { after: 1, before: 5 } });
+    expect(seen.turn).toEqual({
+      what: "reported",
+      why: "the operator signed for the report.",
+      wait: { after: 1, before: 5 },
+    });
     expect(seen.order).toEqual([
-      "POST check-in", "GET plans", "GET log", "GET models", "work", "work", "pause", "POST reports",
+      "POST check-in",
+      "GET plans",
+      "GET log",
+      "GET models",
+      "work",
+      "work",
+      "pause",
+      "POST reports",
     ]);
     const update = readTensor(body(seen), "update", "F32", 3);
     expect(Math.hypot(...update)).toBeCloseTo(1, 6);
     expect(update[0]).toBeCloseTo(0.6, 6);
     const [part] = record.participations();
     expect(part).toMatchObject({ run: "es", round: 0, at: OPENS + 1, opens: OPENS });
-    expect(part?.spent).toBeCloseTo(1 * (1 + 0.25 + 0.375 ** 2 + 0.0625 + 0.125 ** 2 + 0.01) / 98, 12);
+    expect(part?.spent).toBeCloseTo((1 * (1 + 0.25 + 0.375 ** 2 + 0.0625 + 0.125 ** 2 + 0.01)) / 98, 12);
     expect(record.reports()[0]).toMatchObject({ received: true, why: null, bytes: 532 });
     expect(record.spent(OPENS).zcdp).toBe(part?.spent);
   });
 
   test("says nothing of its text but in the report, whose length is always the same", async () => {
-    const failing: Training = { seconds: () => 0, train: async () => { throw new Error("no text"); } };
-    const endless: Training = { seconds: () => 0, train: async () => ({ update: Float32Array.of(NaN, 0, 0), loss: 1 }) };
+    const failing: Training = {
+      seconds: () => 0,
+      train: async () => {
+        throw new Error("no text");
+      },
+    };
+    const endless: Training = {
+      seconds: () => 0,
+      train: async () => ({ update: Float32Array.of(NaN, 0, 0), loss: 1 }),
+    };
     const short: Training = { seconds: () => 0, train: async () => ({ update: Float32Array.of(1), loss: 1 }) };
     const usual = await turned();
     for (const training of [failing, endless, short]) {
@@ -189,7 +229,12 @@ describe("a turn", () => {
     const asks = { ...JSON.parse(taskSaid({})).asks, clip_estimate: 0.5, loss_bound: 8 };
     const seen = await turned({ plan: { recipe }, task: { asks } });
     const text = new TextDecoder().decode(body(seen));
-    expect(JSON.parse(text.slice(8, 520)).__metadata__).toEqual({ assignment: ASSIGNMENT, usable: "true", short: "false", bounded_loss: "-2" });
+    expect(JSON.parse(text.slice(8, 520)).__metadata__).toEqual({
+      assignment: ASSIGNMENT,
+      usable: "true",
+      short: "false",
+      bounded_loss: "-2",
+    });
   });
 });
 
@@ -199,7 +244,16 @@ describe("the same bytes until a receipt", () => {
     ["busy", async () => problem(503, "tacit:busy", { "retry-after": "7" })],
     ["too slow", async () => problem(408, "tacit:too-slow")],
     ["no receipt", async () => json({ hello: 1 })],
-    ["a receipt of another", async (operator) => json(await operator.signed("receipt", JSON.stringify({ assignment: ASSIGNMENT, sha256: "00".repeat(32), received: true })))],
+    [
+      "a receipt of another",
+      async (operator) =>
+        json(
+          await operator.signed(
+            "receipt",
+            JSON.stringify({ assignment: ASSIGNMENT, sha256: "00".repeat(32), received: true }),
+          ),
+        ),
+    ],
     ["a receipt that nobody signed", async () => json({ document: "{}", signature: "00".repeat(64) })],
   ];
   test.each(answers)("%s, then a receipt", async (_, wrong) => {
@@ -207,7 +261,8 @@ describe("the same bytes until a receipt", () => {
     let times = 0;
     const seen = await turned({
       operator,
-      on: (asks, usual) => (asks.method === "POST" && asks.path.startsWith("/v1/reports") && times++ < 3 ? wrong(operator) : usual()),
+      on: (asks, usual) =>
+        asks.method === "POST" && asks.path.startsWith("/v1/reports") && times++ < 3 ? wrong(operator) : usual(),
     });
     expect(seen.turn.what).toBe("reported");
     const sent = seen.requests.filter(({ path, method }) => method === "POST" && path.startsWith("/v1/reports"));
@@ -219,17 +274,33 @@ describe("the same bytes until a receipt", () => {
   });
   test.each([401, 409, 410, 422])("status %i: lost, and it stays spent", async (status) => {
     const record = await newRecord();
-    const seen = await turned({ on: (asks, usual) => (asks.path.startsWith("/v1/reports") ? Promise.resolve(problem(status, "tacit:late")) : usual()) }, { record });
+    const seen = await turned(
+      {
+        on: (asks, usual) =>
+          asks.path.startsWith("/v1/reports") ? Promise.resolve(problem(status, "tacit:late")) : usual(),
+      },
+      { record },
+    );
     expect(seen.turn.what).toBe("lost");
     expect(record.participations().length).toBe(1);
   });
   test("until the round ends", async () => {
-    const seen = await turned({ on: (asks, usual) => (asks.path.startsWith("/v1/reports") ? Promise.resolve({ kind: "failed", why: "away" }) : usual()) });
+    const seen = await turned({
+      on: (asks, usual) =>
+        asks.path.startsWith("/v1/reports") ? Promise.resolve({ kind: "failed", why: "away" }) : usual(),
+    });
     expect(seen.turn).toMatchObject({ what: "lost", why: "away" });
   });
 });
 
-const matrix = { kind: "dense", rounds: 12, bands: 12, sha256: "55".repeat(32), bytes: 9, path: "/v1/models/" + "55".repeat(32) };
+const matrix = {
+  kind: "dense",
+  rounds: 12,
+  bands: 12,
+  sha256: "55".repeat(32),
+  bytes: 9,
+  path: "/v1/models/" + "55".repeat(32),
+};
 const refusals: readonly [string, Changed, Settings, string][] = [
   ["another population", { plan: { population: "others" } }, {}, "population"],
   ["other words", { plan: { vocabulary: "12".repeat(32) } }, {}, "other words"],
@@ -237,17 +308,41 @@ const refusals: readonly [string, Changed, Settings, string][] = [
   ["a round beyond the plan", { task: { round: 12 } }, {}, "12 rounds"],
   ["attestation of the server", { plan: { attestation: { devices: "none", server: "tpm" } } }, {}, "attestation"],
   ["a plan that is not in the log", { lines: () => [planLine("77".repeat(32))] }, {}, "not in the operator's log"],
-  ["a plan with a critical key", { plan: { separation: { rounds: 4, timer_seconds: null, clock: "start", weekdays: [6], critical: ["weekdays"] } } }, {}, "its key 'weekdays' is critical"],
+  [
+    "a plan with a critical key",
+    { plan: { separation: { rounds: 4, timer_seconds: null, clock: "start", weekdays: [6], critical: ["weekdays"] } } },
+    {},
+    "its key 'weekdays' is critical",
+  ],
   ["a plan that claims too little", { plan: { privacy: { ...TRAINING, zcdp: 0.01 } } }, {}, "claims"],
   ["a larger clip norm", { task: { asks: { ...JSON.parse(taskSaid({})).asks, clip_norm: 1.1 } } }, {}, "clip norm"],
-  ["a loss that the plan has not", { task: { asks: { ...JSON.parse(taskSaid({})).asks, loss_bound: 3 } } }, {}, "bounds losses"],
-  ["sums in the clear of a plan that encodes", { plan: { aggregation: { ...JSON.parse(planSaid({})).aggregation, kind: "encoded" } } }, {}, "another way"],
-  ["seals that the plan has not", { task: { sealed: "00" } }, {}, "seals reports"],
-  ["a matrix with too many patterns", { plan: { privacy: { ...TRAINING, mechanism: "dense", matrix: { ...matrix, bands: 11 } } } }, {}, "number of bands"],
-  ["a round that is over", { task: { deadline: OPENS } }, {}, "over"],
-  ["a round far ahead", { task: { opens: OPENS + 3600, deadline: OPENS + 4000 } }, {}, "clocks is wrong"],
+  [
+    "a loss that the plan has not",
+    { task: { asks: { ...JSON.parse(taskSaid({})).asks, loss_bound: 3 } } },
+    {},
+    "bounds losses",
+  ],
+  [
+    "sums in the clear of a plan that encodes",
+    { plan: { aggregation: { ...JSON.parse(planSaid({})).aggregation, kind: "encoded" } } },
+    {},
+    "another way",
+  ],
+  [
+    "a matrix with too many patterns",
+    { plan: { privacy: { ...TRAINING, mechanism: "dense", matrix: { ...matrix, bands: 11 } } } },
+    {},
+    "number of bands",
+  ],
+  ["a round that is over", {}, { clock: { now: OPENS + 700 } }, "over"],
+  ["a round far ahead", { task: { opens: OPENS + 3600, deadline: OPENS + 4000 } }, {}, "a clock is wrong"],
   ["a round that takes days", { task: { deadline: OPENS + 90_000 } }, {}, "longest_round_hours"],
-  ["a model that is not finite", { model: tensorFile("model", Float32Array.of(1, NaN, 3), {}) }, {}, "number that is none"],
+  [
+    "a model that is not finite",
+    { model: tensorFile("model", Float32Array.of(1, NaN, 3), {}) },
+    {},
+    "number that is none",
+  ],
   ["a model of another size", { model: tensorFile("model", Float32Array.of(1, 2), {}) }, {}, "shape"],
   ["the owner's cohort", {}, { policy: { smallest_cohort: 500 } }, "smallest_cohort"],
   ["the owner's aggregation", {}, { policy: { aggregation: ["sealed"] } }, "aggregation"],
@@ -271,8 +366,21 @@ test.each(refusals)("refused, and the place given back: %s", async (_, changed, 
   expect(record.participations()).toEqual([]);
 });
 
+test.each([
+  ["it seals what is not encoded", { sealed: "00" }],
+  ["its deadline is not after it opens", { deadline: OPENS }],
+  ["it should be from 0", { round: -1 }],
+])("a task that contradicts itself: %s", async (because, task) => {
+  const seen = await turned({ task });
+  expect(seen.turn.why).toContain(because);
+  expect(seen.order).toEqual(["POST check-in", "DELETE reports"]);
+});
+
 describe("the record", () => {
-  async function again(task: Record<string, unknown>, settings: { later?: number; plan?: Record<string, unknown>; policy?: Partial<Policy> } = {}): Promise<Seen> {
+  async function again(
+    task: Record<string, unknown>,
+    settings: { later?: number; plan?: Record<string, unknown>; policy?: Partial<Policy> } = {},
+  ): Promise<Seen> {
     const [operator, record, clock] = [await newOperator(), await newRecord(), { now: OPENS + 1 }];
     const shared = { record, clock, ...(settings.policy ? { policy: settings.policy } : {}) };
     const plan = settings.plan ?? {};
@@ -295,7 +403,7 @@ describe("the record", () => {
     const plan = { separation: { rounds: 4, timer_seconds: 300, clock: "start" } };
     const late = { round: 4, opens: OPENS + 300, deadline: OPENS + 900 };
     expect((await again(late, { plan, later: 200 })).turn.why).toContain("timer"); // the device's clock
-    expect((await again({ ...late, opens: OPENS + 299 }, { plan, later: 400 })).turn.why).toContain("timer"); // the operator's
+    expect((await again({ ...late, opens: OPENS + 299 }, { plan, later: 400 })).turn.why).toContain("timer");
     expect((await again(late, { plan, later: 400 })).turn.what).toBe("reported");
   });
   test("refuses another plan of the same run", async () => {
@@ -308,15 +416,26 @@ describe("the record", () => {
   });
   test("refuses more participations than the plan allows", async () => {
     const [operator, record, clock] = [await newOperator(), await newRecord(), { now: OPENS + 1 }];
-    const plan = { separation: { rounds: 1, timer_seconds: null, clock: "start" }, privacy: { ...TRAINING, zcdp: 1, max_participations: 2 } };
-    for (const round of [0, 1]) expect((await turned({ operator, plan, task: { round } }, { record, clock })).turn.what).toBe("reported");
-    expect((await turned({ operator, plan, task: { round: 2 } }, { record, clock })).turn.why).toContain("as often as its plan allows");
+    const plan = {
+      separation: { rounds: 1, timer_seconds: null, clock: "start" },
+      privacy: { ...TRAINING, zcdp: 1, max_participations: 2 },
+    };
+    for (const round of [0, 1])
+      expect((await turned({ operator, plan, task: { round } }, { record, clock })).turn.what).toBe("reported");
+    expect((await turned({ operator, plan, task: { round: 2 } }, { record, clock })).turn.why).toContain(
+      "as often as its plan allows",
+    );
   });
   test("with a timer alone it stops where the plan's promise is spent", async () => {
     const [operator, record, clock] = [await newOperator(), await newRecord(), { now: OPENS + 1 }];
-    const plan = { separation: { rounds: null, timer_seconds: 0, clock: "start" }, privacy: { ...TRAINING, zcdp: 0.03 } };
+    const plan = {
+      separation: { rounds: null, timer_seconds: 0, clock: "start" },
+      privacy: { ...TRAINING, zcdp: 0.03 },
+    };
     expect((await turned({ operator, plan, task: { round: 0 } }, { record, clock })).turn.what).toBe("reported");
-    expect((await turned({ operator, plan, task: { round: 1 } }, { record, clock })).turn.why).toContain("its plan promised 0.03");
+    expect((await turned({ operator, plan, task: { round: 1 } }, { record, clock })).turn.why).toContain(
+      "its plan promised 0.03",
+    );
   });
   test("killed between any two steps, a device never takes part twice, and none is lost", async () => {
     const whole = (await turned()).order.length;
@@ -342,7 +461,10 @@ describe("a record that was lost", () => {
     const [main, journal] = [new MemoryStore(), new MemoryStore()];
     const one = await server();
     await played(one, await deviceOf(one, { record: await open(main, journal, true) }));
-    for (const places of [[new MemoryStore(), journal.copied()], [main.copied(), new MemoryStore()]] as const) {
+    for (const places of [
+      [new MemoryStore(), journal.copied()],
+      [main.copied(), new MemoryStore()],
+    ] as const) {
       expect((await open(...places)).losses().length).toBe(1); // neither is known to be the last
     }
     for (const record of [await open(main, new MemoryStore()), await open(new MemoryStore(), journal)]) {
@@ -354,10 +476,16 @@ describe("a record that was lost", () => {
     const record = await open(new MemoryStore(), new MemoryStore());
     expect(record.spent(OPENS)).toMatchObject({ zcdp: 4, week: 2 });
     expect(record.spent(OPENS + 8 * 24 * 3600)).toMatchObject({ zcdp: 4, week: 0 });
-    expect((await turned({ task: { round: 5 } }, { record, policy: { budget_zcdp: 100 } })).turn.why).toContain("lost its record");
+    expect((await turned({ task: { round: 5 } }, { record, policy: { budget_zcdp: 100 } })).turn.why).toContain(
+      "lost its record",
+    );
   });
   test("a new run from its first round on, in which it counts as if it had been", async () => {
-    const [operator, record, clock] = [await newOperator(), await open(new MemoryStore(), new MemoryStore()), { now: OPENS + 1 }];
+    const [operator, record, clock] = [
+      await newOperator(),
+      await open(new MemoryStore(), new MemoryStore()),
+      { now: OPENS + 1 },
+    ];
     const shared = { record, clock, policy: { budget_zcdp: 100 } };
     expect((await turned({ operator }, shared)).turn.why).toContain("may have taken part in this round");
     expect(record.spent(OPENS).zcdp).toBeGreaterThan(4);
@@ -399,10 +527,15 @@ describe("who is believed", () => {
   test("another key, handed over for everybody to see: the next turn takes part", async () => {
     const [old, fresh] = [await newOperator(), await newOperator()];
     const document = JSON.stringify({ old: old.key, new: fresh.key });
-    const rotation = { document, by_old: await old.sign("hand-over", document), by_new: await fresh.sign("hand-over", document) };
+    const rotation = {
+      document,
+      by_old: await old.sign("hand-over", document),
+      by_new: await fresh.sign("hand-over", document),
+    };
     const line = handOverLine(await digest(document));
     const one = await server({
-      operator: fresh, lines: (each) => [line, planLine(each)],
+      operator: fresh,
+      lines: (each) => [line, planLine(each)],
       on: (asks, usual) => (asks.path === "/v1/key/hand-over" ? Promise.resolve(json(rotation)) : usual()),
     });
     const device = await deviceOf({ operator: old });
@@ -434,13 +567,18 @@ test("a file that comes in pieces is gone on with where it was cut off", async (
       if (!asks.path.startsWith("/v1/models") || came.kind !== "answered") return came;
       const from = Number(/bytes=(\d+)-/.exec(asks.headers["range"] ?? "")?.[1] ?? 0);
       const piece = came.body.slice(from, from + 200);
-      return { ...came, status: from > 0 ? 206 : 200, body: times++ < 2 ? piece : came.body.slice(from), whole: times > 2 };
+      return {
+        ...came,
+        status: from > 0 ? 206 : 200,
+        body: times++ < 2 ? piece : came.body.slice(from),
+        whole: times > 2,
+      };
     },
   });
   expect(seen.turn.what).toBe("reported");
-  expect(seen.requests.filter(({ path }) => path.startsWith("/v1/models")).map(({ headers }) => headers["range"])).toEqual([
-    undefined, "bytes=200-", "bytes=400-",
-  ]);
+  expect(
+    seen.requests.filter(({ path }) => path.startsWith("/v1/models")).map(({ headers }) => headers["range"]),
+  ).toEqual([undefined, "bytes=200-", "bytes=400-"]);
 });
 
 test("nothing to do, no answer, and an answer that is none", async () => {
@@ -471,7 +609,8 @@ describe("tokens", () => {
     const shown: string[] = [];
     let [requests, lose] = ["", true];
     const one = await server({
-      operator, lines: (each) => [line, planLine(each)],
+      operator,
+      lines: (each) => [line, planLine(each)],
       on: async (asks, usual) => {
         const said = asks.body === null ? null : new TextDecoder().decode(asks.body);
         if (asks.path === "/v1/tokens/key") return json(await operator.signed("token-key", document));

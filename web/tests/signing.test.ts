@@ -85,7 +85,9 @@ test("the root is the RFC's, at every size", async () => {
   for (let size = 1; size <= 40; size++) {
     expect(await rootOf(leaves.slice(0, size))).toEqual(await slowRoot(leaves.slice(0, size)));
   }
-  expect(toHex(await rootOf(leaves.slice(0, 5)))).toBe("683fd2adf7861fa9a96d39eb30d85ddbe9fc36eb55ffd621fe9709350d44f1fd");
+  expect(toHex(await rootOf(leaves.slice(0, 5)))).toBe(
+    "683fd2adf7861fa9a96d39eb30d85ddbe9fc36eb55ffd621fe9709350d44f1fd",
+  );
 });
 
 test("a log is believed where head, size and root hold", async () => {
@@ -106,15 +108,25 @@ test("a log is believed where head, size and root hold", async () => {
 test("a hand-over is followed where both keys signed it and the log shows it", async () => {
   const [old, fresh, thief] = [await newOperator(), await newOperator(), await newOperator()];
   const document = JSON.stringify({ old: old.key, new: fresh.key });
-  const signed = { document, by_old: await old.sign("hand-over", document), by_new: await fresh.sign("hand-over", document) };
+  const signed = {
+    document,
+    by_old: await old.sign("hand-over", document),
+    by_new: await fresh.sign("hand-over", document),
+  };
   const line = handOverLine(await digest(document));
   const log = await fresh.log([planLine("aa".repeat(32)), line]);
-  expect(await handedOver(signed, log, old.key)).toBe(fresh.key);
-  await expect(handedOver(signed, log, thief.key)).rejects.toThrow("not from the key");
-  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key)).rejects.toThrow("not signed by both");
-  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key)).rejects.toThrow("not signed by both");
-  await expect(handedOver(signed, await fresh.log([planLine("aa".repeat(32))]), old.key)).rejects.toThrow("does not show");
-  await expect(handedOver(signed, await old.log([line]), old.key)).rejects.toThrow("did not sign");
+  expect(await handedOver(signed, log, old.key, [])).toBe(fresh.key);
+  await expect(handedOver(signed, log, thief.key, [])).rejects.toThrow("not from the key");
+  await expect(handedOver({ ...signed, by_new: signed.by_old }, log, old.key, [])).rejects.toThrow(
+    "not signed by both",
+  );
+  await expect(handedOver({ ...signed, by_old: signed.by_new }, log, old.key, [])).rejects.toThrow(
+    "not signed by both",
+  );
+  await expect(handedOver(signed, await fresh.log([planLine("aa".repeat(32))]), old.key, [])).rejects.toThrow(
+    "does not show",
+  );
+  await expect(handedOver(signed, await old.log([line]), old.key, [])).rejects.toThrow("did not sign");
 });
 
 test("a token: the signer sees what is blinded, and WebCrypto verifies what comes of it", async () => {
@@ -135,7 +147,11 @@ test("a key of tokens is the only one of its epoch in the log", async () => {
   const { key } = await newSigner(7);
   const [operator, ours, theirs] = [await newOperator(), "aa".repeat(32), "bb".repeat(32)];
   checkTokenKey(key, ours, await operator.log([tokenKeyLine(70, theirs), tokenKeyLine(7, ours)]));
-  for (const lines of [[tokenKeyLine(7, theirs)], [tokenKeyLine(7, ours), tokenKeyLine(7, theirs)], [tokenKeyLine(70, ours)]]) {
+  for (const lines of [
+    [tokenKeyLine(7, theirs)],
+    [tokenKeyLine(7, ours), tokenKeyLine(7, theirs)],
+    [tokenKeyLine(70, ours)],
+  ]) {
     const log = await operator.log(lines);
     expect(() => checkTokenKey(key, ours, log)).toThrow(Refused);
   }
