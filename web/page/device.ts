@@ -5,7 +5,7 @@ import { CannotWork, Refused } from "../core/errors.ts";
 import { DEFAULT_POLICY, readPolicy, type Eligibility, type Policy } from "../core/policy.ts";
 import { DeviceRecord, type Loss, type Participation, type SentReport } from "../core/record.ts";
 import { trainHandler, type Training } from "../core/report.ts";
-import type { Turn } from "../core/session.ts";
+import type { Turn } from "../core/device.ts";
 import { driven, fetchDriver, serverAddress } from "../core/transport.ts";
 import type { Exported } from "../train/exported.ts";
 import type { FromTrainer, ToTrainer } from "../train/messages.ts";
@@ -80,7 +80,7 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         sealing: null,
         enrolmentCode: joined.enrolmentCode,
         clock: now,
-        random: () => (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32,
+        random: randomShare,
         eligible: () => whyNot(storage, eligibility),
       },
       fetchDriver(server),
@@ -92,6 +92,11 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
     await storage.set("turn", { ...turn, at: now() });
     return turn;
   });
+}
+
+/** Uniform in [0, 1), of the system's randomness. */
+export function randomShare(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
 }
 
 /** What the record says, without writing to it. */
@@ -188,11 +193,4 @@ async function whyNot(storage: Storage, asked: Eligibility): Promise<string | nu
 interface Machine {
   readonly connection: { readonly saveData?: boolean; readonly type?: string };
   getBattery(): Promise<{ readonly charging: boolean; readonly level: number }>;
-}
-
-/** When the next turn may be, in seconds from now; `failures` in a row make the device wait longer. */
-export function secondsToWait(turn: Turn | null, failures: number): number {
-  const share = (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
-  if (turn?.wait) return turn.wait.after + share * (turn.wait.before - turn.wait.after);
-  return Math.min(900, (1 + 2 * share) * 2 ** failures);
 }

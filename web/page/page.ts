@@ -1,11 +1,12 @@
 /** The page: it starts what there is, and joins keyboard, device and views. */
 
+import { ended, waitAfter, type Turn } from "../core/device.ts";
 import { saidBy } from "../core/errors.ts";
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
 import type { Shown } from "./decoder.ts";
-import { overview, pause, secondsToWait, takeTurn, type Joined, type LatestModel } from "./device.ts";
+import { overview, pause, randomShare, takeTurn, type Joined, type LatestModel } from "./device.ts";
 import { byId, download, fact, show } from "./dom.ts";
 import { keyboard } from "./keyboard.ts";
 import { policyForm } from "./rules.ts";
@@ -15,6 +16,7 @@ import { showBudget, showJournal, showTexts, showTurn, type PastTurn } from "./v
 
 const VIEWS = ["type", "kept", "left", "rounds", "rules"] as const;
 const COMPARED = 3;
+const FAILED: readonly Turn["what"][] = ["unanswered", "refused", "lost", "not eligible"];
 const LONGEST_TIMER = 2 ** 31 / 1000; // seconds that a browser's timer can wait
 
 /** The worker with the models: a question and its answer. */
@@ -102,6 +104,7 @@ async function start(): Promise<void> {
 
   let timer: ReturnType<typeof setTimeout> | undefined;
   let failures = 0;
+  let lastBefore = 0;
   let nextAt: number | null = null;
   const refreshDevice = async (): Promise<void> => {
     const joined = await storage.setting<Joined>("joined");
@@ -124,9 +127,10 @@ async function start(): Promise<void> {
     button.disabled = true;
     show("state", "asking");
     try {
-      const found = await takeTurn(storage, joined, exported);
-      failures = found === null || found.what === "unanswered" || found.what === "refused" || found.what === "lost" ? failures + 1 : 0;
-      const seconds = found?.what === "reported" ? 1 + 4 * Math.random() : secondsToWait(found, failures);
+      const found = (await takeTurn(storage, joined, exported)) ?? ended("not eligible", "another tab has a turn under way.");
+      failures = FAILED.includes(found.what) ? failures + 1 : 0;
+      lastBefore = found.wait?.before ?? lastBefore;
+      const seconds = waitAfter(found, failures, lastBefore, randomShare());
       nextAt = Date.now() + 1000 * seconds;
       timer = setTimeout(() => act(turn), 1000 * Math.min(seconds, LONGEST_TIMER));
       const before = latest;

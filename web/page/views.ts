@@ -1,6 +1,6 @@
 /** What the page shows of kept text, of what left, of the budget and of the last turn. */
 
-import type { Turn } from "../core/session.ts";
+import type { Turn } from "../core/device.ts";
 import type { JournalLine, Overview } from "./device.ts";
 import { byId, element, fact, show } from "./dom.ts";
 import { bytes, number, planInWords, time } from "./said.ts";
