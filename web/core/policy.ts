@@ -3,7 +3,6 @@
 import { parse, type TomlTable } from "smol-toml";
 
 import type { Plan, RoundTask } from "./documents.ts";
-import { epsilonOf } from "./epsilon.ts";
 import { CannotWork, Refused } from "./errors.ts";
 import type { Cost } from "./price.ts";
 
@@ -201,7 +200,7 @@ function refuseDecryptors(
 }
 
 /** Refuses a plan that costs more than the owner accepts of one plan. Throws: Refused. */
-export function refuseCost(plan: Plan, cost: Cost, policy: Policy): void {
+export function refuseCost(cost: Cost, policy: Policy): void {
   if (cost.localEpsilon !== null) {
     if (cost.localEpsilon > policy.largest_local_epsilon) {
       throw new Refused(
@@ -210,17 +209,12 @@ export function refuseCost(plan: Plan, cost: Cost, policy: Policy): void {
     }
     return;
   }
-  // With a timer alone nobody knows the worst case: the device stops where it has spent what was claimed.
-  const zcdp = cost.zcdp ?? plan.privacy.zcdp;
-  if (zcdp === null || zcdp === Infinity || plan.privacy.zcdp === null)
-    throw new Refused("the plan promises no privacy.");
-  if (zcdp > policy.largest_zcdp)
-    throw new Refused(`the plan costs ${zcdp} of zCDP: your policy's largest_zcdp is ${policy.largest_zcdp}.`);
-  const epsilon = epsilonOf(zcdp, cost.delta ?? policy.largest_delta);
-  if (epsilon > policy.largest_epsilon) {
-    throw new Refused(
-      `the plan costs epsilon ${epsilon} at ${cost.delta}: your policy's largest_epsilon is ${policy.largest_epsilon}.`,
-    );
+  if (cost.zcdp > policy.largest_zcdp) {
+    throw new Refused(`the plan costs ${cost.zcdp} of zCDP: your policy's largest_zcdp is ${policy.largest_zcdp}.`);
+  }
+  if (cost.epsilon !== null && cost.epsilon > policy.largest_epsilon) {
+    const said = `epsilon ${cost.epsilon} at ${cost.delta}`;
+    throw new Refused(`the plan costs ${said}: your policy's largest_epsilon is ${policy.largest_epsilon}.`);
   }
 }
 

@@ -1,38 +1,40 @@
 /** What a plan costs a device, computed from the plan's numbers and from nothing that the plan claims. */
 
-import type { MatrixFile, Plan, TrainingPrivacy } from "./documents.ts";
+import type { LocalPrivacy, MatrixFile, Plan, TrainingPrivacy } from "./documents.ts";
 import { epsilonOf } from "./epsilon.ts";
 import { Refused } from "./errors.ts";
 import { Section } from "./recipe.ts";
 import { readTensor } from "./safetensors.ts";
 import { participation, refuseManyPatterns, sensitivitySquared, type Participation } from "./sensitivity.ts";
-import {
-  binomial,
-  fromBuffers,
-  fromColumn,
-  fromInverse,
-  spentSquared,
-  type Matrix,
-  type Strategy,
-} from "./strategy.ts";
+import { binomial, fromBuffers, fromColumn, fromInverse, roundsOf, spentSquared } from "./strategy.ts";
+import type { Matrix, Strategy } from "./strategy.ts";
 
-/** The price of a plan: zCDP is that of everything that it releases of a device. */
+/** The price of a plan: of everything that it releases of a device. */
 export interface Cost {
-  /** Of the worst case that the plan allows; null where nobody knows it beforehand (a timer alone). */
-  readonly zcdp: number | null;
-  /** Whether that is exact, or a proved upper bound. */
-  readonly exact: boolean;
-  /** The delta of the plan; null where epsilon is that of reports which the device randomises itself. */
+  /** Of the whole run: what the plan claims, which is no less than what follows from its numbers. */
+  readonly zcdp: number;
+  /** The same as epsilon at `delta`; both null where the device randomises its reports itself. */
+  readonly epsilon: number | null;
   readonly delta: number | null;
   /** Of everything that the device sends in the run, at delta 0, where it randomises its reports itself. */
   readonly localEpsilon: number | null;
-  /** Of the rounds that the device took part in, in zCDP. */
+  /** Of the rounds that the device took part in, in zCDP. One more never costs less. */
   readonly spent: (rounds: readonly number[]) => number;
 }
 
 const TOLERANCE = 1e-9; // relative: two programs add the same numbers in another order
+const MOST_ROUNDS = 10_000; // that a device reckons with: a second or two
 const MOST_NUMBERS = 2 ** 22; // of a matrix
 const LARGEST_NUMBER = 1e100; // of a matrix: its squares are finite
+const LOCAL_EPSILONS = [1e-6, 30] as const; // below, a report says nothing; beyond, it hides nothing
+const RANDOMIZERS: readonly string[] = ["subset-selection", "projective-geometry", "k-ary"];
+const KINDS: Readonly<Record<string, readonly string[]>> = {
+  train: ["training"],
+  discover: ["local"],
+  evaluate: ["histograms", "local"],
+  personalize: ["histograms", "local"],
+  count: ["histograms", "sums", "local"],
+};
 
 /**
  * The factor by which an encoding may lengthen an update (arXiv:2102.06387, Proposition 26, with beta = exp(-1/2)).
@@ -52,9 +54,22 @@ export function encodingFactor(dimension: number, clipNorm: number, scale: numbe
  * Throws: Refused where the cost cannot be computed, contradicts the recipe, or is more than the plan claims.
  */
 export function costOf(plan: Plan, file: Uint8Array | null): Cost {
-  const cost = computed(plan, file);
-  refuseClaims(plan, cost);
-  return cost;
+  const { kind, privacy } = plan;
+  if (!KINDS[kind]?.includes(privacy.kind))
+    throw new Refused(`the plan is to ${kind}, and promises '${privacy.kind}'.`);
+  if (privacy.zcdp === null) throw new Refused("the plan promises no privacy.");
+  if (privacy.kind === "training") return ofTraining(plan, privacy, privacy.zcdp, file);
+  if (privacy.max_participations !== 1 || (plan.separation.rounds ?? 0) < privacy.rounds) {
+    throw new Refused("the plan asks a device more than once, and each answer would cost as much again.");
+  }
+  if (privacy.kind === "local") return ofLocal(plan, privacy);
+  if (privacy.kind === "histograms" && privacy.histograms.length !== privacy.rounds) {
+    throw new Refused(`the plan has ${privacy.rounds} steps, and says of ${privacy.histograms.length} what is asked.`);
+  }
+  const once = 1 / (2 * privacy.noise_multiplier ** 2);
+  refuseClaims(privacy, once);
+  const { zcdp, epsilon, delta } = privacy;
+  return { zcdp, epsilon, delta, localEpsilon: null, spent: (rounds) => rounds.length * once };
 }
 
 /** Refuses, before anything is fetched, a matrix whose cost would not be computed. Throws: Refused. */
@@ -69,20 +84,30 @@ export function refuseMatrix(plan: Plan): void {
   if (limits !== null && bands > 2 * limits.minSeparation) refuseManyPatterns(limits);
 }
 
-function computed(plan: Plan, file: Uint8Array | null): Cost {
-  const { privacy } = plan;
-  if (privacy.kind === "training") return ofTraining(plan, privacy, file);
-  if (privacy.kind === "local") {
-    const once = privacy.local_epsilon ** 2 / 2; // Bun & Steinke 2016 (arXiv:1605.02065), Proposition 1.4
-    return { zcdp: once, exact: true, delta: null, localEpsilon: privacy.local_epsilon, spent: each(once) };
+/** K reports of an epsilon each, or one: it follows from the recipe to discover, else from the plan alone. */
+function ofLocal(plan: Plan, privacy: LocalPrivacy): Cost {
+  const { epsilon, each } =
+    plan.kind === "discover" ? ofReports(Section.of(plan.recipe)) : localOf(privacy.local_epsilon);
+  if (!(each >= LOCAL_EPSILONS[0] && each <= LOCAL_EPSILONS[1])) {
+    throw new Refused(`a local epsilon of ${each} is not from ${LOCAL_EPSILONS[0]} to ${LOCAL_EPSILONS[1]}.`);
   }
-  const once = 1 / (2 * privacy.noise_multiplier ** 2);
-  return { zcdp: once, exact: true, delta: privacy.delta, localEpsilon: null, spent: each(once) };
+  const zcdp = epsilon ** 2 / 2; // Bun & Steinke 2016 (arXiv:1605.02065), Proposition 1.4
+  refuseLess("local epsilon", privacy.local_epsilon, epsilon);
+  refuseLess("zCDP", privacy.zcdp, zcdp);
+  return { zcdp, epsilon: null, delta: null, localEpsilon: epsilon, spent: (rounds) => rounds.length * zcdp };
 }
 
-/** A device answers such a run once; if it answered more often, each answer would cost the same again. */
-function each(once: number): (rounds: readonly number[]) => number {
-  return (rounds) => rounds.length * once;
+function localOf(epsilon: number): { readonly epsilon: number; readonly each: number } {
+  return { epsilon, each: epsilon };
+}
+
+function ofReports(recipe: Section): { readonly epsilon: number; readonly each: number } {
+  const reports = recipe.required("reports");
+  const each = reports.number("local_epsilon");
+  const randomizer = reports.text("randomizer") ?? "subset-selection";
+  if (each === null) throw new Refused("the plan's recipe does not say reports.local_epsilon.");
+  if (!RANDOMIZERS.includes(randomizer)) throw new Refused(`the plan's randomizer '${randomizer}' is unknown.`);
+  return { epsilon: (reports.whole("contributions") ?? 1) * each, each };
 }
 
 function limitsOf(plan: Plan): Participation | null {
@@ -91,32 +116,44 @@ function limitsOf(plan: Plan): Participation | null {
   return participation(rounds, plan.separation.rounds, max_participations);
 }
 
-function ofTraining(plan: Plan, privacy: TrainingPrivacy, file: Uint8Array | null): Cost {
-  const recipe = Section.of(plan.recipe);
-  refuseContradictions(privacy, recipe);
-  if (privacy.mechanism === "none" || privacy.noise_multiplier === 0) {
-    return { zcdp: Infinity, exact: true, delta: privacy.delta, localEpsilon: null, spent: each(Infinity) };
+function ofTraining(plan: Plan, privacy: TrainingPrivacy, zcdp: number, file: Uint8Array | null): Cost {
+  if (privacy.rounds > MOST_ROUNDS) {
+    throw new Refused(`the plan has ${privacy.rounds} rounds, and a device reckons with ${MOST_ROUNDS}.`);
   }
-  const strategy = strategyOf(privacy, recipe, file);
+  const recipe = Section.of(plan.recipe);
+  refuseContradictions(plan, privacy, recipe);
+  if (privacy.mechanism === "none" || privacy.noise_multiplier === 0 || privacy.epsilon === null) {
+    throw new Refused("the plan promises no privacy.");
+  }
+  const strategy = strategyOf(plan, privacy, recipe, file);
   // Where counts of short updates or losses are released, too, this multiplier is that of everything together.
   const rate = inflationOf(plan) ** 2 / (2 * privacy.noise_multiplier ** 2);
   const limits = limitsOf(plan);
-  const worst = limits === null ? null : sensitivitySquared(strategy, limits);
-  return {
-    zcdp: worst === null ? null : worst.squared * rate,
-    exact: worst?.exact ?? false,
-    delta: privacy.delta,
-    localEpsilon: null,
-    spent: (rounds) => spentSquared(strategy, rounds) * rate,
-  };
+  refuseClaims(privacy, limits === null ? 0 : sensitivitySquared(strategy, limits).squared * rate);
+  const { epsilon, delta } = privacy;
+  return { zcdp, epsilon, delta, localEpsilon: null, spent: (rounds) => spentOf(strategy, rounds) * rate };
 }
 
-function refuseContradictions(privacy: TrainingPrivacy, recipe: Section): void {
+/**
+ * What rounds cost a device, times 2 z^2: of a matrix in numbers just these columns; of another strategy the worst of
+ * all rounds that are as many and as near as they.
+ */
+function spentOf(strategy: Strategy, rounds: readonly number[]): number {
+  const came = [...new Set(rounds)].toSorted((a, b) => a - b);
+  if (came.length === 0) return 0;
+  if (strategy.kind === "matrix") return spentSquared(strategy, came);
+  const all = roundsOf(strategy);
+  const apart = came.slice(1).reduce((least, each, at) => Math.min(least, each - (came[at] as number)), all);
+  return sensitivitySquared(strategy, { rounds: all, minSeparation: apart, maxParticipations: came.length }).squared;
+}
+
+function refuseContradictions(plan: Plan, privacy: TrainingPrivacy, recipe: Section): void {
   const rounds = recipe.required("rounds");
   const contradiction =
     (rounds.whole("rounds") !== privacy.rounds && "rounds.rounds") ||
     (rounds.whole("report_goal") !== privacy.report_goal && "rounds.report_goal") ||
-    (mechanismName(recipe) !== privacy.mechanism && "privacy.mechanism.name");
+    (mechanismName(recipe) !== privacy.mechanism && "privacy.mechanism.name") ||
+    (recipe.has("aggregation") !== (plan.aggregation.kind !== "plain") && "[aggregation]");
   if (contradiction) throw new Refused(`the plan contradicts its recipe: ${contradiction}.`);
   if (recipe.section("run")?.has("seed")) {
     throw new Refused("the plan's recipe has run.seed: everybody could draw its noise again.");
@@ -136,47 +173,74 @@ export function inflationOf(plan: Plan): number {
   return inflation;
 }
 
-function strategyOf(privacy: TrainingPrivacy, recipe: Section, file: Uint8Array | null): Strategy {
+/** Keys of a mechanism in a recipe, besides its name. */
+const MECHANISMS: Readonly<Record<string, readonly string[]>> = {
+  independent: [],
+  tree: ["restarts"],
+  "tree-variance-reduced": ["restarts"],
+  blt: ["theta", "omega", "buffers"],
+  "blt-b400": [],
+  "blt-b100": [],
+  "blt-b1000": [],
+  "banded-toeplitz": ["coefficients", "bands"],
+  "square-root": ["bands"],
+  "inverse-square-root": ["bands"],
+  "banded-inverse": ["coefficients", "bands", "falling"],
+  "lambda-cgd": ["coefficients"],
+};
+
+/** The published BLTs, theta and omega, by the separation they were designed for (arXiv:2408.08868; tacit's digits). */
+const PUBLISHED: Readonly<Record<string, readonly [readonly number[], readonly number[]]>> = {
+  "blt-b100": [
+    [0.989739971007307, 0.7352001759538236, 0.16776199983448145, 0.1677619998016191],
+    [0.20502892852480875, 0.23357939425278557, 0.03479503245420878, 0.03479509876050538],
+  ],
+  "blt-b400": [
+    [0.9999999999921251, 0.9944453083640997, 0.8985923474607591, 0.4912001418098778],
+    [0.0070314825502323835, 0.10613806907600574, 0.1898159060327625, 0.1966594748073734],
+  ],
+  "blt-b1000": [
+    [0.9999999999983397, 0.9973412136664378, 0.9584629472313878, 0.6581796870749317],
+    [0.008657392263671862, 0.05890891298180951, 0.14548176930698697, 0.2770117005326523],
+  ],
+};
+
+function strategyOf(plan: Plan, privacy: TrainingPrivacy, recipe: Section, file: Uint8Array | null): Strategy {
+  const { rounds, mechanism: name } = privacy;
   if (privacy.matrix !== null) {
     if (file === null) throw new Refused("the plan names a matrix, and it was not fetched.");
     return readMatrix(file, privacy.matrix);
   }
   const mechanism = recipe.required("privacy").required("mechanism");
-  const { rounds } = privacy;
-  const coefficients = (): readonly number[] => {
-    const found = mechanism.numbers("coefficients");
-    if (found === null) throw new Refused(`the plan's mechanism '${privacy.mechanism}' is not given in numbers.`);
+  const keys = MECHANISMS[name];
+  if (keys === undefined)
+    throw new Refused(`this device does not know the plan's mechanism '${name}', or not its numbers.`);
+  const strange = mechanism.keys().find((key) => key !== "name" && !keys.includes(key));
+  if (strange !== undefined) throw new Refused(`the plan's mechanism '${name}' has no key '${strange}'.`);
+  const given = (key: string): readonly number[] => {
+    const found = mechanism.numbers(key);
+    if (found === null) throw new Refused(`the plan's mechanism '${name}' is not given in numbers.`);
     return found;
   };
   const bands = (): number => {
-    const found = mechanism.whole("bands") ?? recipe.required("rounds").whole("min_separation");
-    if (found === null || found < 1)
-      throw new Refused(`the plan's mechanism '${privacy.mechanism}' says no number of bands.`);
+    const found = mechanism.whole("bands") ?? plan.separation.rounds;
+    if (found === null || found < 1) throw new Refused(`the plan's mechanism '${name}' says no number of bands.`);
     return Math.min(found, rounds);
   };
-  switch (privacy.mechanism) {
-    case "independent":
-      return fromColumn([1], rounds);
-    case "tree":
-    case "tree-variance-reduced":
-      return { kind: "trees", rounds, starts: startsOf(mechanism.numbers("restarts") ?? [], rounds) };
-    case "blt": {
-      const [theta, omega] = [mechanism.numbers("theta"), mechanism.numbers("omega")];
-      if (theta === null || omega === null) throw new Refused("the plan's mechanism 'blt' is not given in numbers.");
-      return fromBuffers(theta, omega, rounds);
-    }
-    case "banded-toeplitz":
-      return fromColumn(coefficients(), rounds);
-    case "square-root":
-      return fromColumn(binomial(-0.5, bands()), rounds);
-    case "inverse-square-root":
-      return fromInverse(binomial(0.5, bands()), rounds);
-    case "banded-inverse":
-    case "lambda-cgd":
-      return fromInverse(coefficients(), rounds);
-    default:
-      throw new Refused(`this device does not know the plan's mechanism '${privacy.mechanism}', or not its numbers.`);
+  const published = PUBLISHED[name];
+  if (published !== undefined) return fromBuffers(published[0], published[1], rounds);
+  if (name === "independent") return fromColumn([1], rounds);
+  if (name === "blt") return fromBuffers(given("theta"), given("omega"), rounds);
+  if (name === "banded-toeplitz") return fromColumn(given("coefficients"), rounds);
+  if (name === "square-root") return fromColumn(binomial(-0.5, bands()), rounds);
+  if (name === "inverse-square-root") return fromInverse(binomial(0.5, bands()), rounds);
+  if (name === "banded-inverse") return fromInverse(given("coefficients"), rounds);
+  if (name === "lambda-cgd") {
+    if (given("coefficients").length !== 2)
+      throw new Refused("lambda-cgd takes back a share of one seed: two coefficients.");
+    return fromInverse(given("coefficients"), rounds);
   }
+  return { kind: "trees", rounds, starts: startsOf(mechanism.numbers("restarts") ?? [], rounds) };
 }
 
 function startsOf(restarts: readonly number[], rounds: number): readonly number[] {
@@ -216,16 +280,14 @@ function byColumns(rows: Float64Array, rounds: number): Float64Array {
   return numbers;
 }
 
-/** Refuses a plan that claims less than it costs. */
-function refuseClaims(plan: Plan, cost: Cost): void {
-  const { privacy } = plan;
-  if (cost.zcdp === null || cost.zcdp === Infinity) return;
-  if (privacy.zcdp !== null && cost.zcdp > privacy.zcdp * (1 + TOLERANCE)) {
-    throw new Refused(`the plan claims ${privacy.zcdp} of zCDP, and costs ${cost.zcdp}.`);
-  }
-  if (privacy.kind === "local" || privacy.epsilon === null) return;
-  const epsilon = epsilonOf(cost.zcdp, privacy.delta);
-  if (epsilon > privacy.epsilon * (1 + TOLERANCE)) {
-    throw new Refused(`the plan claims epsilon ${privacy.epsilon} at delta ${privacy.delta}, and costs ${epsilon}.`);
+/** Refuses a plan that claims less than what follows from its numbers. */
+function refuseClaims(privacy: Exclude<Plan["privacy"], LocalPrivacy>, zcdp: number): void {
+  refuseLess("zCDP", privacy.zcdp, zcdp);
+  refuseLess(`epsilon at delta ${privacy.delta}`, privacy.epsilon, epsilonOf(zcdp, privacy.delta));
+}
+
+function refuseLess(what: string, claimed: number | null, found: number): void {
+  if (claimed !== null && claimed < found * (1 - TOLERANCE)) {
+    throw new Refused(`the plan claims a ${what} of ${claimed}, and its numbers give ${found}.`);
   }
 }

@@ -28,6 +28,10 @@ export class Section {
     return this.table[key] !== undefined;
   }
 
+  keys(): readonly string[] {
+    return Object.keys(this.table);
+  }
+
   section(key: string): Section | null {
     const value = this.table[key];
     if (value === undefined) return null;

@@ -67,6 +67,7 @@ export function reportBody(said: Said, assignment: string): Uint8Array<ArrayBuff
 }
 
 const MOST_WORDS = 10_000_000; // that a device trains on in a round, padding counted
+const FACTOR_ROOM = 1e-9; // relative: a scale is chosen so that the factor is just what is allowed
 const NORM_ROOM = 1e-5; // relative, that rounding to float32 may add to a clip norm
 
 /** What a device computes of its text: the trained model less the model that came, and the mean loss. */
@@ -142,7 +143,7 @@ function refuseEncoding(plan: Plan, asks: Train, encoded: EncodedSum, encoding: 
     throw new Refused("the task opens sums of fewer reports than its plan.");
   const factor = encodingFactor(encoded.dimension, encoded.clip_norm, encoded.scale);
   const allowed = inflationOf(plan);
-  if (factor > allowed)
+  if (factor > allowed * (1 + FACTOR_ROOM))
     throw new Refused(`the task's encoding lengthens an update by ${factor}, and its plan accounts for ${allowed}.`);
   encoding.check(encoded, asks);
 }

@@ -86,9 +86,9 @@ function refuseNear(before: Participation, { plan, task }: Asked, policy: Policy
 export function priceOf(record: DeviceRecord, asked: Asked, cost: Cost, policy: Policy, now: number): number {
   const ours = record.participations().filter((each) => each.plan === asked.digest);
   const price = cost.spent([...new Set([...ours.map((each) => each.round), asked.task.round])]);
-  const promised = asked.plan.privacy.zcdp;
+  const promised = cost.zcdp;
   if (!Number.isFinite(price)) throw new Refused("the plan promises no privacy.");
-  if (promised !== null && price > promised * (1 + TOLERANCE)) {
+  if (price > promised * (1 + TOLERANCE)) {
     throw new Refused(
       `with this round the run would have cost this device ${price} of zCDP, and its plan promised ${promised}.`,
     );

@@ -98,7 +98,7 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   refuseMatrix(plan);
   const matrix = plan.privacy.kind === "training" ? plan.privacy.matrix : null;
   const cost = costOf(plan, matrix === null ? null : yield* file(matrix));
-  refuseCost(plan, cost, policy);
+  refuseCost(cost, policy);
   const doubt = doubtful(record, asks, cost, device.clock());
   if (doubt !== null) {
     await record.takePart(doubt);

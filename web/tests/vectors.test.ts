@@ -5,9 +5,14 @@ import { describe, expect, test } from "vitest";
 
 import { fromHex, toHex } from "../core/bytes.ts";
 import * as documents from "../core/documents.ts";
+import { epsilonOf } from "../core/epsilon.ts";
 import { Malformed, Refused } from "../core/errors.ts";
 import { handedOver } from "../core/keyrotation.ts";
 import { checkLog, leafOf, longerOf, rootOf, TwoLogs, type KeptLog } from "../core/log.ts";
+import { DEFAULT_POLICY, refuseCost } from "../core/policy.ts";
+import { costOf, encodingFactor, readMatrix, refuseMatrix } from "../core/price.ts";
+import { reportBody, reportBytes } from "../core/report.ts";
+import { readTensor } from "../core/safetensors.ts";
 import { digest, isSigned, isSmallAgreementKey, isSmallSigningKey, type Purpose } from "../core/signing.ts";
 import { blinded, blindedBy, checkTokenKey, finalized, isSignature } from "../core/tokens.ts";
 
@@ -231,5 +236,125 @@ describe.skipIf(tokens === null)("tokens", () => {
       checkTokenKey(documents.readTokenKey(key.document), await digest(key.document), shown);
     });
     expect(taken).toBe(accepted);
+  });
+});
+
+interface PriceCase extends Named {
+  readonly plan: string;
+  readonly matrix?: string;
+  readonly accepted: boolean;
+  readonly costs?: {
+    readonly zcdp: number | null;
+    readonly epsilon: number | null;
+    readonly delta: number | null;
+    readonly local_epsilon: number | null;
+  };
+  readonly spent?: readonly (readonly [readonly number[], number])[];
+}
+const prices = vectors<{
+  readonly tolerance: number;
+  readonly epsilons: readonly (Named & { readonly zcdp: number; readonly delta: number; readonly epsilon: number })[];
+  readonly cases: readonly PriceCase[];
+}>("prices");
+
+describe.skipIf(prices === null)("prices", () => {
+  const near = (found: number, wanted: number): void =>
+    expect(Math.abs(found - wanted)).toBeLessThanOrEqual((prices?.tolerance ?? 0) * Math.abs(wanted));
+  test.each(prices?.epsilons ?? [])("$name", ({ zcdp, delta, epsilon }) => near(epsilonOf(zcdp, delta), epsilon));
+  test.each(prices?.cases ?? [])("$name", ({ plan, matrix, accepted, costs, spent }) => {
+    const read = documents.readPlan(plan);
+    const price = () => {
+      refuseMatrix(read);
+      const cost = costOf(read, matrix === undefined ? null : fromHex(matrix));
+      refuseCost(cost, {
+        ...DEFAULT_POLICY,
+        largest_zcdp: 1e300,
+        largest_epsilon: 1e300,
+        largest_local_epsilon: 1e300,
+      });
+      return cost;
+    };
+    if (!accepted) {
+      expect(price).toThrow(Refused);
+      return;
+    }
+    const cost = price();
+    const { zcdp, epsilon, delta, localEpsilon } = cost;
+    expect({ zcdp, epsilon, delta, local_epsilon: localEpsilon }).toEqual(costs);
+    for (const [rounds, zcdp] of spent ?? []) near(cost.spent(rounds), zcdp);
+  });
+});
+
+interface ReportCase extends Named {
+  readonly asks: { readonly kind: string; readonly encoded?: unknown };
+  readonly report: {
+    readonly values: readonly number[];
+    readonly usable: boolean;
+    readonly short: boolean | null;
+    readonly bounded_loss: number | null;
+  };
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+}
+const reports = vectors<{
+  readonly assignment: string;
+  readonly cases: readonly ReportCase[];
+  readonly files: readonly (Named & {
+    readonly body: string;
+    readonly tensor: "model" | "matrix";
+    readonly values: readonly number[] | null;
+  })[];
+}>("reports");
+
+interface Header {
+  readonly __metadata__: Readonly<Record<string, string>>;
+}
+
+describe.skipIf(reports === null)("reports", () => {
+  const headerOf = (body: Uint8Array): Header => JSON.parse(new TextDecoder().decode(body.subarray(8, 520))) as Header;
+  // A device says of no report that it is not usable.
+  test.each(reports?.cases.filter(({ report }) => report.usable) ?? [])("$name", ({ asks, report, body }) => {
+    const update = asks.kind === "train" && (asks.encoded ?? null) === null;
+    const values = update ? Float32Array.from(report.values) : Uint32Array.from(report.values);
+    const beside = {
+      ...(report.short === null ? {} : { short: String(report.short) }),
+      ...(report.bounded_loss === null ? {} : { bounded_loss: String(report.bounded_loss) }),
+    };
+    const [ours, theirs] = [reportBody({ values, beside }, reports?.assignment ?? ""), fromHex(body)];
+    expect(ours.length).toBe(theirs.length);
+    expect(ours.length).toBe(reportBytes(values.length));
+    expect(ours.subarray(0, 8)).toEqual(theirs.subarray(0, 8));
+    expect(ours.subarray(520)).toEqual(theirs.subarray(520));
+    const [said, wanted] = [headerOf(ours), headerOf(theirs)];
+    const loss = (header: Header) => Number(header.__metadata__["bounded_loss"]);
+    expect(loss(said)).toEqual(loss(wanted));
+    const without = (header: Header) => ({ ...header, __metadata__: { ...header.__metadata__, bounded_loss: "" } });
+    expect(without(said)).toEqual(without(wanted));
+  });
+  test.each(reports?.files ?? [])("$name", ({ body, tensor, values }) => {
+    const file = fromHex(body);
+    const path = { sha256: "", bytes: file.length, path: "" };
+    const read = (): readonly number[] => {
+      if (tensor === "matrix") return [...readMatrix(file, { kind: "banded", rounds: 2, bands: 2, ...path }).numbers];
+      const numbers = readTensor(file, "model", "F32", 3);
+      if (!numbers.every(Number.isFinite)) throw new Refused("a number that is none");
+      return [...numbers];
+    };
+    if (values === null) expect(read).toThrow(Refused);
+    else expect(read()).toEqual(values);
+  });
+});
+
+interface Choice extends Named {
+  readonly clip_norm: number;
+  readonly dimension: number;
+  readonly scale: number;
+  readonly inflation: number;
+}
+const encodings = vectors<{ readonly choices: readonly Choice[] }>("encodings");
+
+describe.skipIf(encodings === null)("encodings", () => {
+  test.each(encodings?.choices ?? [])("$name", ({ dimension, clip_norm, scale, inflation }) => {
+    expect(Math.abs(encodingFactor(dimension, clip_norm, scale) / inflation - 1)).toBeLessThan(1e-9);
   });
 });
