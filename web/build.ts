@@ -3,6 +3,7 @@
 import { createHash } from "node:crypto";
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
+import { brotliCompressSync, constants } from "node:zlib";
 
 import { build, type Plugin } from "esbuild";
 
@@ -32,6 +33,7 @@ export async function built(web: string, model: string, out: string): Promise<st
   await Promise.all([
     ...STATIC.map((each) => cp(join(web, "page", each), join(out, each))),
     ...RUNTIME.map((each) => cp(join(runtime, each), join(out, each))),
+    cp(join(web, "lattice", "lattice.wasm"), join(out, "lattice.wasm")),
     ...MODEL.map((each) => cp(join(model, each), join(out, "model", each))),
   ]);
   const files = Object.fromEntries(await Promise.all((await namesIn(out)).map(async (each) => [each, sha256(await readFile(join(out, each)))] as const)));
@@ -44,7 +46,23 @@ export async function built(web: string, model: string, out: string): Promise<st
     outfile: join(out, "sw.js"),
     define: { BUNDLE: JSON.stringify({ digest, files: { ...files, "bundle.json": sha256(await readFile(join(out, "bundle.json"))) } }) },
   });
+  await Promise.all((await namesIn(out)).map((each) => compressed(join(out, each), web)));
   return digest;
+}
+
+/** Beside a file the same, compressed, where that is shorter: a server sends it to browsers that say they read it. */
+async function compressed(path: string, web: string): Promise<void> {
+  const content = await readFile(path);
+  const kept = join(web, "node_modules", ".cache", `${sha256(content)}.br`); // the runtime takes long, and is always the same
+  let shorter: Uint8Array;
+  try {
+    shorter = await readFile(kept);
+  } catch {
+    shorter = brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: content.length } });
+    await mkdir(join(web, "node_modules", ".cache"), { recursive: true });
+    await writeFile(kept, shorter);
+  }
+  if (shorter.length < content.length) await writeFile(`${path}.br`, shorter);
 }
 
 async function namesIn(folder: string): Promise<readonly string[]> {

@@ -6,6 +6,7 @@ import { DEFAULT_POLICY, readPolicy, type Eligibility, type Policy } from "../co
 import { DeviceRecord, type Loss, type Participation, type SentReport } from "../core/record.ts";
 import { trainHandler, type Training } from "../core/report.ts";
 import type { Turn } from "../core/device.ts";
+import { encodingOf, sealingOf, type JoinedRounds } from "../core/sealing.ts";
 import { driven, fetchDriver, serverAddress } from "../core/transport.ts";
 import type { Exported } from "../train/exported.ts";
 import type { FromTrainer, ToTrainer } from "../train/messages.ts";
@@ -65,6 +66,7 @@ export async function policyOf(storage: Storage): Promise<{ readonly policy: Pol
 export async function takeTurn(storage: Storage, joined: Joined, exported: Exported): Promise<Turn | null> {
   const { policy, eligibility } = await policyOf(storage);
   const server = serverAddress(joined.server);
+  const lattice = await WebAssembly.compileStreaming(fetch(bundled("lattice.wasm"), { credentials: "omit" }));
   return underLock(async () => {
     const record = await openRecord(storage, joined, policy, false);
     const seen: Float32Array<ArrayBuffer>[] = [];
@@ -76,8 +78,8 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         vocabulary: exported.vocabulary.sha256,
         policy,
         record,
-        handlers: exported.train === null ? [] : [trainHandler(training, null)],
-        sealing: null,
+        handlers: exported.train === null ? [] : [trainHandler(training, encodingOf(lattice))],
+        sealing: sealingOf(lattice, joinedRounds(storage)),
         enrolmentCode: joined.enrolmentCode,
         clock: now,
         random: randomShare,
@@ -92,6 +94,12 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
     await storage.set("turn", { ...turn, at: now() });
     return turn;
   });
+}
+
+/** The sealed rounds of this browser, by name. */
+function joinedRounds(storage: Storage): JoinedRounds {
+  const names = async (): Promise<readonly string[]> => (await storage.setting<readonly string[]>("sealed")) ?? [];
+  return { names, join: async (name) => storage.set("sealed", [...(await names()), name]) };
 }
 
 /** Uniform in [0, 1), of the system's randomness. */
