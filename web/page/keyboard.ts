@@ -33,25 +33,49 @@ export function contextOf(before: string, vocabulary: Vocabulary): { readonly id
   return { ids: ids.slice(0, -1), typed };
 }
 
-/** A keyboard for `field`; `says` hears of corrections. `refresh` shows suggestions anew, as for another model. */
+/**
+ * A keyboard for `field`; `says` hears of corrections. `refresh` shows suggestions anew, as for another model.
+ *
+ * `known` gives the words, or null as long as they are not there: then keys write, and nothing is suggested or mended.
+ */
 export function keyboard(
   parts: { readonly field: HTMLTextAreaElement; readonly suggestions: HTMLElement; readonly keys: HTMLElement },
-  vocabulary: Vocabulary,
+  known: () => Vocabulary | null,
   ask: Ask,
   says: (what: string) => void,
 ): { refresh(): Promise<void> } {
   const { field, suggestions, keys } = parts;
   let shifted = false;
   let shown: readonly Shown[] = [];
-  let question = 0;
+  let asking: Promise<void> | null = null;
+  let again = false;
   let undo: { readonly end: number; readonly typed: string; readonly word: string } | null = null;
-  const isKnown = (word: string): boolean => idOf(vocabulary, word) !== OOV;
+  const isKnown = (word: string): boolean => {
+    const vocabulary = known();
+    return vocabulary === null || idOf(vocabulary, word) !== OOV;
+  };
 
+  // One question at a time: keys that come meanwhile are asked about together, when it is answered.
   const refresh = async (): Promise<void> => {
-    const mine = ++question;
+    again = true;
+    asking ??= (async () => {
+      try {
+        while (again) {
+          again = false;
+          await asked();
+        }
+      } finally {
+        asking = null;
+      }
+    })();
+    return asking;
+  };
+
+  const asked = async (): Promise<void> => {
+    const vocabulary = known();
+    if (vocabulary === null) return;
     const { ids, typed } = contextOf(field.value.slice(0, field.selectionStart), vocabulary);
     const found = await ask(ids, typed, ASKED);
-    if (mine !== question) return; // a later key has its own
     shown = found;
     const correction = correctionOf(typed, found, isKnown);
     const words = [...new Set([...(correction === null ? [] : [correction]), ...found.map((each) => each.word)])].slice(0, SUGGESTED);
@@ -62,13 +86,15 @@ export function keyboard(
     );
   };
 
+  const partial = (): string => PARTIAL.exec(field.value.slice(0, field.selectionStart))?.[0] ?? "";
+
   const put = (text: string, from: number): void => {
     field.setRangeText(text, from, field.selectionEnd, "end");
     void refresh();
   };
 
   const take = (word: string): void => {
-    const { typed } = contextOf(field.value.slice(0, field.selectionStart), vocabulary);
+    const typed = partial();
     undo = null;
     put(`${word} `, field.selectionStart - typed.length);
     field.focus();
@@ -76,7 +102,7 @@ export function keyboard(
 
   /** A word is mended when it ends, and put back by the next Delete. True where the character is put already. */
   const mended = (character: string): boolean => {
-    const { typed } = contextOf(field.value.slice(0, field.selectionStart), vocabulary);
+    const typed = partial();
     const word = field.selectionStart === field.selectionEnd && ENDS_WORD.test(character) ? correctionOf(typed, shown, isKnown) : null;
     if (word === null) return false;
     put(word + character, field.selectionStart - typed.length);
@@ -126,7 +152,7 @@ export function keyboard(
       deleted();
     }
   });
-  for (const event of ["input", "click", "keyup"]) field.addEventListener(event, () => void refresh());
+  for (const event of ["input", "selectionchange"]) field.addEventListener(event, () => void refresh());
   keys.replaceChildren(
     ...ROWS.map((row) =>
       element("div", { class: "keys-row" }, ...row.map((key) => {

@@ -3,6 +3,7 @@
 import { ended, waitAfter, type Turn } from "../core/device.ts";
 import { saidBy } from "../core/errors.ts";
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
+import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
 import type { Shown } from "./decoder.ts";
@@ -65,22 +66,28 @@ function stepOf(exported: Exported, latest: LatestModel | null): Uint8Array<Arra
 }
 
 async function start(): Promise<void> {
-  const [storage, exported] = await Promise.all([openStorage(), loadExported(file)]);
-  let latest = await storage.setting<LatestModel>("latest");
-  const reader = await startReader(exported, stepOf(exported, latest));
+  const loading = Promise.all([openStorage(), loadExported(file)]);
+  const starting = loading.then(async ([storage, exported]) => startReader(exported, stepOf(exported, await storage.setting("latest"))));
+  starting.catch(() => {}); // said below, where it is waited for
+  let vocabulary: Vocabulary | null = null;
   let which: Which = "shipped";
   const field = byId("message", HTMLTextAreaElement);
+  // Keys work at once; suggestions come when the model is there.
   const typing = keyboard(
     { field, suggestions: byId("suggestions", HTMLElement), keys: byId("keys", HTMLElement) },
-    exported.vocabulary,
+    () => vocabulary,
     async (ids, typed, count) => {
       if (byId("compare", HTMLDetailsElement).open) void compare(ids, typed);
-      return reader.ask(ids, typed, count, which);
+      return (await starting).ask(ids, typed, count, which);
     },
     (what) => show("corrected", what),
   );
+  const [storage, exported] = await loading;
+  vocabulary = exported.vocabulary;
+  let latest = await storage.setting<LatestModel>("latest");
 
   const compare = async (ids: readonly number[], typed: string): Promise<void> => {
+    const reader = await starting;
     const words = async (model: Which): Promise<string> => (await reader.ask(ids, typed, COMPARED, model)).map((each) => each.word).join(", ") || "nothing";
     show(
       "compare-about",
@@ -136,7 +143,7 @@ async function start(): Promise<void> {
       const before = latest;
       latest = await storage.setting<LatestModel>("latest");
       const step = stepOf(exported, latest);
-      if (step !== null && latest?.round !== before?.round) reader.latest(step);
+      if (step !== null && latest?.round !== before?.round) (await starting).latest(step);
     } finally {
       button.disabled = false;
       await refreshDevice();
@@ -189,7 +196,7 @@ async function start(): Promise<void> {
     location.reload();
   });
   show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`), fact("This page", await bundleDigest()), fact("Without a network", await keptOffline()));
-  await Promise.all([refreshTexts(), refreshDevice(), typing.refresh()]);
+  await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
   if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
 }
 
