@@ -47,7 +47,7 @@ export interface Encoding {
   /** The coordinates, 1, the bit and the digits of the loss where they are asked for. (length,) */
   encode(
     update: Float32Array,
-    encoded: EncodedSum,
+    asks: Train,
     short: boolean | null,
     boundedLoss: number | null,
   ): Promise<Uint32Array>;
@@ -188,7 +188,7 @@ async function trainingSaid(
   const loss = asks.loss_bound === null ? null : boundedLoss;
   if (asks.encoded !== null) {
     if (encoding === null) throw new Refused("this device encodes no updates.");
-    return { values: await encoding.encode(update, asks.encoded, bit, loss), beside: {} };
+    return { values: await encoding.encode(update, asks, bit, loss), beside: {} };
   }
   return {
     values: update,

@@ -1,0 +1,204 @@
+/** The device behind the page: one turn under the lock, its text, its training, and what its owner sees of it. */
+
+import { readPlan, type Plan } from "../core/documents.ts";
+import { CannotWork, Refused } from "../core/errors.ts";
+import { DEFAULT_POLICY, readPolicy, type Eligibility, type Policy } from "../core/policy.ts";
+import { DeviceRecord, type Loss, type Participation, type SentReport } from "../core/record.ts";
+import { trainHandler, type Training } from "../core/report.ts";
+import type { Turn } from "../core/device.ts";
+import { encodingOf, sealingOf, type JoinedRounds } from "../core/sealing.ts";
+import { driven, fetchDriver, serverAddress } from "../core/transport.ts";
+import type { Exported } from "../train/exported.ts";
+import type { FromTrainer, ToTrainer } from "../train/messages.ts";
+import { costOf } from "../train/trainer.ts";
+import { encode } from "../train/vocabulary.ts";
+import { bundled, scriptAddress } from "./addresses.ts";
+import { underLock, viewOf, type Storage } from "./storage.ts";
+
+/** Whom the device speaks with, as its owner wrote it. */
+export interface Joined {
+  readonly server: string;
+  readonly operatorKey: string;
+  readonly population: string;
+  /** The owner's word that this browser took part nowhere before. */
+  readonly firstTime: boolean;
+  readonly enrolmentCode: string | null;
+}
+
+/** The shared model as it was when the device last trained. */
+export interface LatestModel {
+  readonly run: string;
+  readonly round: number;
+  readonly model: Float32Array<ArrayBuffer>;
+}
+
+/** What the journal shows of one participation. */
+export interface JournalLine {
+  readonly participation: Participation;
+  readonly report: SentReport | null;
+  readonly plan: Plan | null;
+}
+
+export interface Overview {
+  readonly lines: readonly JournalLine[];
+  readonly losses: readonly Loss[];
+  readonly spent: number;
+  readonly spentWeek: number;
+  readonly policy: Policy;
+  readonly paused: boolean;
+}
+
+const OPERATIONS_PER_S = 2e9; // of a slow and busy device: a fiftieth of what a core does
+const JUMP_SECONDS = 60; // by which a clock may be behind what it was: corrections are smaller
+
+const now = (): number => Date.now() / 1000;
+const started = { clock: now(), running: performance.now() };
+
+export async function policyOf(storage: Storage): Promise<{ readonly policy: Policy; readonly eligibility: Eligibility }> {
+  return readPolicy((await storage.setting<string>("policy")) ?? "");
+}
+
+/**
+ * One turn. null where another tab has one under way.
+ *
+ * Throws: CannotWork where the record cannot be kept or the policy cannot be read.
+ */
+export async function takeTurn(storage: Storage, joined: Joined, exported: Exported): Promise<Turn | null> {
+  const { policy, eligibility } = await policyOf(storage);
+  const server = serverAddress(joined.server);
+  const lattice = await WebAssembly.compileStreaming(fetch(bundled("lattice.wasm"), { credentials: "omit" }));
+  return underLock(async () => {
+    const record = await openRecord(storage, joined, policy, false);
+    const seen: Float32Array<ArrayBuffer>[] = [];
+    const training = trainingOf(storage, exported, policy, seen);
+    const turn = await driven(
+      {
+        operatorKey: joined.operatorKey,
+        population: joined.population,
+        vocabulary: exported.vocabulary.sha256,
+        policy,
+        record,
+        handlers: exported.train === null ? [] : [trainHandler(training, encodingOf(lattice))],
+        sealing: sealingOf(lattice, joinedRounds(storage)),
+        enrolmentCode: joined.enrolmentCode,
+        clock: now,
+        random: randomShare,
+        eligible: () => whyNot(storage, eligibility),
+      },
+      fetchDriver(server),
+    );
+    const [model, last] = [seen.at(-1), record.participations().at(-1)];
+    if (model !== undefined && last !== undefined) {
+      await storage.set("latest", { run: last.run, round: last.round, model } satisfies LatestModel);
+    }
+    await storage.set("turn", { ...turn, at: now() });
+    return turn;
+  });
+}
+
+/** The sealed rounds of this browser, by name. */
+function joinedRounds(storage: Storage): JoinedRounds {
+  const names = async (): Promise<readonly string[]> => (await storage.setting<readonly string[]>("sealed")) ?? [];
+  return { names, join: async (name) => storage.set("sealed", [...(await names()), name]) };
+}
+
+/** Uniform in [0, 1), of the system's randomness. */
+export function randomShare(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
+}
+
+/** What the record says, without writing to it. */
+export async function overview(storage: Storage, joined: Joined | null): Promise<Overview> {
+  let policy = DEFAULT_POLICY;
+  try {
+    policy = (await policyOf(storage)).policy;
+  } catch (thrown) {
+    if (!(thrown instanceof CannotWork)) throw thrown; // a policy that cannot be read is shown where it is written
+  }
+  const record = await openRecord(storage, joined, policy, true);
+  const spent = record.spent(now());
+  const reports = new Map(record.reports().map((each) => [each.task, each]));
+  const lines = record.participations().map((participation) => ({
+    participation,
+    report: reports.get(participation.task) ?? null,
+    plan: planOf(record, participation.plan),
+  }));
+  return { lines: lines.toReversed(), losses: record.losses(), spent: spent.zcdp, spentWeek: spent.week, policy, paused: record.paused() };
+}
+
+export async function pause(storage: Storage, joined: Joined, paused: boolean): Promise<void> {
+  const { policy } = await policyOf(storage);
+  const done = await underLock(async () => {
+    await (await openRecord(storage, joined, policy, false)).pause(paused);
+    return true;
+  });
+  if (done === null) throw new CannotWork("a turn is under way; what it has begun goes on. Try again when it is over.");
+}
+
+function openRecord(storage: Storage, joined: Joined | null, policy: Policy, view: boolean): Promise<DeviceRecord> {
+  const [main, journal] = view ? [viewOf(storage.record), viewOf(storage.journal)] : [storage.record, storage.journal];
+  const budgets = { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week };
+  // Before anybody joined nothing was spent, so a view of nothing charges nothing.
+  return DeviceRecord.open(main, journal, { firstTime: joined?.firstTime ?? true, now: now(), budgets });
+}
+
+function planOf(record: DeviceRecord, digest: string): Plan | null {
+  const text = record.plan(digest);
+  return text === null ? null : readPlan(text);
+}
+
+/** Training by the exported graph, of the text that was kept, in a worker of its own. `seen` gets the models that came. */
+function trainingOf(storage: Storage, exported: Exported, policy: Policy, seen: Float32Array<ArrayBuffer>[]): Training {
+  const { network, parameters, vocabulary, train: graph } = exported;
+  return {
+    seconds(_plan, asks) {
+      if (asks.parameters !== parameters) {
+        throw new Refused(`the model of the round has ${asks.parameters} numbers, and this page's network has ${parameters}.`);
+      }
+      const cost = costOf(asks.client, Number(network["vocabulary"]), parameters);
+      if (cost.operations > policy.largest_operations) throw new Refused(`the training takes ${cost.operations} operations: your policy's largest_operations is ${policy.largest_operations}.`);
+      if (cost.bytes > 1e6 * policy.largest_memory_mb) throw new Refused(`the training takes ${cost.bytes} bytes: your policy's largest_memory_mb is ${policy.largest_memory_mb}.`);
+      return cost.operations / OPERATIONS_PER_S;
+    },
+    async train(_plan, asks, model) {
+      if (graph === null) throw new CannotWork("this page's export has no step of training.");
+      seen.push(new Float32Array(model));
+      const texts = await storage.texts();
+      const sentences = texts.flatMap(({ text }) => encode(vocabulary, text));
+      return inWorker({ runtime: bundled(""), train: graph, model: new Float32Array(model), sentences, client: asks.client });
+    },
+  };
+}
+
+function inWorker(asks: ToTrainer): Promise<{ readonly update: Float32Array; readonly loss: number }> {
+  const worker = new Worker(scriptAddress("trainer_worker.js"), { type: "module", name: "training" });
+  return new Promise<{ readonly update: Float32Array; readonly loss: number }>((resolve, reject) => {
+    worker.onmessage = ({ data }: MessageEvent<FromTrainer>) => {
+      if (data.kind === "trained") resolve(data);
+      else reject(new Error(data.why));
+    };
+    worker.onerror = () => reject(new Error("the training could not be started."));
+    worker.postMessage(asks);
+  }).finally(() => worker.terminate());
+}
+
+/** Why the device may not work now, by its clock, battery and network; null where it may. */
+async function whyNot(storage: Storage, asked: Eligibility): Promise<string | null> {
+  const clock = now();
+  const running = started.clock + (performance.now() - started.running) / 1000;
+  const seen = (await storage.setting<number>("seen")) ?? 0;
+  if (clock < Math.max(running, seen) - JUMP_SECONDS) return "this device's clock was set back; it waits until it is later than it was.";
+  await storage.set("seen", Math.max(clock, seen));
+  const { connection, getBattery } = navigator as Partial<Machine>;
+  if (asked.unmetered && (connection?.saveData === true || connection?.type === "cellular")) return "the network is metered.";
+  const battery = await getBattery?.call(navigator);
+  if (battery === undefined) return null; // this browser says nothing of one
+  if (asked.charging && !battery.charging) return "the battery is not charging.";
+  return 100 * battery.level < asked.least_battery ? `the battery is below ${asked.least_battery}%.` : null;
+}
+
+/** What Chromium says of the machine, and other browsers do not. */
+interface Machine {
+  readonly connection: { readonly saveData?: boolean; readonly type?: string };
+  getBattery(): Promise<{ readonly charging: boolean; readonly level: number }>;
+}

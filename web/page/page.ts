@@ -1,0 +1,288 @@
+/** The page: it starts what there is, and joins keyboard, device and views. */
+
+import { ended, waitAfter, type Turn } from "../core/device.ts";
+import { saidBy } from "../core/errors.ts";
+import { loadExported, withParameters, type Exported } from "../train/exported.ts";
+import type { Vocabulary } from "../train/vocabulary.ts";
+import type { FromReader, ToReader, Which } from "../train/messages.ts";
+import { bundled, scriptAddress } from "./addresses.ts";
+import type { Shown } from "./decoder.ts";
+import { overview, pause, randomShare, takeTurn, type Joined, type LatestModel } from "./device.ts";
+import { byId, download, fact, show } from "./dom.ts";
+import { keyboard } from "./keyboard.ts";
+import { policyForm } from "./rules.ts";
+import { number } from "./said.ts";
+import { openStorage, type Storage } from "./storage.ts";
+import { showBudget, showJournal, showTexts, showTurn, type PastTurn } from "./views.ts";
+
+const VIEWS = ["type", "kept", "left", "rounds", "rules"] as const;
+const COMPARED = 3;
+const FAILED: readonly Turn["what"][] = ["unanswered", "refused", "lost", "not eligible"];
+const LONGEST_TIMER = 2 ** 31 / 1000; // seconds that a browser's timer can wait
+
+/** The worker with the models: a question and its answer. */
+interface Reader {
+  ask(ids: readonly number[], typed: string, count: number, model: Which): Promise<readonly Shown[]>;
+  latest(step: Uint8Array<ArrayBuffer>): void;
+}
+
+async function file(name: string): Promise<Uint8Array<ArrayBuffer>> {
+  const answer = await fetch(bundled(`model/${name}`), { credentials: "omit" });
+  if (!answer.ok) throw new Error(`the page has no model/${name} (${answer.status}); build it again.`);
+  return new Uint8Array(await answer.arrayBuffer());
+}
+
+function startReader(exported: Exported, latest: Uint8Array<ArrayBuffer> | null): Promise<Reader> {
+  const worker = new Worker(scriptAddress("reader_worker.js"), { type: "module", name: "next words" });
+  const waiting = new Map<number, (shown: readonly Shown[]) => void>();
+  const says = (asked: ToReader): void => worker.postMessage(asked);
+  let last = 0;
+  const reader: Reader = {
+    ask: (ids, typed, count, model) =>
+      new Promise((resolve) => {
+        waiting.set(++last, resolve);
+        says({ kind: "show", id: last, ids, typed, count, model });
+      }),
+    latest: (step) => says({ kind: "latest", step }),
+  };
+  return new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }: MessageEvent<FromReader>) => {
+      if (data.kind === "ready") resolve(reader);
+      else if (data.kind === "failed") reject(new Error(data.why));
+      else {
+        waiting.get(data.id)?.(data.shown);
+        waiting.delete(data.id);
+      }
+    };
+    worker.onerror = () => reject(new Error("the worker with the model could not be started."));
+    says({ kind: "open", runtime: bundled(""), step: exported.step, latest, words: exported.vocabulary.words });
+  });
+}
+
+/** The shipped graph with the numbers of the last round; null before the first, or where they are another network's. */
+function stepOf(exported: Exported, latest: LatestModel | null): Uint8Array<ArrayBuffer> | null {
+  if (latest === null || exported.train === null || latest.model.length !== exported.parameters) return null;
+  return withParameters(exported.step, exported.train, latest.model);
+}
+
+async function start(): Promise<void> {
+  const loading = Promise.all([openStorage(), loadExported(file)]);
+  const starting = loading.then(async ([storage, exported]) => startReader(exported, stepOf(exported, await storage.setting("latest"))));
+  starting.catch(() => {}); // said below, where it is waited for
+  let vocabulary: Vocabulary | null = null;
+  let which: Which = "shipped";
+  const field = byId("message", HTMLTextAreaElement);
+  // Keys work at once; suggestions come when the model is there.
+  const typing = keyboard(
+    { field, suggestions: byId("suggestions", HTMLElement), keys: byId("keys", HTMLElement) },
+    () => vocabulary,
+    async (ids, typed, count) => {
+      if (byId("compare", HTMLDetailsElement).open) void compare(ids, typed);
+      return (await starting).ask(ids, typed, count, which);
+    },
+    (what) => show("corrected", what),
+  );
+  const [storage, exported] = await loading;
+  vocabulary = exported.vocabulary;
+  let latest = await storage.setting<LatestModel>("latest");
+
+  const compare = async (ids: readonly number[], typed: string): Promise<void> => {
+    const reader = await starting;
+    const words = async (model: Which): Promise<string> => (await reader.ask(ids, typed, COMPARED, model)).map((each) => each.word).join(", ") || "nothing";
+    show(
+      "compare-about",
+      latest === null
+        ? "This device has seen no round yet. After its first one, both are shown here."
+        : `The shared model as round ${latest.round} of ${latest.run} began: what all who took part before made of it.`,
+    );
+    show(
+      "compare-words",
+      fact("As shipped", await words("shipped")),
+      ...(latest === null ? [] : [fact(`Round ${latest.round}`, await words("latest"))]),
+    );
+    byId("use-latest", HTMLInputElement).disabled = latest === null;
+  };
+
+  const refreshTexts = async (): Promise<void> =>
+    showTexts(await storage.texts(), (id) => act(async () => {
+      await storage.remove(id);
+      await refreshTexts();
+    }));
+
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let failures = 0;
+  let lastBefore = 0;
+  let nextAt: number | null = null;
+  const refreshDevice = async (): Promise<void> => {
+    const joined = await storage.setting<Joined>("joined");
+    const found = await overview(storage, joined);
+    showJournal(found);
+    showBudget(found);
+    showTurn(await storage.setting<PastTurn>("turn"), nextAt === null ? null : (nextAt - Date.now()) / 1000);
+    byId("pause", HTMLButtonElement).setAttribute("aria-pressed", String(found.paused));
+    byId("pause", HTMLButtonElement).textContent = found.paused ? "Resume" : "Pause";
+    byId("turn-now", HTMLButtonElement).disabled = joined === null;
+    byId("pause", HTMLButtonElement).disabled = joined === null;
+    show("state", joined === null ? "takes part in nothing" : found.paused ? "paused" : `${number(found.spent)} of ${number(found.policy.budget_zcdp)} spent`);
+  };
+
+  const turn = async (): Promise<void> => {
+    clearTimeout(timer);
+    const joined = await storage.setting<Joined>("joined");
+    if (joined === null) return;
+    const button = byId("turn-now", HTMLButtonElement);
+    button.disabled = true;
+    show("state", "asking");
+    try {
+      const found = (await takeTurn(storage, joined, exported)) ?? ended("not eligible", "another tab has a turn under way.");
+      failures = FAILED.includes(found.what) ? failures + 1 : 0;
+      lastBefore = found.wait?.before ?? lastBefore;
+      const seconds = waitAfter(found, failures, lastBefore, randomShare());
+      nextAt = Date.now() + 1000 * seconds;
+      timer = setTimeout(() => act(turn), 1000 * Math.min(seconds, LONGEST_TIMER));
+      const before = latest;
+      latest = await storage.setting<LatestModel>("latest");
+      const step = stepOf(exported, latest);
+      if (step !== null && latest?.round !== before?.round) (await starting).latest(step);
+    } finally {
+      button.disabled = false;
+      await refreshDevice();
+    }
+  };
+
+  byId("keep", HTMLButtonElement).onclick = () => act(async () => {
+    const text = field.value.trim();
+    if (text === "") return;
+    await storage.keep(text, Date.now() / 1000);
+    field.value = "";
+    await Promise.all([typing.refresh(), refreshTexts()]);
+    show("corrected", "Kept in this browser.");
+    field.focus();
+  });
+  byId("clear", HTMLButtonElement).onclick = () => {
+    field.value = "";
+    void typing.refresh();
+    field.focus();
+  };
+  byId("compare", HTMLDetailsElement).addEventListener("toggle", () => void typing.refresh());
+  for (const each of document.querySelectorAll<HTMLInputElement>("input[name=model]")) {
+    each.addEventListener("change", () => {
+      which = each.value === "latest" ? "latest" : "shipped";
+      void typing.refresh();
+    });
+  }
+  byId("delete-all", HTMLButtonElement).onclick = () => act(async () => {
+    if (!(await sure("Delete all kept text? It is gone then. What left the device before stays away.", "Delete it"))) return;
+    await storage.remove(null);
+    await refreshTexts();
+  });
+  byId("turn-now", HTMLButtonElement).onclick = () => act(turn);
+  byId("pause", HTMLButtonElement).onclick = () => act(async () => {
+    const joined = await storage.setting<Joined>("joined");
+    if (joined === null) return;
+    await pause(storage, joined, byId("pause", HTMLButtonElement).getAttribute("aria-pressed") !== "true");
+    await refreshDevice();
+  });
+  joinForm(storage, turn);
+  policyForm(byId("policy", HTMLFormElement), (await storage.setting<string>("policy")) ?? "", async (text) => {
+    await storage.set("policy", text);
+    await refreshDevice();
+  });
+  byId("export", HTMLButtonElement).onclick = () => act(() => exportAll(storage));
+  byId("erase", HTMLButtonElement).onclick = () => act(async () => {
+    if (!(await sure("Erase everything: text, rules, and the record of what was spent?", "Erase it"))) return;
+    clearTimeout(timer);
+    await storage.erase();
+    location.reload();
+  });
+  show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`), fact("This page", await bundleDigest()), fact("Without a network", await keptOffline()));
+  await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
+  if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
+}
+
+function joinForm(storage: Storage, turn: () => Promise<void>): void {
+  const key = byId("operator-key", HTMLInputElement);
+  const population = byId("population", HTMLInputElement);
+  const code = byId("code", HTMLInputElement);
+  const first = byId("first-time", HTMLInputElement);
+  const button = byId("join", HTMLFormElement).querySelector("button");
+  show("served", `This page and its rounds come from ${location.host}. Whoever serves a page can change it, and read what you type.`);
+  void storage.setting<Joined>("joined").then((joined) => {
+    if (joined === null) return;
+    [key.value, population.value, code.value, first.checked] = [joined.operatorKey, joined.population, joined.enrolmentCode ?? "", joined.firstTime];
+    first.disabled = true; // said once: later it is known what was spent
+    if (button !== null) button.textContent = "Save";
+  });
+  byId("join", HTMLFormElement).onsubmit = (event) => {
+    event.preventDefault();
+    const joined: Joined = {
+      server: location.origin, operatorKey: key.value.trim(), population: population.value.trim(), firstTime: first.checked, enrolmentCode: code.value.trim() || null,
+    };
+    first.disabled = true;
+    void act(async () => {
+      await navigator.storage?.persist?.();
+      await storage.set("joined", joined);
+      await turn();
+    });
+  };
+}
+
+async function exportAll(storage: Storage): Promise<void> {
+  const [texts, policy, joined, record, journal] = await Promise.all([
+    storage.texts(), storage.setting<string>("policy"), storage.setting<Joined>("joined"), storage.record.read(), storage.journal.read(),
+  ]);
+  const entries = (stored: typeof record): unknown => (stored === null ? null : Object.fromEntries(stored.entries));
+  download("tacit-export.json", JSON.stringify({ texts, policy, joined, record: entries(record), journal: entries(journal) }, null, 1));
+}
+
+async function bundleDigest(): Promise<string> {
+  const answer = await fetch(bundled("bundle.json"), { credentials: "omit" });
+  return answer.ok ? String(((await answer.json()) as { readonly digest?: string }).digest) : "unknown";
+}
+
+/** Has the service worker keep the page, and says in words whether it does. */
+async function keptOffline(): Promise<string> {
+  if (!("serviceWorker" in navigator)) return "not kept: this address is not https, or the browser has no service workers";
+  try {
+    await navigator.serviceWorker.register(scriptAddress("sw.js"));
+    return "kept from the second visit on";
+  } catch (thrown) {
+    return `not kept: ${saidBy(thrown)}`;
+  }
+}
+
+/** Asks in a dialog. False where it is closed otherwise. */
+function sure(what: string, yes: string): Promise<boolean> {
+  const dialog = byId("sure", HTMLDialogElement);
+  show("sure-what", what);
+  show("sure-yes", yes);
+  dialog.returnValue = "no";
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true }));
+}
+
+/** Does it, and says in words what went wrong. */
+async function act(does: () => Promise<void>): Promise<void> {
+  const failure = byId("failure", HTMLElement);
+  try {
+    await does();
+    failure.hidden = true;
+  } catch (thrown) {
+    failure.textContent = saidBy(thrown);
+    failure.hidden = false;
+  }
+}
+
+function route(): void {
+  const wanted = VIEWS.find((each) => location.hash === `#${each}`) ?? "type";
+  for (const each of VIEWS) byId(`view-${each}`, HTMLElement).hidden = each !== wanted;
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.getAttribute("href") === `#${wanted}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  window.scrollTo(0, 0);
+}
+
+window.addEventListener("hashchange", route);
+route();
+void act(start).then(() => document.documentElement.toggleAttribute("data-ready", true));
