@@ -52,6 +52,16 @@ def serve(
     without_enrolment: Annotated[
         bool, typer.Option("--without-enrolment", help="Let all take part where decryptors open the sums, too.")
     ] = False,
+    web: Annotated[
+        Path | None,
+        typer.Option(help="A folder with a built page, served here too: for demonstrations (docs/deploy.md)."),
+    ] = None,
+    web_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="URL", help="Let pages of this origin be devices, https://HOST say; may be given several times."
+        ),
+    ] = None,
     upgrade_store: Annotated[
         bool, typer.Option("--upgrade-store", help="Bring the store of an older version up to this one.")
     ] = False,
@@ -79,6 +89,8 @@ def serve(
         admin_token=_token(admin_token_file),
         enrolment_codes=enrolment_codes,
         without_enrolment=without_enrolment,
+        web=web,
+        web_origins=web_origin or (),
         upgrade_store=upgrade_store,
         serving=serving,
     )

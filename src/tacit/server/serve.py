@@ -37,6 +37,7 @@ from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import enrol
 from tacit.server.supervisor import Role, Supervisor
+from tacit.server.web_settings import WebSettings
 
 MOST_WORKERS = 64
 PUBLIC_KEY = "operator.pub"  # in the folder, for whoever starts devices
@@ -53,6 +54,7 @@ class Serving:
     workers: int
     warnings: tuple[str, ...] = ()  # of rounds that cannot fill
     goes_on: tuple[str, ...] = ()  # with runs that were served before: which round, and how many reports are there
+    web: tuple[str, ...] = ()  # of the page that it serves, and of pages elsewhere that may be devices
 
     def __str__(self) -> str:
         """As people read it."""
@@ -60,6 +62,7 @@ class Serving:
         names = ", ".join(run.name for run in self.runs) or "the rounds of coordinators elsewhere"
         return (
             f"{before}serving {names} at {self.url} with {quantity(self.workers, 'worker')}\n"
+            f"{''.join(f'{each}\n' for each in self.web)}"
             f"operator key {self.operator_key}\n"
             f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
         )
@@ -126,6 +129,8 @@ def serve(
     admin_token: str | None = None,
     enrolment_codes: PathLike | None = None,
     without_enrolment: bool = False,
+    web: PathLike | None = None,
+    web_origins: Sequence[str] = (),
     upgrade_store: bool = False,
     serving: Callable[[Serving], None] = lambda each: None,
     stop: threading.Event | None = None,
@@ -146,6 +151,9 @@ def serve(
     enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and nobody
     else; left out, all may.
     without_enrolment: let all take part even where decryptors open the sums, and nobody sees which report spoilt one.
+    web: the folder of a built page that the server serves itself, read once: whoever takes part in it trusts the operator
+    with the page that reads the text, so it is for demonstrations.
+    web_origins: origins whose pages may be devices, such as "https://type.example.org"; no other page may.
     upgrade_store: bring an older store to this version.
     serving: told once, when devices can come.
     stop: an event that ends it.
@@ -160,6 +168,7 @@ def serve(
     jobs = jobs_of(recipes, None if data is None else as_path("data", data).absolute())
     _check_rounds(jobs, elsewhere=None not in (store, blobs, operator_key))
     _check_enrolment(jobs, enrolled=enrolment_codes is not None, without=without_enrolment)
+    pages = WebSettings.checked(web, web_origins, address)
     codes = [] if enrolment_codes is None else _codes(as_path("enrolment_codes", enrolment_codes))
     shared = SharedResources(
         store=store or f"sqlite:///{folder / 'store.db'}",
@@ -169,10 +178,16 @@ def serve(
     )
     runs = {name: folder / "runs" / name for name in jobs}
     ended = threading.Event() if stop is None else stop
-    with address.listening() as listener, _made(folder), _counts_shared(), _ends_by_signal(ended):
+    with (
+        address.listening() as listener,
+        _made(folder),
+        _counts_shared(),
+        pages.told() as of_web,
+        _ends_by_signal(ended),
+    ):
         public = shared.checked(upgrade_store, codes, runs.values())
         (folder / PUBLIC_KEY).write_text(public + "\n", encoding="ascii")
-        told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **vars(shared)}
+        told = {"socket": listener.fileno(), "admin_token": admin_token, **address.tls, **of_web, **vars(shared)}
         roles = [Role("worker", f"worker {each + 1}", to_plain(told), (listener.fileno(),)) for each in range(workers)]
         roles += [_coordinator(name, job, runs[name], shared) for name, job in jobs.items()]
         said = Serving(
@@ -182,6 +197,7 @@ def serve(
             workers=workers,
             warnings=_too_few(jobs, codes) if enrolment_codes is not None else (),
             goes_on=_going_on(shared.store, jobs),
+            web=pages.lines(address.url(listener)),
         )
         finished = Supervisor(roles).run(ended, ready=lambda: serving(said))
     return ServeResult(runs=tuple(runs.values()), finished=finished)

@@ -14,8 +14,10 @@ from tacit.protocol.key_rotation import kept
 from tacit.protocol.operator_key import OperatorKey
 from tacit.server.http.application import application
 from tacit.server.http.connections import LISTENER, allow_connections
+from tacit.server.http.origins import AskingPages
 from tacit.server.http.services import Services
 from tacit.server.http.snapshot import Snapshot
+from tacit.server.http.web_page import WebPage
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
 from tacit.server.store.tokens import Issuer
@@ -37,6 +39,9 @@ class WorkerSettings:
     enrolment: bool = False  # whether devices show tokens
     tls_certificate: Path | None = None
     tls_key: Path | None = None
+    web: Path | None = None  # the folder of a page that it serves
+    web_origins: tuple[str, ...] = ()  # whose pages may be devices
+    local: bool = False  # whether this machine alone reaches it, without TLS
 
 
 class WorkerServer(uvicorn.Server):
@@ -68,6 +73,8 @@ def serve(settings: WorkerSettings, *, ready: Callable[[], None]) -> None:
         admin_token=settings.admin_token,
         key_rotation=kept(settings.key),
         issuer=Issuer(store, key, settings.key) if settings.enrolment else None,
+        pages=AskingPages(listed=frozenset(settings.web_origins), local=settings.local),
+        web_page=None if settings.web is None else WebPage.from_folder(settings.web),
     )
     config = uvicorn.Config(
         application(services),

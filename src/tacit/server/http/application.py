@@ -8,7 +8,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
@@ -27,6 +27,7 @@ from tacit.server.http.check_in_rates import CheckInRates
 from tacit.server.http.log_served import LogServed
 from tacit.server.http.models_served import Models
 from tacit.server.http.openapi import document
+from tacit.server.http.origins import PREFLIGHT
 from tacit.server.http.problems import MEDIA_TYPE, Refused
 from tacit.server.http.reports import HEX_32, HEX_64, LENGTH, Receiving, read_body
 from tacit.server.http.services import Services
@@ -230,6 +231,7 @@ def application(services: Services) -> ASGIApp:
         *LogServed(services).routes(),
         *TokensServed(services).routes(),
         *admin.routes(),
+        *(services.web_page.routes() if services.web_page is not None else []),
     ]
 
     async def refused(_: Request, error: Exception) -> Response:
@@ -256,26 +258,44 @@ def application(services: Services) -> ASGIApp:
 
 
 class Front:
-    """Answers check-ins, which are most of all requests and pass nothing else on their way, and hands on the rest."""
+    """Stands before all: who may not ask goes no further, and check-ins, most of all requests, are answered here."""
 
     def __init__(self, rest: Starlette, worker: Worker, services: Services) -> None:
         self.rest, self._worker, self._services = rest, worker, services
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI."""
-        if scope["type"] != "http" or scope["path"] != CHECK_IN:
+        if scope["type"] != "http":
             await self.rest(scope, receive, send)
             return
+        pages = self._services.pages
         try:
-            body = await self._body(scope, receive)
-            status, kind, content, more = 200, JSON, await self._worker.check_in(body), {}
+            listed = pages.admitted(scope)
         except Refused as error:
-            self._services.metrics.problems.labels(error.kind).inc()
-            status, kind, content, more = error.status, MEDIA_TYPE, error.body(), error.headers
-        headers = {"content-type": kind, "content-length": str(len(content)), "cache-control": "no-store", **more}
-        raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": status, "headers": raw})
-        await send({"type": "http.response.body", "body": content})
+            await self._refuse(send, error)
+            return
+        send = pages.sharing(scope, send, listed)
+        if listed is not None and scope["method"] == "OPTIONS":
+            await _answer(send, 204, PREFLIGHT, b"")
+        elif scope["path"] == CHECK_IN:
+            await self._check_in(scope, receive, send)
+        else:
+            await self.rest(scope, receive, send)
+
+    async def _check_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            content = await self._worker.check_in(await self._body(scope, receive))
+        except Refused as error:
+            await self._refuse(send, error)
+            return
+        length = str(len(content))
+        await _answer(send, 200, {"content-type": JSON, "content-length": length, "cache-control": "no-store"}, content)
+
+    async def _refuse(self, send: Send, error: Refused) -> None:
+        self._services.metrics.problems.labels(error.kind).inc()
+        content = error.body()
+        headers = {"content-type": MEDIA_TYPE, "content-length": str(len(content)), "cache-control": "no-store"}
+        await _answer(send, error.status, {**headers, **error.headers}, content)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
         """Raises: Refused."""
@@ -288,6 +308,12 @@ class Front:
         if int(length) > most:
             raise Refused("too-large", f"a check-in has at most {most:,} bytes.", Connection="close")
         return bytes(await read_body(receive, int(length), self._services.limits))
+
+
+async def _answer(send: Send, status: int, headers: Mapping[str, str], content: bytes) -> None:
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+    await send({"type": "http.response.body", "body": content})
 
 
 def _assignment(given: Assigned, task: str) -> bytes:

@@ -11,8 +11,10 @@ from typing import ParamSpec, TypeVar
 
 from tacit.errors import StoreError
 from tacit.protocol.operator_key import OperatorKey
+from tacit.server.http.origins import AskingPages
 from tacit.server.http.problems import Refused
 from tacit.server.http.snapshot import Snapshot
+from tacit.server.http.web_page import WebPage
 from tacit.server.metrics import Metrics
 from tacit.server.store.blobs import BlobStore
 from tacit.server.store.store import Store
@@ -53,6 +55,8 @@ class Services:
     admin_token: str | None = None  # None: nobody administers by HTTP
     key_rotation: str | None = None  # a SignedKeyRotation, JSON; None: the operator has the key that it always had
     issuer: Issuer | None = None  # None: devices need no tokens
+    pages: AskingPages = field(default_factory=AskingPages)
+    web_page: WebPage | None = None  # that it serves itself
     limits: Limits = field(default_factory=Limits)
     metrics: Metrics = field(default_factory=Metrics)
     threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(THREADS))
