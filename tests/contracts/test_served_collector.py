@@ -154,6 +154,7 @@ class Network:
         self.bodies.append(body)
         self.updates.append(made.update.tobytes())
         headers = {"Authorization": f"Bearer {given.secret}", "X-Content-SHA256": sha256(body)}
+        headers["Content-Type"] = "application/octet-stream"
         sent = await http.post(f"/v1/reports/{given.assignment}", content=body, headers=headers)
         assert sent.status_code == 200, sent.text
 

@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 import pytest
 from tests.support.server.documents import a_plan
-from tests.support.server.served import KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
+from tests.support.server.served import IN_JSON, KEY, TOKEN, Served, a_body, a_model, check_in, headers, served
 
 from tacit.errors import InputError
 from tacit.protocol.bodies import sha256
@@ -114,7 +114,7 @@ def test_the_answer_to_an_idle_device_asks_no_database(tmp_path: Path) -> None:
     ids=range(11),
 )
 def test_a_check_in_that_is_none_is_a_problem(worker: Served, content: bytes, kind: str) -> None:
-    answer = worker.asks(lambda client: client.post("/v1/check-in", content=content))
+    answer = worker.asks(lambda client: client.post("/v1/check-in", content=content, headers=IN_JSON))
     assert is_problem(answer, kind) and "x-injected" not in answer.headers
 
 
@@ -208,7 +208,7 @@ def test_who_has_not_the_secret_cannot_report(worker: Served) -> None:
             await client.post(path, content=body, headers=headers(other.secret, body)),
             await client.post(path, content=body, headers=headers(given.secret[:-1], body)),
             await client.post(path, content=body, headers=said | {"Authorization": f"Basic {given.secret}"}),
-            await client.post(path, content=body, headers={"X-Content-SHA256": sha256(body)}),
+            await client.post(path, content=body, headers={**said, "Authorization": ""}),
             await client.post(f"/v1/reports/{'0' * 32}", content=body, headers=said),
         ]
         assert all(is_problem(answer, "credential") for answer in answers)
@@ -236,7 +236,7 @@ def test_bodies_are_bounded_before_they_are_read(worker: Served) -> None:
         async def pieces():  # type: ignore[no-untyped-def]
             yield body
 
-        chunked = {"Authorization": f"Bearer {given.secret}", "X-Content-SHA256": sha256(body)}
+        chunked = headers(given.secret, body)
         path = f"/v1/reports/{given.assignment}"
         assert is_problem(await client.post(path, content=pieces(), headers=chunked), "length")
         short = await client.post(path, content=pieces(), headers=chunked | {"Content-Length": str(len(body) + 9)})

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.support.server.served import KEY, Served, check_in, served
+from tests.support.server.served import IN_JSON, KEY, Served, check_in, served
 from tests.support.server.talking import CODE, OTHER, SAID, a_record, talking
 
 from tacit.device.record import DeviceRecord
@@ -233,7 +233,7 @@ def test_codes_that_are_no_secrets(worker: Served, codes: list[str]) -> None:
 
 def test_what_a_worker_answers_to_what_is_no_request(worker: Served, tmp_path: Path) -> None:
     def post(content: bytes) -> int:
-        return worker.asks(lambda client: client.post("/v1/tokens", content=content)).status_code
+        return worker.asks(lambda client: client.post("/v1/tokens", content=content, headers=IN_JSON)).status_code
 
     key = worker.services.issuer.key().read(TokenKey)  # type: ignore[union-attr]
     good = {"code": CODE, "epoch": key.epoch, "blinded": ("0" * 511 + "2",) * 3, "evidence": None}
@@ -273,7 +273,10 @@ def test_a_request_that_is_sent_again_is_not_signed_again(worker: Served, monkey
     key = issuer.key().read(TokenKey)
     asked = TokenRequest(code=CODE, epoch=key.epoch, blinded=("0" * 511 + "2",) * key.batch, evidence=None)
     content = asked.model_dump_json().encode()
-    answers = {worker.asks(lambda client: client.post("/v1/tokens", content=content)).content for _ in range(20)}
+    answers = {
+        worker.asks(lambda client: client.post("/v1/tokens", content=content, headers=IN_JSON)).content
+        for _ in range(20)
+    }
     assert len(answers) == 1 and len(signed) == key.batch
     other = asked.model_copy(update={"blinded": ("0" * 511 + "3",) * key.batch})
     assert issuer.sign(other) is None and len(signed) == key.batch
@@ -299,7 +302,7 @@ def test_who_asks_for_tokens_while_too_many_wait_is_told_to_come_again(tmp_path:
     content = TokenRequest(code=CODE, epoch=0, blinded=("0" * 511 + "2",), evidence=None).model_dump_json().encode()
 
     async def many(client: httpx.AsyncClient) -> list[int]:
-        waiting = [asyncio.create_task(client.post("/v1/tokens", content=content)) for _ in range(5)]
+        waiting = [asyncio.create_task(client.post("/v1/tokens", content=content, headers=IN_JSON)) for _ in range(5)]
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         assert (await client.get("/v1/key")).status_code == 200  # the others' threads are free
         while len(done) < 3:

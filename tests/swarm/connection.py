@@ -170,4 +170,5 @@ class SwarmConnection(asyncio.Protocol):
 
 def headers_of(secret: str, body: bytes) -> dict[str, str]:
     """Of a report: its credential, and what its bytes are."""
-    return {"Authorization": f"Bearer {secret}", DIGEST: hashlib.sha256(body).hexdigest()}
+    said = {"Authorization": f"Bearer {secret}", "Content-Type": "application/octet-stream"}
+    return said | {DIGEST: hashlib.sha256(body).hexdigest()}

@@ -59,11 +59,11 @@ class Serving:
     def __str__(self) -> str:
         """As people read it."""
         before = "".join([*(f"{each}\n" for each in self.goes_on), *(f"warning: {each}\n" for each in self.warnings)])
+        web = "".join(f"{each}\n" for each in self.web)
         names = ", ".join(run.name for run in self.runs) or "the rounds of coordinators elsewhere"
         return (
             f"{before}serving {names} at {self.url} with {quantity(self.workers, 'worker')}\n"
-            f"{''.join(f'{each}\n' for each in self.web)}"
-            f"operator key {self.operator_key}\n"
+            f"{web}operator key {self.operator_key}\n"
             f"a device: tacit device --server {self.url} --operator-key {self.operator_key} --data CACHE --state FOLDER"
         )
 
@@ -151,8 +151,8 @@ def serve(
     enrolment_codes: a file with a secret code for each device, a line each: whoever has one may take part, and nobody
     else; left out, all may.
     without_enrolment: let all take part even where decryptors open the sums, and nobody sees which report spoilt one.
-    web: the folder of a built page that the server serves itself, read once: whoever takes part in it trusts the operator
-    with the page that reads the text, so it is for demonstrations.
+    web: the folder of a built page that the server serves itself, read once. Whoever uses it trusts the operator with
+    the page that reads the text, so it is for demonstrations.
     web_origins: origins whose pages may be devices, such as "https://type.example.org"; no other page may.
     upgrade_store: bring an older store to this version.
     serving: told once, when devices can come.

@@ -19,6 +19,7 @@ from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application
+from tacit.server.http.origins import JSON, OCTETS
 from tacit.server.http.services import Limits, Services
 from tacit.server.http.snapshot import Snapshot
 from tacit.server.store import round_states
@@ -30,6 +31,7 @@ from tacit.server.sums.partial_sums import PartialSums
 
 KEY = OperatorKey(bytes(32))
 TOKEN = "the administrator's"
+IN_JSON = {"Content-Type": JSON}
 T = TypeVar("T")
 
 
@@ -143,4 +145,5 @@ def a_body(assignment: str, value: float = 0.1, **said: Any) -> bytes:
 
 
 def headers(secret: str, body: bytes, **more: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {secret}", "X-Content-SHA256": sha256(body)} | more
+    said = {"Authorization": f"Bearer {secret}", "Content-Type": OCTETS, "X-Content-SHA256": sha256(body)}
+    return said | more

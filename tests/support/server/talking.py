@@ -24,7 +24,8 @@ def talking(worker: Served) -> Iterator[tuple[Connection, list[httpx.Request]]]:
     def answer(request: httpx.Request) -> httpx.Response:
         seen.append(request)
         path, body = request.url.raw_path.decode(), request.read()
-        asked = worker.asks(lambda client: client.request(request.method, path, content=body))
+        said = {name: value for name, value in request.headers.items() if name == "content-type"}
+        asked = worker.asks(lambda client: client.request(request.method, path, content=body, headers=said))
         return httpx.Response(asked.status_code, headers={"Content-Type": "application/json"}, content=asked.content)
 
     with connected(Server.from_url("http://127.0.0.1:1"), through=Wire(answer)) as connection:

@@ -30,7 +30,8 @@ REFERENCE = "#/components/schemas/{model}"
 Json = dict[str, Any]
 TEXT: Json = {"text/plain": {"schema": {"type": "string"}}}
 NAMED = ("not-found", "busy")  # what goes wrong where something is fetched by its name
-BODY = ("too-slow", "length", "too-large", "busy")  # where a body is sent
+BODY = ("encoding", "too-slow", "length", "too-large", "busy")  # where a body is sent
+PAGES = ("origin", "misdirected")  # to pages of browsers, on every path
 ADMINISTRATORS = ("credential", "forbidden", "busy")
 OCTETS: Json = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 
@@ -110,7 +111,7 @@ def _of_reports() -> Json:
             "post": _operation(
                 "Send a report",
                 _signed("Receipt"),
-                ["malformed", "credential", "not-found", "other-report", "late", "encoding", "refused", *BODY],
+                ["malformed", "credential", "not-found", "other-report", "late", "refused", *BODY],
             )
             | {"requestBody": {"required": True, "content": OCTETS}, "security": [{"assignment": []}]}
             | {"parameters": report},
@@ -169,7 +170,7 @@ def _problems(*kinds: str) -> Json:
     """A response for each status; where several kinds have it, it says what each means."""
     shape = {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(model="Problem")}}}
     said: dict[int, list[str]] = {}
-    for name in kinds:
+    for name in (*kinds, *PAGES):
         said.setdefault(KINDS[name].status, []).append(f"tacit:{name}: {KINDS[name].title}")
     return {
         str(status): {"description": " Or ".join(titles), "content": shape} for status, titles in sorted(said.items())
