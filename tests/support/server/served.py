@@ -19,9 +19,10 @@ from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
 from tacit.server.http.application import application
-from tacit.server.http.origins import JSON, OCTETS
+from tacit.server.http.origins import JSON, OCTETS, AskingPages
 from tacit.server.http.services import Limits, Services
 from tacit.server.http.snapshot import Snapshot
+from tacit.server.http.web_page import WebPage
 from tacit.server.store import round_states
 from tacit.server.store.blobs import BlobStore, model_name
 from tacit.server.store.round_states import Lease, NewRound
@@ -76,6 +77,8 @@ def served(
     limits: Limits | None = None,
     enrols: bool = False,
     devices: Attestation = NOTHING,
+    pages: AskingPages = AskingPages(),  # noqa: B008  (frozen)
+    web_page: WebPage | None = None,
     **sizes: int,
 ) -> Served:
     """One with a round of the made-up run, whose devices are `most`, 6 say."""
@@ -117,6 +120,8 @@ def served(
         snapshot=Snapshot(store),
         sums=PartialSums(store, blobs, "ab" * 16, evicted=lambda: buried.append(True)),
         admin_token=TOKEN,
+        pages=pages,
+        web_page=web_page,
         limits=limits or Limits(),
         issuer=Issuer(store, KEY, folder / "operator.key", Epochs(1e4, 3), devices) if enrols else None,
     )
