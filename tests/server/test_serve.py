@@ -6,6 +6,7 @@ import threading
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 from tests.server.child_processes import processes_of
 from tests.support.training.tiny import tiny_cache, tiny_recipe
@@ -14,6 +15,7 @@ from tests.swarm import Swarm, SwarmSettings
 
 import tacit
 from tacit.errors import CacheError, InputError
+from tacit.protocol.operator_key import OperatorKey
 from tacit.recipe import Recipe
 from tacit.runs import Run
 from tacit.runs.reconciliation import reconciled
@@ -57,6 +59,8 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
         ([recipe], {"admin_token": "short"}, "draw a longer one"),
         ([recipe], {"store": "sqlite:////nowhere/at/all.db"}, "there is no folder"),
         ([recipe], {"blobs": "ftp://a"}, "is no place for blobs"),
+        ([recipe], {"web": tmp_path / "none"}, "is no folder; give the one that the page was built into"),
+        ([recipe], {"web_origins": ["https://*.example.org"]}, r"no pattern of names is taken"),
     ):
         with pytest.raises(InputError, match=match):
             tacit.serve(recipes, tmp_path / "out", address=elsewhere, **more)  # type: ignore[arg-type]
@@ -65,6 +69,38 @@ def test_what_cannot_be_served_is_refused_and_leaves_nothing(recipe: Recipe, tmp
     with elsewhere.listening() as listener, pytest.raises(InputError, match="cannot be listened on"):
         tacit.serve([recipe], tmp_path / "out", address=Address(port=listener.getsockname()[1]))
     assert not list(tmp_path.iterdir())
+
+
+def test_a_server_has_its_workers_serve_a_page_and_let_listed_pages_in(tmp_path: Path) -> None:
+    page, out, stop = tmp_path / "page", tmp_path / "out", threading.Event()
+    page.mkdir()
+    (page / "index.html").write_text("<!doctype html><title>a keyboard</title>")
+    OperatorKey.in_file(tmp_path / "operator.key")
+    status: list[int] = []
+
+    def serving(told: Serving) -> None:
+        assert f"page {told.url}/ : the operator serves the page that reads the text" in str(told)
+        (page / "index.html").write_text("another page")
+        assert "a keyboard" in httpx.get(told.url).text
+        for said in ("https://type.example.org", "https://evil.example", told.url):
+            status.append(httpx.get(f"{told.url}/v1/key", headers={"Origin": said}).status_code)
+        status.append(httpx.get(told.url, headers={"Host": "evil.example"}).status_code)
+        stop.set()
+
+    where = {"store": f"sqlite:///{tmp_path / 'store.db'}", "blobs": f"file://{tmp_path / 'blobs'}"}
+    done = tacit.serve(
+        [],
+        out,
+        **where,
+        operator_key=tmp_path / "operator.key",
+        workers=1,
+        address=Address(port=0),
+        web=page,
+        web_origins=["https://type.example.org"],
+        serving=serving,
+        stop=stop,
+    )
+    assert not done.finished and status == [200, 403, 200, 421]
 
 
 def released(store: Store) -> list[int]:
