@@ -1,0 +1,56 @@
+"""The device in a browser has tests of its own, of TypeScript (`web/tests`): here they run where Node is."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+WEB = Path(__file__).parents[2] / "web"
+OLDEST = 20  # of Node: the first with the cryptography that the core takes from its runtime
+PATIENCE = 600
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy with its packages, beside the vectors that both programs read."""
+    npm = shutil.which("npm")
+    if npm is None or (version := _version()) is None or version < OLDEST:
+        pytest.skip(f"Node {OLDEST} or newer with npm is not installed")
+    here = tmp_path_factory.mktemp("repository")
+    shutil.copytree(WEB, here / "web", ignore=shutil.ignore_patterns("node_modules", "dist"))
+    shutil.copytree(WEB.parent / "tests" / "vectors", here / "tests" / "vectors")
+    installed = _run(here / "web", "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline")
+    if installed.returncode:
+        pytest.skip(f"npm cannot install the packages of web/: {installed.stderr.strip().splitlines()[-1:]}")
+    return here / "web"
+
+
+def _version() -> int | None:
+    node = shutil.which("node")
+    found = None if node is None else re.match(r"v(\d+)\.", subprocess.check_output([node, "--version"], text=True))
+    return None if found is None else int(found[1])
+
+
+def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"CI": "true", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1"}
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE, check=False
+    )
+
+
+@pytest.mark.long
+def test_the_types_hold_and_the_tests_of_the_core_pass(web: Path) -> None:
+    found = _run(web, "npm", "test")
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
+
+
+@pytest.mark.long
+def test_the_page_works_in_a_browser(web: Path) -> None:
+    if shutil.which("chromium") is None:
+        pytest.skip("Chromium is not installed")
+    for step in ("build", "test:browser"):
+        found = _run(web, "npm", "run", step)
+        assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
