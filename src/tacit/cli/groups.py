@@ -125,7 +125,7 @@ def _instead_of(option: str, ctx: Any) -> str:
     near = _nearest(option.lstrip("-"), [name.lstrip("-") for name in own], LIKE)
     if near:
         return f"; did you mean --{near[0]}?"
-    if "--set" in own:
+    if "--set" in own and any(each.name == "recipe" for each in ctx.command.params):
         from tacit.jobs.changed_recipe import key_called
 
         key = key_called(option.lstrip("-").replace("-", "_"))
