@@ -26,7 +26,7 @@ import { countHandler, plainNothing, trainHandler, type Counting, type Training 
 import { waitAfter, type Device } from "./core/device.ts";
 import { readTensor } from "./core/safetensors.ts";
 import { readSigningKey } from "./core/signing.ts";
-import { driven, fetchDriver, serverAddress } from "./core/transport.ts";
+import { driven, fetchDriver, serverAddress, uniform } from "./core/transport.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -93,10 +93,6 @@ function fileStore(path: string): Store {
   };
 }
 
-function uniform(): number {
-  return (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
-}
-
 /** Updates of no text: zero, or random and longer than the clip norm, so that clipping is tried. */
 const madeUp: Training = {
   seconds: () => 0,
@@ -151,7 +147,6 @@ async function main(): Promise<void> {
     sealing: null,
     enrolmentCode: options["enrolment-code"] ?? null,
     clock: () => Date.now() / 1000,
-    random: uniform,
     eligible: async () => null,
   };
   const driver = fetchDriver(serverAddress(required("server")));

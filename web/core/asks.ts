@@ -17,9 +17,11 @@ export interface Request {
   readonly seconds: number;
 }
 
+/** A wait of so many seconds, drawn uniformly between the two. */
 export interface Pause {
   readonly kind: "pause";
-  readonly seconds: number;
+  readonly from: number;
+  readonly to: number;
 }
 
 /** Work on models and text, which a driver may do elsewhere; it is ended after so many seconds. */
@@ -43,6 +45,8 @@ export interface Answered {
 export interface Failed {
   readonly kind: "failed";
   readonly why: string;
+  /** Whether it is certain that nothing of a request reached anybody. */
+  readonly unreached?: boolean;
 }
 
 export interface Done {
@@ -61,7 +65,6 @@ export class Unanswered extends Error {}
 const MOST_JSON = 16 * 2 ** 20; // of an answer in JSON: a log of 131,072 entries has 10 MB
 const ANSWER_SECONDS = 60;
 const FILE_SECONDS = 600;
-const TRIES = 4; // of what is asked for after a task was given out
 const RANGES = 8; // pieces that a file may come in
 
 interface Says {
@@ -100,24 +103,6 @@ export async function* asked(says: Request): Steps<Answered> {
   return came;
 }
 
-/** An answer to what may be asked again: of status 200, or `also`. Throws: Unanswered after some tries. */
-export async function* fetched(says: Request, also: number | null = null): Steps<Answered> {
-  let why = "";
-  for (let attempt = 0; attempt < TRIES; attempt++) {
-    const came = yield says;
-    if (came.kind === "answered" && (came.status === 200 || came.status === also)) {
-      if (came.whole || came.status === 206 || says.path.startsWith("/v1/models/")) return came;
-      why = "an answer was cut off.";
-    } else if (came.kind === "answered" && !mayHelp(came.status)) {
-      throw new Unanswered(problemOf(came));
-    } else {
-      why = came.kind === "failed" ? came.why : came.kind === "answered" ? problemOf(came) : "no answer came.";
-    }
-    if (attempt + 1 < TRIES) yield { kind: "pause", seconds: Math.min(retryAfter(came) ?? 2 ** attempt, 60) };
-  }
-  throw new Unanswered(why);
-}
-
 export function refuseStatus(answer: Answered, wanted: number): void {
   if (answer.status !== wanted) throw new Unanswered(problemOf(answer));
 }
@@ -137,31 +122,54 @@ export async function* file({
   let have = 0;
   for (let piece = 0; piece < RANGES && have < bytes; piece++) {
     const ranged = have > 0 ? { range: `bytes=${have}-` } : {};
-    const answer = yield* fetched(
-      request("GET", path, { headers: ranged, mostBytes: bytes - have, seconds: FILE_SECONDS }),
-      206,
-    );
+    const answer = yield request("GET", path, { headers: ranged, mostBytes: bytes, seconds: FILE_SECONDS });
+    if (answer.kind !== "answered") throw new Unanswered(answer.kind === "failed" ? answer.why : "no file came.");
+    if (answer.status !== 206) refuseStatus(answer, 200);
     if (answer.status === 200) have = 0; // all of it once more
-    if (have + answer.body.length > bytes) throw new Refused("a file is longer than it should be.");
+    if (have + answer.body.length > bytes) throw new Unanswered("a file is longer than it should be.");
     whole.set(answer.body, have);
     have += answer.body.length;
     if (answer.whole && have < bytes) break;
   }
   if (have < bytes) throw new Unanswered(`${have} of ${bytes} bytes of a file came.`);
-  if (toHex(await sha256(whole)) !== wanted) throw new Refused("a file is not the one that was named.");
+  if (toHex(await sha256(whole)) !== wanted) throw new Unanswered("a file is not the one that was named.");
   return whole;
 }
 
-/** Whether the same request may be answered otherwise later. */
-export function mayHelp(status: number): boolean {
-  return status === 408 || status === 503 || status === 200;
+// What a server says once and for all of a report: the same bytes would get the same answer.
+const FINAL: readonly string[] = [
+  "malformed",
+  "version",
+  "credential",
+  "not-found",
+  "method",
+  "other-report",
+  "late",
+  "length",
+  "too-large",
+  "encoding",
+  "range",
+  "refused",
+  "forbidden",
+];
+
+/** Whether the server itself answers so, and would again. Pages of others on the way are no such answers. */
+export function isFinal(answer: Answered): boolean {
+  try {
+    const { type, status } = readProblem(answer.body);
+    return status === answer.status && FINAL.includes(type.replace("tacit:", ""));
+  } catch {
+    return false;
+  }
 }
 
+/** How long a server asks to wait, in seconds; null where it says nothing. */
 export function retryAfter(came: Came): number | null {
   const said = came.kind === "answered" ? came.headers["retry-after"] : undefined;
   return said !== undefined && /^[0-9]{1,4}$/.test(said) ? Number(said) : null;
 }
 
+/** What an answer says that is no success. */
 export function problemOf(answer: Answered): string {
   try {
     const { type, detail } = readProblem(answer.body);

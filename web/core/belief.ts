@@ -1,6 +1,6 @@
 /** Whom a device believes: the operator's signatures, its log, its change of key. */
 
-import { fetched, request, type Steps } from "./asks.ts";
+import { asked, refuseStatus, request, type Steps } from "./asks.ts";
 import { readPlan, readShownLog, readSignedKeyRotation, readSignedPlan } from "./documents.ts";
 import type { Plan, RoundTask, ShownLog } from "./documents.ts";
 import { Refused } from "./errors.ts";
@@ -11,12 +11,14 @@ import { digest, isSigned } from "./signing.ts";
 
 /** The signed plan, then the log, whether or not the device knows them. Throws: Refused, Malformed. */
 export async function* planOf(record: DeviceRecord, operator: KnownOperator, task: RoundTask): Steps<Plan> {
-  const came = readSignedPlan((yield* fetched(request("GET", `/v1/plans/${task.plan}`))).body);
-  const log = yield* shownLog();
+  const answer = yield* asked(request("GET", `/v1/plans/${task.plan}`));
+  refuseStatus(answer, 200);
+  const came = readSignedPlan(answer.body);
   if ((await digest(came.document)) !== task.plan)
     throw new Refused("the plan that came is not the one that the task names.");
   if (!(await isSigned("plan", came.document, came.signature, operator.key)))
     throw new Refused("the operator did not sign the plan.");
+  const log = yield* shownLog();
   await checkLog(log, operator.key);
   if (!log.entries.includes(planLine(task.plan))) {
     throw new Refused("the plan is not in the operator's log: it may have been made for this device alone.");
@@ -28,7 +30,10 @@ export async function* planOf(record: DeviceRecord, operator: KnownOperator, tas
 }
 
 export async function* shownLog(): Steps<ShownLog> {
-  return readShownLog((yield* fetched(request("GET", "/v1/log"))).body);
+  const answer = yield* asked(request("GET", "/v1/log"));
+  if (answer.status === 404) throw new Refused("the operator shows no log.");
+  refuseStatus(answer, 200);
+  return readShownLog(answer.body);
 }
 
 /** Keeps the longer list. Throws: TwoLogs, and the operator is believed no more. */
@@ -45,10 +50,11 @@ export async function keep(record: DeviceRecord, operator: KnownOperator, log: S
 
 /** A task that the pinned key did not sign: hand-over, log, and the new key is pinned. It always throws Refused. */
 export async function* anotherKey(record: DeviceRecord, operator: KnownOperator): Steps<never> {
-  const answer = yield* fetched(request("GET", "/v1/key/hand-over"), 404);
-  const log = yield* shownLog();
+  const answer = yield* asked(request("GET", "/v1/key/hand-over"));
   if (answer.status === 404)
     throw new Refused("the task is signed by another key than the pinned one, and the operator handed none over.");
+  refuseStatus(answer, 200);
+  const log = yield* shownLog();
   const key = await handedOver(readSignedKeyRotation(answer.body), log, operator.key, operator.before);
   await keep(record, operator, log);
   await record.keepOperator({ ...operator, key, before: [...operator.before, operator.key] });

@@ -25,8 +25,6 @@ export interface Device {
   readonly enrolmentCode: string | null;
   /** Unix seconds. */
   clock(): number;
-  /** Uniform in [0, 1), of the system's randomness. */
-  random(): number;
   /** Why the device may not work now, or null. */
   eligible(): Promise<string | null>;
 }

@@ -1,6 +1,6 @@
 /** Tokens within a turn: a device that the operator enrolled shows one, or asks for an epoch's. */
 
-import { asked, fetched, refuseStatus, request, type Steps } from "./asks.ts";
+import { asked, refuseStatus, request, Unanswered, type Steps } from "./asks.ts";
 import { anotherKey, keep, shownLog } from "./belief.ts";
 import { ended, type Device, type Turn } from "./device.ts";
 import { readBlindSignatures, readSigned, readTokenKey, tokenRequest, type TokenKey } from "./documents.ts";
@@ -12,8 +12,10 @@ import { blinded, checkTokenKey, finalized, tokenMessage } from "./tokens.ts";
 
 /** A token of this epoch, or what becomes of the turn. */
 export async function* withToken(device: Device, operator: KnownOperator): Steps<string | Turn> {
-  const { record, policy } = device;
-  const signed = readSigned((yield* fetched(request("GET", "/v1/tokens/key"))).body);
+  const { record } = device;
+  const answer = yield* asked(request("GET", "/v1/tokens/key"));
+  refuseStatus(answer, 200);
+  const signed = readSigned(answer.body);
   if (!(await isSigned("token-key", signed.document, signed.signature, operator.key)))
     yield* anotherKey(record, operator);
   const log = yield* shownLog();
@@ -21,34 +23,26 @@ export async function* withToken(device: Device, operator: KnownOperator): Steps
   const key = readTokenKey(signed.document);
   checkTokenKey(key, await digest(signed.document), log);
   await keep(record, operator, log);
-  const now = device.clock();
-  await record.endEpochs(operator, now);
-  if (now >= key.ends || now + 60 * policy.clock_minutes < key.opens)
-    throw new Refused("the epoch of the operator's tokens is not now.");
   const known = record.tokens(operator);
   if (known.some((each) => each.epoch > key.epoch))
     throw new Refused("the operator's tokens are of an earlier epoch than those of this device.");
+  await record.endEpochs(operator, key.epoch);
   const ours = known.find((each) => each.epoch === key.epoch);
   if (ours?.tokens) return yield* shownToken(device, operator, ours, ours.tokens);
-  if (device.enrolmentCode === null) throw new Refused("the operator enrols devices, and this one has no code.");
+  if (device.enrolmentCode === null) throw new Unanswered("the operator enrols devices, and this one has no code.");
   return yield* newTokens(device, operator, key, ours ?? null);
 }
 
 async function* shownToken(
-  { record, clock }: Device,
+  { record }: Device,
   operator: KnownOperator,
   ours: EpochTokens,
   tokens: readonly string[],
 ): Steps<string | Turn> {
-  const token = tokens[ours.shown];
+  const token = tokens[tokens.length - 1 - ours.shown];
   if (token === undefined) throw new Refused("this device showed all of its tokens of this epoch.");
-  if (clock() < ours.showFrom) return ended("idle", "its first token is shown later.", justAt(ours.showFrom - clock()));
   await record.keepTokens(operator, { ...ours, shown: ours.shown + 1 }); // no token twice, redeemed or not
   return token;
-}
-
-function justAt(seconds: number): { readonly after: number; readonly before: number } {
-  return { after: seconds, before: seconds };
 }
 
 async function* newTokens(
@@ -66,16 +60,23 @@ async function* newTokens(
       key.epoch,
       made.map((each) => each.sent),
     );
-    ours = { epoch: key.epoch, ends: key.ends, request: says, blinded: made, tokens: null, shown: 0, showFrom: 0 };
+    ours = { epoch: key.epoch, request: says, blinded: made, tokens: null, shown: 0 };
     await record.keepTokens(operator, ours); // a code has one batch: only the same request is answered again
   }
   const answer = yield* asked(request("POST", "/v1/tokens", { json: ours.request }));
   refuseStatus(answer, 200);
   const { epoch, signatures } = readBlindSignatures(answer.body);
   if (epoch !== key.epoch || signatures.length !== ours.blinded.length)
-    throw new Refused("the operator signed other tokens than were asked for.");
-  const tokens = await Promise.all(ours.blinded.map((each, at) => finalized(each, signatures[at] as string, key)));
-  const later = device.random() * policy.show_after_s;
-  await record.keepTokens(operator, { ...ours, tokens, showFrom: device.clock() + later });
-  return ended("idle", "it has tokens now, and shows the first at another time.", justAt(later));
+    throw new Unanswered("the operator signed other tokens than were asked for.");
+  const tokens: string[] = [];
+  for (const [at, each] of ours.blinded.entries()) {
+    const token = await finalized(each, signatures[at] as string, key);
+    if (token === null) throw new Unanswered("the operator signed a token that is not valid.");
+    tokens.push(token);
+  }
+  await record.keepTokens(operator, { ...ours, tokens });
+  return ended("idle", "it has tokens now, and shows the first at another time.", {
+    after: 0,
+    before: policy.show_after_s,
+  });
 }

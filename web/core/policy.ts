@@ -166,6 +166,9 @@ export function refusePlan(plan: Plan, policy: Policy): void {
         refuse("largest_model_mb", "the plan's matrix is larger");
     }
   }
+  if (policy.noise_by_decryptors && privacy.kind !== "local" && aggregation.contributors.length === 0) {
+    refuse("noise_by_decryptors", "the operator adds the plan's noise");
+  }
   if (aggregation.kind === "sealed") refuseDecryptors(plan, policy, refuse);
 }
 
@@ -183,10 +186,7 @@ function refuseDecryptors(
     refuse("decryptors", `the plan's decryptor ${strange.slice(0, 8)}... is not among those that you trust`);
   if (corrupt < policy.corrupt_decryptors)
     refuse("corrupt_decryptors", `${corrupt} decryptors of the plan may learn nothing`);
-  if (contributors.length === 0) {
-    if (policy.noise_by_decryptors) refuse("noise_by_decryptors", "the operator adds the plan's noise");
-    return;
-  }
+  if (contributors.length === 0) return;
   if (contributors.some((each) => !keepers.includes(each)) || new Set(contributors).size !== contributors.length) {
     throw new Refused("the plan has noise from others than its decryptors.");
   }

@@ -76,12 +76,10 @@ export interface Loss {
 /** The tokens of an epoch. `request` is stored before it is sent, so that it is sent again as it was. */
 export interface EpochTokens {
   readonly epoch: number;
-  readonly ends: number;
   readonly request: string;
   readonly blinded: readonly { readonly prefix: string; readonly sent: string; readonly inverse: string }[];
   readonly tokens: readonly string[] | null; // null: asked for, and no answer came
   readonly shown: number;
-  readonly showFrom: number;
 }
 
 const WEEK = 7 * 24 * 3600;
@@ -191,6 +189,16 @@ export class DeviceRecord {
     await this.put(`participation/${plan}/${round}/${attempt}/${task}`, participation);
   }
 
+  /** Takes a participation back of which certainly nothing left the device. */
+  async takeBack({ plan, round, attempt, task }: Participation): Promise<void> {
+    await this.commit(
+      new Map([
+        [`participation/${plan}/${round}/${attempt}/${task}`, null],
+        [`report/${task}`, null],
+      ]),
+    );
+  }
+
   async keepReport(report: SentReport): Promise<void> {
     await this.put(`report/${report.task}`, report);
   }
@@ -211,11 +219,11 @@ export class DeviceRecord {
     await this.put(`tokens/${operator.first}/${tokens.epoch}`, tokens);
   }
 
-  /** Forgets the tokens of epochs that have ended. */
-  async endEpochs(operator: KnownOperator, now: number): Promise<void> {
-    const over = this.tokens(operator).filter((each) => each.ends <= now);
-    if (over.length > 0)
-      await this.commit(new Map(over.map((each) => [`tokens/${operator.first}/${each.epoch}`, null])));
+  /** Forgets the tokens of epochs before this one: they are worth nothing. */
+  async endEpochs(operator: KnownOperator, epoch: number): Promise<void> {
+    const over = this.tokens(operator).filter((each) => each.epoch < epoch);
+    if (over.length === 0) return;
+    await this.commit(new Map(over.map((each) => [`tokens/${operator.first}/${each.epoch}`, null])));
   }
 
   async pause(paused: boolean): Promise<void> {

@@ -67,6 +67,7 @@ export function reportBody(said: Said, assignment: string): Uint8Array<ArrayBuff
 }
 
 const MOST_WORDS = 10_000_000; // that a device trains on in a round, padding counted
+const SMALLEST_CLIP = 1e-30;
 const FACTOR_ROOM = 1e-9; // relative: a scale is chosen so that the factor is just what is allowed
 const NORM_ROOM = 1e-5; // relative, that rounding to float32 may add to a clip norm
 
@@ -89,6 +90,7 @@ export function trainHandler(training: Training, encoding: Encoding | null): Han
     length: (plan, task) => {
       const asks = trainAsks(task);
       refuseTraining(plan, asks, encoding);
+      training.seconds(plan, asks); // a task that is too large is refused before anything is fetched
       return asks.encoded?.length ?? asks.parameters;
     },
     prepare: async (plan, task, content) => {
@@ -122,6 +124,8 @@ function refuseTraining(plan: Plan, asks: Train, encoding: Encoding | null): voi
   if (!clipping && asks.clip_norm > plan.privacy.clip_norm) {
     throw new Refused(`the task's clip norm ${asks.clip_norm} is above its plan's, ${plan.privacy.clip_norm}.`);
   }
+  if (asks.clip_norm < SMALLEST_CLIP)
+    throw new Refused(`float32 does not resolve the task's clip norm, ${asks.clip_norm}.`);
   if (clipping !== (asks.clip_estimate !== null))
     throw new Refused("the task asks for a clip estimate that its plan does not have.");
   const bound = loss === null ? null : (loss.number("bound") ?? 10);

@@ -1,17 +1,22 @@
 /** Sending a report: the same bytes until a receipt comes, or the round is over. */
 
-import { mayHelp, problemOf, request, retryAfter, type Steps } from "./asks.ts";
+import { isFinal, problemOf, request, retryAfter, type Answered, type Steps } from "./asks.ts";
 import { sha256, toHex } from "./bytes.ts";
 import { ended, type Device, type Turn } from "./device.ts";
 import { readReceipt, readSigned, type Assignment, type RoundTask } from "./documents.ts";
 import { Malformed } from "./errors.ts";
-import type { KnownOperator } from "./record.ts";
+import type { KnownOperator, Participation } from "./record.ts";
 import { isSigned } from "./signing.ts";
+
+const SEND_SECONDS = 300;
+const FIRST_WAIT = 0.5; // seconds, to twice that; each further one is twice as long
+const LONGEST_WAIT = 64;
 
 /** A report that is made, and when it leaves. */
 export interface Body {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly task: RoundTask;
+  readonly participation: Participation;
   readonly leaves: number; // Unix seconds
   readonly why: string | null; // it has nothing to say
   readonly aggregation: string;
@@ -36,38 +41,40 @@ export async function* sent(
   };
   await record.keepReport(report);
   const early = body.leaves - device.clock();
-  if (early > 0) yield { kind: "pause", seconds: early };
-  const says = request("POST", `/v1/reports/${assignment}`, { secret, report: body.bytes, sha, seconds: 300 });
-  let why = "no receipt came before the round ended.";
-  for (let wait = 1; device.clock() < body.task.deadline; wait = Math.min(2 * wait, 60)) {
+  if (early > 0) yield { kind: "pause", from: early, to: early };
+  const says = request("POST", `/v1/reports/${assignment}`, { secret, report: body.bytes, sha, seconds: SEND_SECONDS });
+  let [why, reached] = ["no receipt came before the round ended.", false];
+  for (let wait = FIRST_WAIT; device.clock() < body.task.deadline; wait = Math.min(2 * wait, LONGEST_WAIT)) {
     const came = yield says;
-    if (came.kind === "answered" && came.status === 200) {
-      try {
-        const signed = readSigned(came.body);
-        const receipt = readReceipt(signed.document);
-        const ours = receipt.assignment === assignment && receipt.sha256 === sha;
-        if (ours && (await isSigned("receipt", signed.document, signed.signature, operator.key))) {
-          await record.keepReport({ ...report, received: true });
-          return ended(
-            "reported",
-            body.why === null ? "the operator signed for the report." : `it had nothing to say: ${body.why}`,
-            {
-              after: 1,
-              before: 5,
-            },
-          );
-        }
-        why = "what came for a receipt is none of this report.";
-      } catch (thrown) {
-        if (!(thrown instanceof Malformed)) throw thrown;
-        why = thrown.message;
+    reached ||= !(came.kind === "failed" && came.unreached === true);
+    if (came.kind === "answered") {
+      if (await isReceipt(came, assignment, sha, operator.key)) {
+        await record.keepReport({ ...report, received: true });
+        const nothing = body.why === null ? null : `it had nothing to say: ${body.why}`;
+        return ended("reported", nothing ?? "the operator signed for the report.", { after: 1, before: 5 });
       }
-    } else if (came.kind === "answered" && !mayHelp(came.status)) {
-      return ended("lost", `the server did not take the report: ${problemOf(came)}`);
-    } else {
-      why = came.kind === "failed" ? came.why : came.kind === "answered" ? problemOf(came) : why;
+      why = `the server did not take the report: ${problemOf(came)}`;
+      if (isFinal(came)) return ended("lost", why);
+    } else if (came.kind === "failed") {
+      why = came.why;
     }
-    yield { kind: "pause", seconds: retryAfter(came) ?? wait * (1 + 2 * device.random()) };
+    const asked = retryAfter(came);
+    yield { kind: "pause", from: asked ?? wait, to: asked ?? 2 * wait };
   }
-  return ended("lost", why);
+  if (reached) return ended("lost", why);
+  await record.takeBack(body.participation); // no byte of a report left the device
+  return ended("unanswered", `the round ended before anybody could be reached, so nothing is spent: ${why}`);
+}
+
+async function isReceipt(came: Answered, assignment: string, sha: string, key: string): Promise<boolean> {
+  if (came.status !== 200 || !came.whole) return false;
+  try {
+    const signed = readSigned(came.body);
+    const receipt = readReceipt(signed.document);
+    const ours = receipt.assignment === assignment && receipt.sha256 === sha;
+    return ours && (await isSigned("receipt", signed.document, signed.signature, key));
+  } catch (thrown) {
+    if (thrown instanceof Malformed) return false;
+    throw thrown;
+  }
 }

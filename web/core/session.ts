@@ -22,9 +22,13 @@ import { isSigned } from "./signing.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
+const LONGEST_AWAY = 3 * 24 * 3600; // that a server can send a device away for
 const PREPARE_SECONDS = 600;
 const SHARE_OF_ROUND = 1 / 4; // of what is left of it, before which a report leaves
 const SHARE_OF_WAIT = 4 / 5; // of the time until it leaves, that reading text may take
+
+/** The operator may have changed its key: the device gives its place back before it asks. */
+class AnotherKey extends Refused {}
 
 /** One turn. Throws: CannotWork where the record cannot be kept. */
 export async function* turn(device: Device): Steps<Turn> {
@@ -59,7 +63,8 @@ async function* checkedIn(device: Device, operator: KnownOperator): Steps<Assign
   refuseStatus(answer, 200);
   const read = readAnswer(answer.body);
   if (read.answer === "assignment") return read;
-  const [after, before] = [Math.min(read.after_s, read.before_s), Math.max(read.after_s, read.before_s)];
+  const after = Math.min(read.after_s, LONGEST_AWAY);
+  const before = Math.max(after, Math.min(read.before_s, LONGEST_AWAY));
   return ended("idle", "there is nothing to do.", { after, before });
 }
 
@@ -71,6 +76,7 @@ async function* atWork(device: Device, operator: KnownOperator, assignment: Assi
   } catch (thrown) {
     if (!(thrown instanceof Refused || thrown instanceof Malformed || thrown instanceof Unanswered)) throw thrown;
     yield request("DELETE", `/v1/reports/${assignment.assignment}`, { secret: assignment.secret });
+    if (thrown instanceof AnotherKey) yield* anotherKey(device.record, operator); // which throws what is to be said
     const why =
       thrown instanceof Malformed ? `what the operator signed cannot be followed: ${thrown.message}` : thrown.message;
     return ended(thrown instanceof Unanswered ? "unanswered" : "refused", why);
@@ -81,7 +87,7 @@ async function* atWork(device: Device, operator: KnownOperator, assignment: Assi
 async function* decided(device: Device, operator: KnownOperator, { assignment, signed_task }: Assignment): Steps<Body> {
   const { policy, record } = device;
   if (!(await isSigned("task", signed_task.document, signed_task.signature, operator.key))) {
-    yield* anotherKey(record, operator);
+    throw new AnotherKey("the task is signed by another key than the pinned one.");
   }
   const task = readTask(signed_task.document);
   const plan = yield* planOf(record, operator, task);
@@ -115,7 +121,8 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const now = device.clock();
   refuseTask(task, 0, now, policy); // fetching took its time
   refuseEarly(record, asks, policy, now);
-  await record.takePart(participationOf(asks, priceOf(record, asks, cost, policy, now), now));
+  const participation = participationOf(asks, priceOf(record, asks, cost, policy, now), now);
+  await record.takePart(participation);
   // From here on nothing is refused: text decides what the report says, and nothing else.
   const least = policy.send_after_s === 0 ? 0 : Math.max(policy.send_after_s, prepared.seconds);
   const wait = Math.min(least, SHARE_OF_ROUND * (task.deadline - now));
@@ -125,7 +132,7 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
     sealed === null
       ? reportBody(said, assignment)
       : await sealed.seal(said.values instanceof Uint32Array ? said.values : new Uint32Array());
-  return { bytes, task, leaves: now + wait, why, aggregation: plan.aggregation.kind };
+  return { bytes, task, participation, leaves: now + wait, why, aggregation: plan.aggregation.kind };
 }
 
 async function* sealedRound(device: Device, plan: Plan, task: RoundTask) {

@@ -61,13 +61,12 @@ export async function blindedBy(message: Bytes, modulus: bigint, exponent: bigin
   return { prefix: toHex(prefix), sent: digits(sent, bytes), inverse: digits(inverted(blind, modulus), bytes) };
 }
 
-/** The token of a blind signature (section 4.4), 292 bytes in digits. Throws: Refused where it signs nothing. */
-export async function finalized(kept: Blinded, signature: string, key: TokenKey): Promise<string> {
+/** The token of a blind signature (section 4.4), 292 bytes in digits; null where it signs nothing. */
+export async function finalized(kept: Blinded, signature: string, key: TokenKey): Promise<string | null> {
   const modulus = usableModulus(key);
   const whole = (BigInt("0x" + signature) * BigInt("0x" + kept.inverse)) % modulus;
   const message = joined(fromHex(kept.prefix), tokenMessage(key.epoch));
-  if (!(await isSignature(message, digits(whole), key)))
-    throw new Refused("the operator signed a token that is not valid.");
+  if (!(await isSignature(message, digits(whole), key))) return null;
   return toHex(fourBytes(key.epoch)) + kept.prefix + digits(whole);
 }
 

@@ -48,8 +48,13 @@ export async function driven(device: Device, driver: Driver): Promise<Turn> {
 async function cameOf(asks: Ask, driver: Driver): Promise<Came> {
   if (asks.kind === "request") return driver.request(asks);
   if (asks.kind === "work") return driver.work(asks);
-  await driver.pause(asks.seconds);
+  await driver.pause(asks.from + uniform() * (asks.to - asks.from));
   return { kind: "done", value: null };
+}
+
+/** Uniform in [0, 1), of the system's randomness: waits tell devices apart if anybody could guess them. */
+export function uniform(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] as number) / 2 ** 32;
 }
 
 /** What comes of work, or why nothing did in so many seconds. */

@@ -6,7 +6,7 @@ import type { Signed } from "../core/documents.ts";
 import { handOverLine, planLine, tokenKeyLine } from "../core/log.ts";
 import type { Policy } from "../core/policy.ts";
 import { DeviceRecord, MemoryStore } from "../core/record.ts";
-import type { Training } from "../core/report.ts";
+import type { Handler, Training } from "../core/report.ts";
 import { readTensor, tensorFile } from "../core/safetensors.ts";
 import { digest } from "../core/signing.ts";
 import { newOperator, newSigner, type Operator } from "./operator.ts";
@@ -390,7 +390,7 @@ describe("who is believed", () => {
     const one = await server({ operator: stranger });
     const seen = (await played(one, await deviceOf({ operator }))) as Seen;
     expect(seen.turn.why).toContain("handed none over");
-    expect(seen.order).toEqual(["POST check-in", "GET key", "GET log", "DELETE reports"]);
+    expect(seen.order).toEqual(["POST check-in", "DELETE reports", "GET key"]);
   });
   test("another key, handed over for everybody to see: the next turn takes part", async () => {
     const [old, fresh] = [await newOperator(), await newOperator()];
@@ -409,7 +409,7 @@ describe("who is believed", () => {
     const device = await deviceOf({ operator: old });
     const seen = (await played(one, device)) as Seen;
     expect(seen.turn.why).toContain("changed its key");
-    expect(seen.order).toEqual(["POST check-in", "GET key", "GET log", "DELETE reports"]);
+    expect(seen.order).toEqual(["POST check-in", "DELETE reports", "GET key", "GET log"]);
     expect((await played(one, device))?.turn.what).toBe("reported");
     expect((await played(await server({ operator: old, task: { round: 4 } }), device))?.turn.what).toBe("refused");
   });
@@ -505,8 +505,7 @@ describe("tokens", () => {
     expect((await played(one, device))?.turn.what).toBe("unanswered");
     const got = await played(one, device);
     expect(got?.order).toEqual(["POST check-in", "GET tokens", "GET log", "POST tokens"]);
-    expect(got?.turn.wait).toEqual({ after: 300, before: 300 });
-    expect((await played(one, device))?.turn.what).toBe("idle"); // too early
+    expect(got?.turn.wait).toEqual({ after: 0, before: 600 });
     device.time.now += 301;
     for (let turns = 0; turns < 3; turns++) {
       expect((await played(one, device))?.order).toEqual(["POST check-in", "GET tokens", "GET log", "POST check-in"]);
@@ -514,5 +513,57 @@ describe("tokens", () => {
     expect(new Set(shown).size).toBe(3);
     expect((await played(one, device))?.turn.why).toContain("showed all");
     expect(shown.length).toBe(3);
+  });
+});
+
+describe("what comes is what was named", () => {
+  const instead = (path: string, said: (operator: Operator) => Promise<Came>) => async () => {
+    const [operator, record] = [await newOperator(), await newRecord()];
+    const lines = (each: string) => [planLine(each)];
+    const on: Changed["on"] = (asks, usual) => (asks.path.startsWith(path) ? said(operator) : usual());
+    const seen = await turned({ operator, lines, on }, { record });
+    expect(record.participations()).toEqual([]);
+    expect(seen.order.at(-1)).toBe("DELETE reports");
+    return seen.turn.why;
+  };
+  test("another plan of the same operator is refused", async () => {
+    const other = planSaid({ code: "99".repeat(32) });
+    const why = instead("/v1/plans", async (operator) =>
+      json({ ...(await operator.signed("plan", other)), evidence: null }),
+    );
+    expect(await why()).toContain("not the one that the task names");
+  });
+  test("a log that another signed is refused", async () => {
+    const why = instead("/v1/log", async () =>
+      json(await (await newOperator()).log([planLine(await digest(planSaid({})))])),
+    );
+    expect(await why()).toContain("did not sign the head");
+  });
+  test("another model of the same length is refused", async () => {
+    const model = tensorFile("model", Float32Array.of(3, 2, 1), {});
+    const why = instead("/v1/models", async () => ({
+      kind: "answered",
+      status: 200,
+      headers: {},
+      body: model,
+      whole: true,
+    }));
+    expect(await why()).toContain("not the one that was named");
+  });
+  test("a report of another length says nothing instead", async () => {
+    const one = await server();
+    const device = await deviceOf(one);
+    const [usual] = device.handlers;
+    if (usual === undefined) throw new Error("no handler");
+    const longer: Handler = {
+      ...usual,
+      prepare: async (...given) => ({
+        ...(await usual.prepare(...given)),
+        fromText: async () => ({ values: new Float32Array(4), beside: {} }),
+      }),
+    };
+    const seen = (await played(one, { ...device, handlers: [longer] })) as Seen;
+    expect(seen.turn.why).toContain("nothing to say");
+    expect(body(seen).length).toBe(532);
   });
 });

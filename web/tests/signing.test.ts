@@ -133,13 +133,13 @@ test("a token: the signer sees what is blinded, and WebCrypto verifies what come
   const { key, sign } = await newSigner(2930);
   for (let trial = 0; trial < 5; trial++) {
     const kept = await blinded(tokenMessage(2930), key);
-    const token = await finalized(kept, sign(kept.sent), key);
+    const token = (await finalized(kept, sign(kept.sent), key)) ?? "";
     expect(token.length).toBe(2 * 292);
     expect(token.startsWith("00000b72" + kept.prefix)).toBe(true);
     const prepared = joined(fromHex(token.slice(8, 72)), utf8("tacit token v1\0"), Uint8Array.of(0, 0, 0x0b, 0x72));
     expect(await isSignature(prepared, token.slice(72), key)).toBe(true);
     expect(token).not.toContain(kept.sent.slice(0, 64));
-    await expect(finalized(kept, kept.sent, key)).rejects.toThrow(Refused);
+    expect(await finalized(kept, kept.sent, key)).toBeNull();
   }
 });
 

@@ -105,7 +105,6 @@ export async function deviceOf(
     sealing: null,
     enrolmentCode: settings.code ?? null,
     clock: () => time.now,
-    random: () => 0.5,
     eligible: async () => null,
   };
 }
@@ -138,7 +137,7 @@ export async function played(
       return server.answer(asks);
     }
     if (asks.kind === "pause") {
-      device.time.now += asks.seconds;
+      device.time.now += asks.to;
       return { kind: "done", value: null };
     }
     return asks.run().then(

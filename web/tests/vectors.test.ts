@@ -223,7 +223,7 @@ describe.skipIf(tokens === null)("tokens", () => {
   test.each(tokens?.finished ?? [])("$name", async ({ of, blind_signature, accepted }) => {
     const each = tokens?.cases.find(({ name }) => name === of) as TokenCase;
     const key = keyOf(each.modulus, each.exponent);
-    expect(await holds(() => finalized(kept(each), blind_signature, key))).toBe(accepted);
+    expect((await finalized(kept(each), blind_signature, key)) !== null).toBe(accepted);
   });
   test.each(tokens?.keys ?? [])("$name", async ({ modulus, exponent, accepted }) => {
     expect(await holds(() => blinded(new Uint8Array(19), keyOf(modulus, exponent)))).toBe(accepted);
