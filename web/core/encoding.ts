@@ -52,21 +52,30 @@ export function bitsOf(encoding: EncodingNumbers): number {
 /** Throws: Refused for numbers that are no encoding, or are finer than the arithmetic here tells. */
 export function refuseEncoding(encoding: EncodingNumbers): void {
   const { parameters, dimension } = encoding;
-  if (parameters > dimension) throw new Refused(`an encoding of ${dimension} coordinates does not hold ${parameters} parameters.`);
+  if (parameters > dimension)
+    throw new Refused(`an encoding of ${dimension} coordinates does not hold ${parameters} parameters.`);
   factorsOf(dimension);
   const largest = largestOf(encoding);
   const longest = longestSquaredOf(encoding);
   if (!(largest >= 1 && largest <= EXACT) || !(longest <= EXACT_SQUARED)) {
     throw new Refused(`an encoding with coordinates up to ${largest} is finer than float32 tells.`);
   }
-  if (bitsOf(encoding) > WORD) throw new Refused(`the encoding's sums take ${bitsOf(encoding)} bits a coordinate, and words have ${WORD}.`);
+  if (bitsOf(encoding) > WORD)
+    throw new Refused(`the encoding's sums take ${bitsOf(encoding)} bits a coordinate, and words have ${WORD}.`);
 }
 
-/** What stands behind the coordinates: 1, the bit where it is asked for, and the digits of the loss, the lowest first. */
-export function behindOf(encoding: EncodingNumbers, short: boolean | null, loss: BoundedLoss | null): readonly number[] {
+/** What stands behind the coordinates: 1, the bit where it is asked for, the digits of the loss, the lowest first. */
+export function behindOf(
+  encoding: EncodingNumbers,
+  short: boolean | null,
+  loss: BoundedLoss | null,
+): readonly number[] {
   const base = 2 * largestOf(encoding) + 1;
   const whole = loss === null ? 0 : LOSS_STEPS + Math.trunc(loss.value * ((2 * LOSS_STEPS) / loss.bound));
-  const digits = Array.from({ length: loss === null ? 0 : lossDigits(base) }, (_, place) => Math.floor(whole / base ** place) % base);
+  const digits = Array.from(
+    { length: loss === null ? 0 : lossDigits(base) },
+    (_, place) => Math.floor(whole / base ** place) % base,
+  );
   return [1, ...(short === null ? [] : [Number(short)]), ...digits];
 }
 
@@ -111,11 +120,17 @@ export async function encodedReport(
 /**
  * An update (parameters,) as words (dimension,) from 0 to 2 C_inf.
  *
- * signs: the round's public seed of 32 bytes; rounding: 32 secret bytes, for one update. Less the shift C_inf the squared
- * norm is within `longestSquaredOf`, always: what is too long after ATTEMPTS draws is rounded toward zero. Throws: Refused
- * for an encoding that is none, RangeError for an update that is not finite or of another length.
+ * signs: the round's public seed of 32 bytes; rounding: 32 secret bytes, for one update. Less the shift C_inf the
+ * squared norm is within `longestSquaredOf`, always: what is too long after ATTEMPTS draws is rounded toward zero.
+ * Throws: Refused for an encoding that is none, RangeError for an update that is not finite or of another length.
  */
-export async function encode(compiled: WebAssembly.Module, update: Float32Array, encoding: EncodingNumbers, signs: Bytes, rounding: Bytes): Promise<Uint32Array<ArrayBuffer>> {
+export async function encode(
+  compiled: WebAssembly.Module,
+  update: Float32Array,
+  encoding: EncodingNumbers,
+  signs: Bytes,
+  rounding: Bytes,
+): Promise<Uint32Array<ArrayBuffer>> {
   refuseEncoding(encoding);
   const { dimension, clip_norm, scale } = encoding;
   const largest = largestOf(encoding);
@@ -141,9 +156,15 @@ export async function encode(compiled: WebAssembly.Module, update: Float32Array,
 }
 
 /** The address of the clipped, scaled, rotated update (dimension,), each coordinate within C_inf. */
-async function rotated(machine: Machine, update: Float32Array, encoding: EncodingNumbers, signs: Bytes): Promise<number> {
+async function rotated(
+  machine: Machine,
+  update: Float32Array,
+  encoding: EncodingNumbers,
+  signs: Bytes,
+): Promise<number> {
   const { parameters, dimension, clip_norm, scale } = encoding;
-  if (update.length !== parameters) throw new RangeError(`an update of ${update.length} numbers, and not of ${parameters}`);
+  if (update.length !== parameters)
+    throw new RangeError(`an update of ${update.length} numbers, and not of ${parameters}`);
   const { loops, room, reals, bytes } = machine;
   const [vector, bits] = [room(4 * dimension), room(Math.ceil(dimension / 8))];
   reals(vector, parameters).set(update);
@@ -160,7 +181,7 @@ function squaredNorm({ loops, room }: Machine, vector: number, count: number): n
   return loops.squaredNorm(vector, count, room(16 * 8));
 }
 
-/** A Hadamard matrix times the vector (dimension,) at an address, in its place: lengths grow by the root of the dimension. */
+/** A Hadamard matrix times the vector (dimension,) at an address, in its place: longer by the dimension's root. */
 export function rotate({ loops, room, words }: Machine, vector: number, dimension: number): void {
   const { order, power } = factorsOf(dimension);
   loops.sylvester(vector, dimension, power);
@@ -208,15 +229,16 @@ function isPowerOfTwo(number: number): boolean {
 /** h and 2^j of a dimension h 2^j, h the smallest order that there is. Throws: Refused where there is none. */
 export function factorsOf(dimension: number): { readonly order: number; readonly power: number } {
   const order = PALEY_ORDERS.find((each) => dimension % each === 0 && isPowerOfTwo(dimension / each));
-  if (order === undefined) throw new Refused(`there is no Hadamard matrix of ${dimension} rows here, by which an update would be rotated.`);
+  if (order === undefined)
+    throw new Refused(`there is no Hadamard matrix of ${dimension} rows here, by which an update would be rotated.`);
   return { order, power: dimension / order };
 }
 
 /**
  * Paley's Hadamard matrix of +1 and -1 (On orthogonal matrices, 1933).
  *
- * Q[a, b] = chi(a - b), the quadratic character modulo q. I: identity + [[0, 1], [-1, Q]]. II: with C = [[0, 1], [1, Q]],
- * C (x) [[1, 1], [1, -1]] + identity (x) [[1, -1], [-1, -1]].
+ * Q[a, b] = chi(a - b), the quadratic character modulo q. I: identity + [[0, 1], [-1, Q]]. II, with C = [[0, 1],
+ * [1, Q]]: C (x) [[1, 1], [1, -1]] + identity (x) [[1, -1], [-1, -1]].
  */
 export function paleyMatrix(order: number): readonly (readonly number[])[] {
   if (order === 1) return [[1]];

@@ -4,7 +4,7 @@ import { highHalf, reduced, times } from "./words";
 
 const PRIME: u64 = 0x7fffffff;
 
-/** fractions += floor(y whole 2^64 + rest ... / 2^64) modulo 2^64, y = residue * part modulo the prime; 2^128 / prime is (whole, rest). */
+/** fractions += floor(y w / 2^64) modulo 2^64, y = residue * part modulo the prime; w is whole 2^64 + rest. */
 export function addFraction(
   residues: usize, degree: i32, part: u64, quotient: u64, prime: u64, whole: u64, rest: u64, fractions: usize,
 ): void {
@@ -68,14 +68,17 @@ export function keyRows(
     }
     const found = out + (<usize>(test * degree) << 2);
     for (let at = 0; at < degree; at++) {
-      const value = <u64>(load<i64>(sums + (<usize>at << 3)) + <i64>(PRIME << 5)); // of at most 17 numbers below the prime
+      // A sum of at most 17 numbers below the prime, and their negatives.
+      const value = <u64>(load<i64>(sums + (<usize>at << 3)) + <i64>(PRIME << 5));
       store<u32>(found + (<usize>at << 2), <u32>((value & PRIME) + (value >> 31)));
     }
   }
 }
 
-/** Sums of each row's numbers times a share, row r of `packed` alone for place r: (tests, packed) u32. rows: (tests, N). */
-export function keyParts(rows: usize, tests: i32, degree: i32, share: usize, columns: i32, packed: i32, out: usize): void {
+/** A share's sums with the numbers of `keyRows` that are in row r of a key, for each r: (tests, packed) u32. */
+export function keyParts(
+  rows: usize, tests: i32, degree: i32, share: usize, columns: i32, packed: i32, out: usize,
+): void {
   for (let test = 0; test < tests; test++) {
     for (let place = 0; place < packed; place++) {
       const start = place * columns;

@@ -1,5 +1,5 @@
-// Loops of encoding and sealing; `web/core/seal/lattice.ts` lays out their memory and calls them. All that they are given
-// are addresses of a memory that holds what they are for, and whole numbers. Compiled by `npm run lattice`.
+// Loops of encoding and sealing; `web/core/seal/machine.ts` has their memory. They are given addresses in it that are
+// good for so much, and believe them. Compiled by `npm run lattice`.
 
 export { powers, transform, invert, scaleSmall, scale, addProduct, addWide, keep } from "./ring";
 export { sample } from "./gaussian";

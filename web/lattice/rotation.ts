@@ -92,7 +92,7 @@ export function scaleWithin(vector: usize, count: i32, factor: f32, most: f32): 
   }
 }
 
-/** Each number rounded up with the probability of its fraction, in steps of 2^-32, plus the shift; the squared norm without it. */
+/** Each number rounded up with the probability of its fraction, plus the shift; the squared norm without it. */
 export function roundAtRandom(vector: usize, count: i32, draws: usize, shift: i32, out: usize): i64 {
   let squared: i64 = 0;
   for (let place: usize = 0; place < <usize>count << 2; place += 4) {
@@ -113,7 +113,7 @@ export function roundToZero(vector: usize, count: i32, factor: f64, shift: i32, 
   }
 }
 
-/** The sum of squares in float64, in 16 partial sums side by side; not finite where a number is not. lanes: (16,) f64 of zeros. */
+/** The sum of squares, in 16 partial sums side by side; not finite where a number is not. lanes: (16,) f64 of zeros. */
 export function squaredNorm(vector: usize, count: i32, lanes: usize): f64 {
   const whole = count - (count % LANES);
   for (let at = 0; at < count; at++) {

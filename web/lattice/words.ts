@@ -13,16 +13,16 @@ export function highHalf(one: u64, other: u64): u64 {
   return high * otherHigh + (middle >> 32) + (otherMiddle >> 32);
 }
 
-/** number * factor modulo the prime, below twice the prime; quotient is floor(factor 2^64 / prime) (Shoup). The number may be any word. */
+/** Any word times a factor, below twice the prime; the quotient is floor(factor 2^64 / prime) (Shoup). */
 // @ts-ignore: decorator
 @inline
 export function times(number: u64, factor: u64, quotient: u64, prime: u64): u64 {
   return factor * number - highHalf(quotient, number) * prime;
 }
 
-/** A number below twice the prime, reduced. No branch: which of the two it was is not seen in the time. */
+/** A number below twice the prime, reduced: by arithmetic, so that no branch depends on the number. */
 // @ts-ignore: decorator
 @inline
 export function reduced(number: u64, prime: u64): u64 {
-  return select<u64>(number - prime, number, number >= prime);
+  return number - (prime & (0 - <u64>(number >= prime)));
 }

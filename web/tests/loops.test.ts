@@ -49,8 +49,13 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
   /** Residues of random coefficients below q in a new polynomial, and the coefficients. */
   function fill(machine: Awaited<ReturnType<typeof machineOf>>, at: number, chance: Seeded): bigint[] {
     const q = modulusOf(parameters);
-    const coefficients = Array.from({ length: degree }, () => [0, 1, 2, 3].reduce((sum) => (sum << 64n) + word(chance), 0n) % q);
-    primes.forEach((prime, row) => machine.longs(at + 8 * degree * row, degree).set(coefficients.map((each) => each % prime)));
+    const coefficients = Array.from(
+      { length: degree },
+      () => [0, 1, 2, 3].reduce((sum) => (sum << 64n) + word(chance), 0n) % q,
+    );
+    primes.forEach((prime, row) =>
+      machine.longs(at + 8 * degree * row, degree).set(coefficients.map((each) => each % prime)),
+    );
     return coefficients;
   }
 
@@ -77,7 +82,7 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
     }
   });
 
-  test("scaled to the field, a coefficient is x p / q, rounded", async () => {
+  test("scaled to the field, a coefficient is x p / q, rounded", { timeout: 60_000 }, async () => {
     const machine = await machineOf(LATTICE);
     const ring = ringOf(machine, parameters);
     const [at, out] = [ring.polynomial(), machine.room(4 * degree)];
@@ -88,7 +93,8 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
     const near = machine.words(out, degree);
     coefficients.forEach((x, place) => {
       let theta = 0n;
-      for (const prime of primes) theta += (modulo(x * power((q / prime) % prime, prime - 2n, prime), prime) * (2n ** 128n / prime)) >> 64n;
+      for (const prime of primes)
+        theta += (modulo(x * power((q / prime) % prime, prime - 2n, prime), prime) * (2n ** 128n / prime)) >> 64n;
       const element = (((theta & (2n ** 64n - 1n)) * FIELD + 2n ** 63n) >> 64n) % FIELD;
       expect(BigInt(near[place]!)).toBe(element);
       const away = modulo(element - (2n * x * FIELD + q) / (2n * q), FIELD); // theta errs by four parts of 2^64
@@ -107,13 +113,20 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
       return { at, numbers };
     };
     const [key, errors, wide] = [small(), small(), machine.room(32 * degree)];
-    const plain = Array.from({ length: degree }, () => [0, 1, 2, 3].reduce((sum) => (sum << 64n) + word(chance), 0n) & (2n ** BigInt(plainBits) - 1n));
-    machine.longs(wide, 4 * degree).set(plain.flatMap((each) => [0n, 64n, 128n, 192n].map((shift) => (each >> shift) & (2n ** 64n - 1n))));
+    const plain = Array.from(
+      { length: degree },
+      () => [0, 1, 2, 3].reduce((sum) => (sum << 64n) + word(chance), 0n) & (2n ** BigInt(plainBits) - 1n),
+    );
+    machine
+      .longs(wide, 4 * degree)
+      .set(plain.flatMap((each) => [0n, 64n, 128n, 192n].map((shift) => (each >> shift) & (2n ** 64n - 1n))));
     const [total, open, prepared, alone] = [ring.polynomial(), ring.polynomial(), ring.polynomial(), ring.polynomial()];
     await ring.publicPolynomial(new Uint8Array(32).fill(9), 4, open);
     ring.encrypted(errors.at, wide, total);
     ring.prepared(key.at, prepared);
-    primes.forEach((prime, row) => machine.longs(alone + 8 * degree * row, degree).set(key.numbers.map((each) => modulo(each, prime))));
+    primes.forEach((prime, row) =>
+      machine.longs(alone + 8 * degree * row, degree).set(key.numbers.map((each) => modulo(each, prime))),
+    );
     ring.transform(alone);
     const before = primes.map((prime, row) => {
       const expected = new BigUint64Array(degree);
@@ -164,7 +177,13 @@ test("a number of the discrete Gaussian is the first whose threshold is above th
   const ring = ringOf(machine, parameters);
   const chance = seeded(4);
   const table = thresholds();
-  const words = [0n, 2n ** 128n - 1n, 2n ** 64n, 2n ** 64n - 1n, ...table.flatMap((each) => [each - 1n, each, each + 1n])].map((each) => BigInt.asUintN(128, each));
+  const words = [
+    0n,
+    2n ** 128n - 1n,
+    2n ** 64n,
+    2n ** 64n - 1n,
+    ...table.flatMap((each) => [each - 1n, each, each + 1n]),
+  ].map((each) => BigInt.asUintN(128, each));
   while (words.length < ring.degree) words.push((word(chance) << 64n) | word(chance));
   const drawn = new Uint8Array(16 * ring.degree);
   const view = new DataView(drawn.buffer);
@@ -189,20 +208,24 @@ test("slots hold check slots, then numbers, from the lowest bits on", async () =
     const width = 1 + chance.below(32);
     const slots = 1 + chance.below(Math.floor(224 / width));
     const checks = chance.below(degree * slots);
-    const numbers = Uint32Array.from({ length: chance.below(degree * slots - checks + 1) }, () => chance.below(2 ** width));
+    const numbers = Uint32Array.from({ length: chance.below(degree * slots - checks + 1) }, () =>
+      chance.below(2 ** width),
+    );
     const [wide, at] = [machine.room(32 * degree), machine.room(4 * numbers.length)];
     machine.words(at, numbers.length).set(numbers);
     machine.loops.fill(wide, degree, at, numbers.length, slots, width, checks);
     const all = [...new Array<number>(checks).fill(1), ...numbers];
     for (let coefficient = 0; coefficient < degree; coefficient++) {
-      const expected = all.slice(coefficient * slots, (coefficient + 1) * slots).reduceRight((sum, each) => (sum << BigInt(width)) + BigInt(each), 0n);
+      const expected = all
+        .slice(coefficient * slots, (coefficient + 1) * slots)
+        .reduceRight((sum, each) => (sum << BigInt(width)) + BigInt(each), 0n);
       const found = machine.longs(wide + 32 * coefficient, 4).reduceRight((sum, each) => (sum << 64n) + each, 0n);
       expect(found).toBe(expected);
     }
   }
 });
 
-test("parts and picks of a challenge are those of products modulo X^N + 1, and tables are multiplied modulo p", async () => {
+test("parts and picks of a challenge are of products modulo X^N + 1, products of tables are modulo p", async () => {
   const chance = seeded(6);
   for (let turn = 0; turn < 20; turn++) {
     const machine = await machineOf(LATTICE);
@@ -215,7 +238,16 @@ test("parts and picks of a challenge are those of products modulo X^N + 1, and t
     const share = Uint32Array.from({ length: columns }, element);
     const asked = BigUint64Array.from({ length: tests * picks }, () => word(chance));
     const factors = Uint8Array.from({ length: tests * degree }, () => chance.below(256));
-    const [at, rows, ask, bytesAt, sums, keys, own, out] = [4 * degree, 4 * polynomials * 2 * degree, 8 * asked.length, factors.length, 8 * degree, 4 * tests * degree, 4 * columns, 4 * tests * packed].map(room) as [number, number, number, number, number, number, number, number];
+    const [at, rows, ask, bytesAt, sums, keys, own, out] = [
+      4 * degree,
+      4 * polynomials * 2 * degree,
+      8 * asked.length,
+      factors.length,
+      8 * degree,
+      4 * tests * degree,
+      4 * columns,
+      4 * tests * packed,
+    ].map(room) as [number, number, number, number, number, number, number, number];
     alphas.forEach((alpha, j) => {
       words(at, degree).set(alpha);
       loops.asRow(at, degree, rows + 4 * j * (2 * degree - 1));
@@ -233,7 +265,9 @@ test("parts and picks of a challenge are those of products modulo X^N + 1, and t
     for (let test = 0; test < tests; test++) {
       for (let place = 0; place < packed; place++) {
         // The key whose numbers of this row are the share's: what it adds to the test.
-        const key = Array.from({ length: degree }, (_, i) => (Math.floor(i / columns) === place ? BigInt(share[i % columns]!) : 0n));
+        const key = Array.from({ length: degree }, (_, i) =>
+          Math.floor(i / columns) === place ? BigInt(share[i % columns]!) : 0n,
+        );
         let expected = 0n;
         for (const { sign, index } of picksOf(test)) {
           const [j, i] = [Math.floor(index / degree), index % degree];
@@ -242,7 +276,8 @@ test("parts and picks of a challenge are those of products modulo X^N + 1, and t
             expected += sign * wrapped * BigInt(alphas[j]![from]!) * key[k]!;
           }
         }
-        for (let k = 0; k < degree; k++) expected -= BigInt((factors[test * degree + k]! % (2 * factor)) - factor) * key[k]!;
+        for (let k = 0; k < degree; k++)
+          expected -= BigInt((factors[test * degree + k]! % (2 * factor)) - factor) * key[k]!;
         expect(BigInt(words(out, tests * packed)[test * packed + place]!)).toBe(modulo(expected, FIELD));
       }
     }
@@ -250,7 +285,10 @@ test("parts and picks of a challenge are those of products modulo X^N + 1, and t
     words(coefficients, polynomials * degree).set(alphas.flatMap((each) => [...each]));
     loops.picked(ask, tests, picks, coefficients, polynomials * degree, out);
     for (let test = 0; test < tests; test++) {
-      const expected = picksOf(test).reduce((sum, { sign, index }) => sum + sign * BigInt(alphas[Math.floor(index / degree)]![index % degree]!), 0n);
+      const expected = picksOf(test).reduce(
+        (sum, { sign, index }) => sum + sign * BigInt(alphas[Math.floor(index / degree)]![index % degree]!),
+        0n,
+      );
       expect(BigInt(words(out, tests)[test]!)).toBe(modulo(expected, FIELD));
     }
     const values = Uint32Array.from({ length: degree * columns }, element);
@@ -259,7 +297,10 @@ test("parts and picks of a challenge are those of products modulo X^N + 1, and t
     loops.combine(coefficients, polynomials, degree, table, columns, product);
     for (let row = 0; row < polynomials; row++) {
       for (let column = 0; column < columns; column++) {
-        const expected = alphas[row]!.reduce((sum, each, inner) => sum + BigInt(each) * BigInt(values[inner * columns + column]!), 0n);
+        const expected = alphas[row]!.reduce(
+          (sum, each, inner) => sum + BigInt(each) * BigInt(values[inner * columns + column]!),
+          0n,
+        );
         expect(BigInt(words(product, polynomials * columns)[row * columns + column]!)).toBe(expected % FIELD);
       }
     }

@@ -1,4 +1,4 @@
-/** Against the test vectors of the one-message protocol, tests/golden/one_message_protocol.json, which the Python side wrote. */
+/** Beside tests/golden/one_message_protocol.json, the fixed round of version 5 that the Python side wrote. */
 
 import { readFileSync } from "node:fs";
 
@@ -24,7 +24,9 @@ interface Golden {
     readonly thresholds: { readonly count: number; readonly first: string; readonly middle: string };
     readonly thresholds_sha256: string;
     readonly numbers: readonly number[];
-    readonly sets: Readonly<Record<string, { readonly transform_packed: Long; readonly public_polynomial_1_packed: Long }>>;
+    readonly sets: Readonly<
+      Record<string, { readonly transform_packed: Long; readonly public_polynomial_1_packed: Long }>
+    >;
   };
   readonly round: {
     readonly identities: readonly string[];
@@ -38,7 +40,8 @@ interface Golden {
 }
 
 const path = new URL("../../tests/golden/one_message_protocol.json", import.meta.url);
-const text = readFileSync(path, "utf8").replaceAll(/(?<=[[\s])(\d{16,})(?=[,\s\]])/g, '"$1"'); // beyond what a number of JavaScript holds
+// Numbers beyond what one of JavaScript holds become texts.
+const text = readFileSync(path, "utf8").replaceAll(/(?<=[[\s])(\d{16,})(?=[,\s\]])/g, '"$1"');
 const golden = JSON.parse(text) as Golden;
 
 async function long(bytes: Uint8Array<ArrayBuffer>): Promise<Long> {
@@ -48,36 +51,43 @@ async function long(bytes: Uint8Array<ArrayBuffer>): Promise<Long> {
 describe("the lattice", () => {
   test("the thresholds of the discrete Gaussian are the fixed ones", async () => {
     const table = thresholds();
-    const bytes = joined(...table.map((each) => Uint8Array.from({ length: 16 }, (_, place) => Number((each >> BigInt(8 * place)) & 255n))));
+    const bytes = joined(
+      ...table.map((each) => Uint8Array.from({ length: 16 }, (_, place) => Number((each >> BigInt(8 * place)) & 255n))),
+    );
     expect(table.length).toBe(golden.parts.thresholds.count);
     expect(`0x${table[table.length / 2]!.toString(16)}`).toBe(golden.parts.thresholds.middle);
     expect(toHex(await sha256(bytes))).toBe(golden.parts.thresholds_sha256);
   });
 
-  test.each(Object.entries(PUBLISHED))("transform, numbers and public polynomials of %s are the fixed ones", async (name, parameters) => {
-    const machine = await machineOf(LATTICE);
-    const ring = ringOf(machine, parameters);
-    const fixed = golden.parts.sets[name]!;
-    const { degree } = ring;
-    const polynomial = ring.polynomial();
-    parameters.primes.forEach((prime, at) => {
-      const ramp = BigUint64Array.from({ length: degree }, (_, place) => (BigInt(place - 5) + prime) % prime);
-      machine.longs(polynomial + 8 * degree * at, degree).set(ramp);
-    });
-    ring.transform(polynomial);
-    const packed = new Uint8Array(polynomialBytes(parameters));
-    ring.pack(polynomial, packed, 0);
-    expect(await long(packed)).toEqual(fixed.transform_packed);
+  test.each(Object.entries(PUBLISHED))(
+    "transform, numbers and public polynomials of %s are the fixed ones",
+    async (name, parameters) => {
+      const machine = await machineOf(LATTICE);
+      const ring = ringOf(machine, parameters);
+      const fixed = golden.parts.sets[name]!;
+      const { degree } = ring;
+      const polynomial = ring.polynomial();
+      parameters.primes.forEach((prime, at) => {
+        const ramp = BigUint64Array.from({ length: degree }, (_, place) => (BigInt(place - 5) + prime) % prime);
+        machine.longs(polynomial + 8 * degree * at, degree).set(ramp);
+      });
+      ring.transform(polynomial);
+      const packed = new Uint8Array(polynomialBytes(parameters));
+      ring.pack(polynomial, packed, 0);
+      expect(await long(packed)).toEqual(fixed.transform_packed);
 
-    await ring.publicPolynomial(new Uint8Array(32).fill(3), 1, polynomial);
-    ring.pack(polynomial, packed, 0);
-    expect(await long(packed)).toEqual(fixed.public_polynomial_1_packed);
+      await ring.publicPolynomial(new Uint8Array(32).fill(3), 1, polynomial);
+      ring.pack(polynomial, packed, 0);
+      expect(await long(packed)).toEqual(fixed.public_polynomial_1_packed);
 
-    const small = machine.room(8 * degree);
-    ring.sample(await stream(new Uint8Array(32).fill(3))(16 * degree), small);
-    expect([...machine.longs(small, 40)].map((each) => Number(BigInt.asIntN(64, each)))).toEqual(golden.parts.numbers);
-    expect(parameters.primes.every((prime) => primitiveRoot(prime, degree) > 1n)).toBe(true);
-  });
+      const small = machine.room(8 * degree);
+      ring.sample(await stream(new Uint8Array(32).fill(3))(16 * degree), small);
+      expect([...machine.longs(small, 40)].map((each) => Number(BigInt.asIntN(64, each)))).toEqual(
+        golden.parts.numbers,
+      );
+      expect(parameters.primes.every((prime) => primitiveRoot(prime, degree) > 1n)).toBe(true);
+    },
+  );
 });
 
 describe("a report", () => {
@@ -89,11 +99,16 @@ describe("a report", () => {
     expect(toHex(settings.series)).toBe(round.series);
   });
 
-  test.each(round.vectors.map((_, party) => party))("party %i's report is the fixed one, byte for byte", async (party) => {
-    const settings = await sealedRound(fromHex(round.settings));
-    const private_ = await stream(fromHex(round.draws_are_seeded_by[party]!))(32);
-    const drawn = [fromHex(round.identities[party]!), private_];
-    const report = await sealedReport(LATTICE, settings, Uint32Array.from(round.vectors[party]!), () => drawn.shift()!);
-    expect(await long(report)).toEqual(round.reports[party]);
-  });
+  test.each(round.vectors.map((_, party) => party))(
+    "party %i's report is the fixed one, byte for byte",
+    async (party) => {
+      const settings = await sealedRound(fromHex(round.settings));
+      const private_ = await stream(fromHex(round.draws_are_seeded_by[party]!))(32);
+      const drawn = [fromHex(round.identities[party]!), private_];
+      const report = await sealedReport(LATTICE, settings, Uint32Array.from(round.vectors[party]!), () =>
+        drawn.shift()!,
+      );
+      expect(await long(report)).toEqual(round.reports[party]);
+    },
+  );
 });

@@ -2,22 +2,83 @@
 
 /** What the module exports; addresses are bytes of its memory. `web/lattice` says what each does. */
 export interface Loops {
-  powers(psi: bigint, psiQuotient: bigint, word: bigint, wordQuotient: bigint, negativeInverse: bigint, prime: bigint, bits: number, roots: number, quotients: number): void;
+  powers(
+    psi: bigint,
+    psiQuotient: bigint,
+    word: bigint,
+    wordQuotient: bigint,
+    negativeInverse: bigint,
+    prime: bigint,
+    bits: number,
+    roots: number,
+    quotients: number,
+  ): void;
   transform(at: number, degree: number, roots: number, quotients: number, prime: bigint): void;
-  invert(at: number, degree: number, roots: number, quotients: number, last: bigint, lastQuotient: bigint, prime: bigint): void;
+  invert(
+    at: number,
+    degree: number,
+    roots: number,
+    quotients: number,
+    last: bigint,
+    lastQuotient: bigint,
+    prime: bigint,
+  ): void;
   scaleSmall(small: number, degree: number, factor: bigint, quotient: bigint, prime: bigint, out: number): void;
   scale(at: number, degree: number, factor: bigint, quotient: bigint, prime: bigint): void;
-  addProduct(total: number, one: number, prepared: number, degree: number, prime: bigint, negativeInverse: bigint): void;
+  addProduct(
+    total: number,
+    one: number,
+    prepared: number,
+    degree: number,
+    prime: bigint,
+    negativeInverse: bigint,
+  ): void;
   addWide(wide: number, degree: number, powers: number, quotients: number, prime: bigint, total: number): void;
   keep(words: number, count: number, mask: bigint, prime: bigint, out: number, filled: number, degree: number): number;
   sample(words: number, count: number, high: number, low: number, thresholds: number, tail: bigint, out: number): void;
-  fill(wide: number, degree: number, numbers: number, count: number, slots: number, width: number, checks: number): void;
+  fill(
+    wide: number,
+    degree: number,
+    numbers: number,
+    count: number,
+    slots: number,
+    width: number,
+    checks: number,
+  ): void;
   pack(residues: number, degree: number, bits: number, out: number): void;
-  addFraction(residues: number, degree: number, part: bigint, quotient: bigint, prime: bigint, whole: bigint, rest: bigint, fractions: number): void;
+  addFraction(
+    residues: number,
+    degree: number,
+    part: bigint,
+    quotient: bigint,
+    prime: bigint,
+    whole: bigint,
+    rest: bigint,
+    fractions: number,
+  ): void;
   toField(fractions: number, degree: number, out: number): void;
   asRow(polynomial: number, degree: number, out: number): void;
-  keyRows(words: number, tests: number, picks: number, factors: number, factor: bigint, rows: number, polynomials: number, degree: number, sums: number, out: number): void;
-  keyParts(rows: number, tests: number, degree: number, share: number, columns: number, packed: number, out: number): void;
+  keyRows(
+    words: number,
+    tests: number,
+    picks: number,
+    factors: number,
+    factor: bigint,
+    rows: number,
+    polynomials: number,
+    degree: number,
+    sums: number,
+    out: number,
+  ): void;
+  keyParts(
+    rows: number,
+    tests: number,
+    degree: number,
+    share: number,
+    columns: number,
+    packed: number,
+    out: number,
+  ): void;
   picked(words: number, tests: number, picks: number, coefficients: number, count: number, out: number): void;
   combine(weights: number, rows: number, inner: number, values: number, columns: number, out: number): void;
   flip(vector: number, count: number, bits: number, factor: number): void;

@@ -33,7 +33,12 @@ const REPORT = 33; // its kind
  * compiled: `web/lattice/lattice.wasm`. The caller has checked the settings (`refuseRound`). draw gives 32 bytes twice:
  * the identity, and what all other secrets follow from. Throws: Refused for a vector that the round does not sum.
  */
-export async function sealedReport(compiled: WebAssembly.Module, round: SealedRound, vector: Uint32Array, draw: Draw = random): Promise<Bytes> {
+export async function sealedReport(
+  compiled: WebAssembly.Module,
+  round: SealedRound,
+  vector: Uint32Array,
+  draw: Draw = random,
+): Promise<Bytes> {
   const identity = await identityOf(draw(KEY_BYTES));
   const own = stream(draw(KEY_BYTES));
   refuseVector(round, vector, identity.public);
@@ -68,14 +73,22 @@ export async function sealedReport(compiled: WebAssembly.Module, round: SealedRo
 }
 
 function refuseVector(round: SealedRound, vector: Uint32Array, client: Uint8Array): void {
-  if (vector.length !== round.dimension) throw new Refused(`a vector of ${vector.length} words is not of ${round.dimension}, which the round sums.`);
+  if (vector.length !== round.dimension)
+    throw new Refused(`a vector of ${vector.length} words is not of ${round.dimension}, which the round sums.`);
   const most = isAmong(client, round.contributors) ? 2 * round.margin : round.largest;
   const beyond = vector.find((each) => each > most);
-  if (beyond !== undefined) throw new Refused(`a word of the vector is ${beyond}, and the round takes numbers up to ${most}.`);
+  if (beyond !== undefined)
+    throw new Refused(`a word of the vector is ${beyond}, and the round takes numbers up to ${most}.`);
 }
 
 /** The ciphertexts a_j s + t e_j + m_j in `body`, what the check needs of them, and the key s (N,). */
-async function encrypt(machine: Machine, round: SealedRound, vector: Uint32Array, body: Uint8Array, draw: Stream): Promise<{ scaled: Scaled; key: BigInt64Array }> {
+async function encrypt(
+  machine: Machine,
+  round: SealedRound,
+  vector: Uint32Array,
+  body: Uint8Array,
+  draw: Stream,
+): Promise<{ scaled: Scaled; key: BigInt64Array }> {
   const { loops, room, bytes, words, longs } = machine;
   const { polynomials, capacity, perCoefficient, width, checks } = round.slots;
   const ring: Ring = ringOf(machine, round.parameters);
@@ -114,7 +127,13 @@ function numbersOf(key: BigInt64Array, { packed, columns }: SealedRound): Elemen
 }
 
 /** For each decryptor its share and its masks, that it alone can read. */
-async function boxesOf(round: SealedRound, client: Bytes, shares: Elements, masks: Elements, draw: Stream): Promise<Bytes[]> {
+async function boxesOf(
+  round: SealedRound,
+  client: Bytes,
+  shares: Elements,
+  masks: Elements,
+  draw: Stream,
+): Promise<Bytes[]> {
   const boxes: Bytes[] = [];
   for (const [place, key] of round.boxes.entries()) {
     const content = joined(bytesOf(rowOf(shares, place)), bytesOf(rowOf(masks, place)));

@@ -1,4 +1,4 @@
-/** What a report says of itself: that its ciphertexts are under the key that its shares give. All modulo p = 2^31 - 1. */
+/** What a report says of itself: its ciphertexts are under the key that its shares give. All modulo p = 2^31 - 1. */
 
 import type { Machine } from "./machine.ts";
 import type { SealedRound } from "./round.ts";
@@ -17,7 +17,11 @@ export interface Challenge {
 }
 
 /** It follows from all digests of the report: nobody knows it before. */
-export async function challengeOf(round: SealedRound, client: Uint8Array, digests: readonly Uint8Array[]): Promise<Challenge> {
+export async function challengeOf(
+  round: SealedRound,
+  client: Uint8Array,
+  digests: readonly Uint8Array[],
+): Promise<Challenge> {
   const draw = stream(await derived(round.name, "report check", client, ...digests));
   const words = await draw(8 * TESTS * PICKS);
   const factors = await draw(TESTS * round.parameters.degree);
@@ -50,8 +54,8 @@ export interface Scaled {
 export type Tested = (challenge: Challenge, shares: Elements, masks: Elements) => Uint32Array | null;
 
 /**
- * The parts (quorum, partElements) of a challenge, in room that the next one takes again; null where they would say more
- * of the key than that it fits.
+ * The parts (quorum, partElements) of a challenge, in room that the next one takes again; null where they would say
+ * more of the key than that it fits.
  */
 export function testing(machine: Machine, round: SealedRound, scaled: Scaled, combine: Combine): Tested {
   const { loops, room, bytes, words } = machine;
@@ -76,7 +80,9 @@ export function testing(machine: Machine, round: SealedRound, scaled: Scaled, co
       const mask = rowOf(masks, party);
       const part = parts.subarray(party * partElements, (party + 1) * partElements);
       code.forEach((each, place) => (part[place] = modulo(each + mask[place]!)));
-      words(found, TESTS * packed).forEach((each, place) => (part[PART_TESTS + place] = modulo(each - mask[PART_TESTS + place]!)));
+      words(found, TESTS * packed).forEach(
+        (each, place) => (part[PART_TESTS + place] = modulo(each - mask[PART_TESTS + place]!)),
+      );
     }
     // Of the numbers that the parts share, number r of a test's column r, added over r, is what the key adds to it.
     const numbers = combine(weights, { rows: quorum, columns: partElements, values: parts });

@@ -47,7 +47,7 @@ export interface Ring {
   publicPolynomial(seed: Bytes, j: number, out: number): Promise<void>;
   /** The bytes of a transform, at a place of `out`. */
   pack(transformed: number, out: Uint8Array, place: number): void;
-  /** The coefficients times p / q, rounded, (N,) elements of p = 2^31 - 1; the polynomial is taken back in its place. */
+  /** The coefficients times p / q, rounded, (N,) elements; the polynomial is taken back in its place. p = 2^31 - 1 */
   switched(transformed: number, out: number): void;
   /** Discrete Gaussians (N,) i64 from 16 random bytes each. */
   sample(drawn: Uint8Array, out: number): void;
@@ -82,7 +82,8 @@ function primeOf(machine: Machine, prime: bigint, parameters: LatticeParameters)
   const { loops, room, longs } = machine;
   const inverse = (value: bigint): bigint => power(value % prime, prime - 2n, prime); // Fermat
   let negativeInverse = prime; // Newton: right bits double, from three on
-  for (let step = 0; step < 6; step++) negativeInverse = BigInt.asUintN(64, negativeInverse * (2n - prime * negativeInverse));
+  for (let step = 0; step < 6; step++)
+    negativeInverse = BigInt.asUintN(64, negativeInverse * (2n - prime * negativeInverse));
   negativeInverse = BigInt.asUintN(64, -negativeInverse);
   const word = factor(WORD % prime, prime);
   const powersOf = (psi: bigint): { roots: number; quotients: number } => {
@@ -124,7 +125,9 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
   longs(low, table.length).set(table.map((each) => BigInt.asUintN(64, each)));
 
   const transform = (polynomial: number): void =>
-    primes.forEach((each, at) => loops.transform(polynomial + at * row, degree, each.roots, each.quotients, each.prime));
+    primes.forEach((each, at) =>
+      loops.transform(polynomial + at * row, degree, each.roots, each.quotients, each.prime),
+    );
 
   const scaledSmall = (small: number, by: (prime: Prime) => Factor, out: number): void =>
     primes.forEach((each, at) => {
@@ -138,7 +141,9 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
     transform,
     encrypted: (small, plain, out) => {
       scaledSmall(small, (each) => each.plain, out);
-      primes.forEach(({ limbs, prime }, at) => loops.addWide(plain, degree, limbs, limbs + 8 * LIMBS, prime, out + at * row));
+      primes.forEach(({ limbs, prime }, at) =>
+        loops.addWide(plain, degree, limbs, limbs + 8 * LIMBS, prime, out + at * row),
+      );
       transform(out);
     },
     prepared: (small, out) => {
@@ -153,7 +158,7 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
     publicPolynomial: async (seed, j, out) => {
       for (const [at, { prime, bits }] of primes.entries()) {
         const draw = stream(await derived(seed, "public polynomial", littleEndian(j, 4), littleEndian(at, 4)));
-        for (let filled = 0; filled < degree; ) {
+        for (let filled = 0; filled < degree;) {
           const count = degree - filled;
           const drawn = await draw(8 * count);
           bytes(words, drawn.length).set(drawn);
@@ -176,7 +181,16 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
         const here = transformed + at * row;
         loops.invert(here, degree, inverseRoots, inverseQuotients, last.value, last.quotient, prime);
         const share = (1n << 128n) / prime;
-        loops.addFraction(here, degree, part.value, part.quotient, prime, share >> 64n, BigInt.asUintN(64, share), fractions);
+        loops.addFraction(
+          here,
+          degree,
+          part.value,
+          part.quotient,
+          prime,
+          share >> 64n,
+          BigInt.asUintN(64, share),
+          fractions,
+        );
       }
       loops.toField(fractions, degree, out);
     },

@@ -2,7 +2,15 @@
 
 import { joined, sha256, toHex, utf8 } from "../bytes.ts";
 import { Malformed, Refused } from "../errors.ts";
-import { bitLength, errorBound, modulusOf, polynomialBytes, PUBLISHED, TAIL, type LatticeParameters } from "./parameters.ts";
+import {
+  bitLength,
+  errorBound,
+  modulusOf,
+  polynomialBytes,
+  PUBLISHED,
+  TAIL,
+  type LatticeParameters,
+} from "./parameters.ts";
 import { PART_TESTS, TESTS } from "./report_check.ts";
 import { KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES } from "./secrets.ts";
 import { behindItsLength, fieldsOf, fixed, littleEndian, numberIn, rowsIn } from "./wire.ts";
@@ -54,8 +62,39 @@ export interface Slots {
 
 /** Throws: Malformed for bytes that are no such record, Refused for settings that nobody can keep. */
 export async function sealedRound(bytes: Bytes): Promise<SealedRound> {
-  const [name, dimension, largest, goal, most, corrupt, decryptors, boxes, server, seed, plan, index, number, contributors, margin] =
-    fieldsOf(bytes, FIELDS) as [Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes, Bytes];
+  const [
+    name,
+    dimension,
+    largest,
+    goal,
+    most,
+    corrupt,
+    decryptors,
+    boxes,
+    server,
+    seed,
+    plan,
+    index,
+    number,
+    contributors,
+    margin,
+  ] = fieldsOf(bytes, FIELDS) as [
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+    Bytes,
+  ];
   const set = new TextDecoder().decode(name);
   const parameters = Object.hasOwn(PUBLISHED, set) ? PUBLISHED[set] : undefined;
   if (parameters === undefined) throw new Refused(`'${set.slice(0, 40)}' are no published lattice parameters.`);
@@ -103,7 +142,9 @@ function refuseParties({ decryptors, boxes, contributors, corrupt }: Said): void
     throw new Refused("each decryptor has one identity and one key for boxes, which no other decryptor has.");
   }
   if (corrupt < 1 || corrupt >= count || count > MOST_PARTIES) {
-    throw new Refused(`${corrupt} of ${count} decryptors may be corrupt: at least one, fewer than all, and ${MOST_PARTIES} in all.`);
+    throw new Refused(
+      `${corrupt} of ${count} decryptors may be corrupt: at least one, fewer than all, and ${MOST_PARTIES} in all.`,
+    );
   }
   if (areTwice(contributors) || contributors.length > MOST_PARTIES) {
     throw new Refused(`${contributors.length} contributors of noise: each once, and no more than ${MOST_PARTIES}.`);
@@ -117,11 +158,15 @@ function areTwice(keys: readonly Bytes[]): boolean {
 function refuseCounts({ reportGoal, mostReports, dimension, largest, contributors, margin }: Said): void {
   const most = MOST_REPORTS - contributors.length;
   if (reportGoal < 2 || reportGoal > mostReports || mostReports > most) {
-    throw new Refused(`a sealed sum of ${reportGoal} to ${mostReports} reports: from 2 to ${most}, the goal not beyond the most.`);
+    throw new Refused(
+      `a sealed sum of ${reportGoal} to ${mostReports} reports: from 2 to ${most}, the goal not beyond the most.`,
+    );
   }
   if (dimension < 1 || largest < 1) throw new Refused(`vectors of ${dimension} words up to ${largest} say nothing.`);
   if (contributors.length > 0 ? margin < 1 : margin !== 0) {
-    throw new Refused(`contributors of noise have a margin of at least 1, and nobody else has; this round's is ${margin}.`);
+    throw new Refused(
+      `contributors of noise have a margin of at least 1, and nobody else has; this round's is ${margin}.`,
+    );
   }
 }
 
@@ -147,11 +192,17 @@ export function isAmong(key: Uint8Array, keys: readonly Uint8Array[]): boolean {
 }
 
 /** The bytes of each box, of the parts and of the ciphertexts, and of a whole report. */
-export function reportBytesOf(round: SealedRound): { readonly box: number; readonly parts: number; readonly body: number; readonly report: number } {
+export function reportBytesOf(round: SealedRound): {
+  readonly box: number;
+  readonly parts: number;
+  readonly body: number;
+  readonly report: number;
+} {
   const box = SEALED_BYTES + 4 * (round.columns + round.partElements);
   const parts = 4 * round.quorum * round.partElements;
   const body = round.slots.polynomials * polynomialBytes(round.parameters);
-  const fields = KEY_BYTES + round.boxes.length * (4 + box) + KEY_BYTES + TAG_BYTES + DIGEST_BYTES + parts + SIGNATURE_BYTES + body;
+  const fields =
+    KEY_BYTES + round.boxes.length * (4 + box) + KEY_BYTES + TAG_BYTES + DIGEST_BYTES + parts + SIGNATURE_BYTES + body;
   return { box, parts, body, report: MESSAGE_BYTES + 4 * REPORT_FIELDS + fields };
 }
 
@@ -175,22 +226,28 @@ export function refuseRound(round: SealedRound, demands: Demands): void {
   const { decryptors, contributors } = demands;
   const boxOf = new Map(decryptors.map((key, place) => [key, demands.boxes[place]]));
   if (round.reportGoal < demands.threshold) {
-    throw new Refused(`the sealed round opens sums of ${round.reportGoal} reports, and its plan of no fewer than ${demands.threshold}.`);
+    throw new Refused(
+      `the sealed round opens sums of ${round.reportGoal} reports, and its plan of no fewer than ${demands.threshold}.`,
+    );
   }
   round.decryptors.forEach((key, place) => {
     const name = toHex(key);
     if (!boxOf.has(name)) throw new Refused(`the sealed round's decryptor ${name.slice(0, 16)} is none of its plan's.`);
-    if (boxOf.get(name) !== toHex(round.boxes[place]!)) throw new Refused(`the sealed round has another box of ${name.slice(0, 16)} than its plan.`);
+    if (boxOf.get(name) !== toHex(round.boxes[place]!))
+      throw new Refused(`the sealed round has another box of ${name.slice(0, 16)} than its plan.`);
   });
   if (round.decryptors.length !== decryptors.length) {
     throw new Refused(`the sealed round has ${round.decryptors.length} decryptors, and its plan ${decryptors.length}.`);
   }
   if (round.corrupt < demands.corrupt) {
-    throw new Refused(`the sealed round is safe against ${round.corrupt} of its decryptors, and its plan's against ${demands.corrupt}.`);
+    throw new Refused(
+      `the sealed round is safe against ${round.corrupt} of its decryptors, and its plan's against ${demands.corrupt}.`,
+    );
   }
   const named = round.contributors.map(toHex);
   const missing = contributors.find((each) => !named.includes(each));
-  if (missing !== undefined) throw new Refused(`the sealed round lacks the noise of ${missing.slice(0, 16)}, which its plan promises.`);
+  if (missing !== undefined)
+    throw new Refused(`the sealed round lacks the noise of ${missing.slice(0, 16)}, which its plan promises.`);
   if (toHex(round.plan) !== demands.plan || round.roundIndex !== demands.round) {
     throw new Refused("the sealed round is of another plan, or another of its rounds.");
   }
@@ -200,7 +257,8 @@ export function refuseRound(round: SealedRound, demands: Demands): void {
   if (round.dimension !== demands.dimension || round.largest !== demands.largest) {
     throw new Refused("the sealed round sums other vectors than its reports are.");
   }
-  if (demands.joined.includes(toHex(round.name))) throw new Refused("the device has reported in this sealed round; a second report would spoil it.");
+  if (demands.joined.includes(toHex(round.name)))
+    throw new Refused("the device has reported in this sealed round; a second report would spoil it.");
 }
 
 /** The seed of an attempt's public polynomials: a hash of its task. signs: 32 bytes of an encoding, or none. */
@@ -210,8 +268,11 @@ export async function seedOf(plan: string, round: number, task: string, signs: U
 
 /** Throws: Malformed for digits that are none. */
 export function settingsBytes(digits: string): Bytes {
-  if (!/^([0-9a-f]{2})*$/.test(digits)) throw new Malformed("the settings of a sealed round are not hexadecimal digits.");
-  return Uint8Array.from({ length: digits.length / 2 }, (_, place) => Number.parseInt(digits.slice(2 * place, 2 * place + 2), 16));
+  if (!/^([0-9a-f]{2})*$/.test(digits))
+    throw new Malformed("the settings of a sealed round are not hexadecimal digits.");
+  return Uint8Array.from({ length: digits.length / 2 }, (_, place) =>
+    Number.parseInt(digits.slice(2 * place, 2 * place + 2), 16),
+  );
 }
 
 /** The context of a box: what it is bound to. */

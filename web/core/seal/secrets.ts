@@ -45,7 +45,10 @@ export function stream(seed: Bytes): Stream {
     new DataView(counter.buffer).setBigUint64(8, BigInt((position - skipped) / 16));
     position += size;
     const zeros = new Uint8Array(skipped + size);
-    return new Uint8Array(await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 64 }, await key, zeros), skipped);
+    return new Uint8Array(
+      await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 64 }, await key, zeros),
+      skipped,
+    );
   };
 }
 
@@ -54,7 +57,11 @@ export async function derived(secret: Bytes, purpose: string, ...context: readon
   const info = joined(...[utf8(LABEL + purpose), ...context].map(behindItsLength));
   const key = await crypto.subtle.importKey("raw", secret, "HKDF", false, ["deriveBits"]);
   return new Uint8Array(
-    await crypto.subtle.deriveBits({ name: "HKDF", hash: "SHA-256", salt: new Uint8Array(0), info }, key, 8 * KEY_BYTES),
+    await crypto.subtle.deriveBits(
+      { name: "HKDF", hash: "SHA-256", salt: new Uint8Array(0), info },
+      key,
+      8 * KEY_BYTES,
+    ),
   );
 }
 
@@ -68,7 +75,10 @@ async function keyPair(kind: "X25519" | "Ed25519", secret: Uint8Array): Promise<
   const document = joined(Uint8Array.from(PRIVATE[kind]), secret);
   const use: KeyUsage = kind === "X25519" ? "deriveBits" : "sign";
   // WebCrypto tells the public half of a private key in its JSON form alone.
-  const { x } = await crypto.subtle.exportKey("jwk", await crypto.subtle.importKey("pkcs8", document, kind, true, [use]));
+  const { x } = await crypto.subtle.exportKey(
+    "jwk",
+    await crypto.subtle.importKey("pkcs8", document, kind, true, [use]),
+  );
   const digits = atob((x ?? "").replaceAll("-", "+").replaceAll("_", "/"));
   const key = await crypto.subtle.importKey("pkcs8", document, kind, false, [use]);
   return { key, public: Uint8Array.from(digits, (each) => each.charCodeAt(0)) };
@@ -85,7 +95,12 @@ export function agreementKeyOf(secret: Uint8Array): Promise<KeyPair> {
 }
 
 /** agreed(own, other's, purpose, context...): 32 bytes. Throws: Refused where the other's key is of small order. */
-export async function agreed(own: KeyPair, other: Bytes, purpose: string, ...context: readonly Uint8Array[]): Promise<Bytes> {
+export async function agreed(
+  own: KeyPair,
+  other: Bytes,
+  purpose: string,
+  ...context: readonly Uint8Array[]
+): Promise<Bytes> {
   let shared: Bytes;
   try {
     const theirs = await crypto.subtle.importKey("raw", other, "X25519", false, []);
@@ -93,7 +108,8 @@ export async function agreed(own: KeyPair, other: Bytes, purpose: string, ...con
   } catch {
     shared = new Uint8Array(KEY_BYTES);
   }
-  if (shared.every((each) => each === 0)) throw new Refused("a key of the sealed round is no point that two parties may agree with.");
+  if (shared.every((each) => each === 0))
+    throw new Refused("a key of the sealed round is no point that two parties may agree with.");
   const both = isBelow(own.public, other) ? [own.public, other] : [other, own.public];
   return derived(shared, purpose, ...both, ...context);
 }
@@ -114,11 +130,17 @@ export async function sealed(other: Bytes, content: Uint8Array, associated: Uint
 /** tag(key, data): 16 bytes. A key tags one message, ever. */
 export async function tag(key: Bytes, data: Bytes): Promise<Bytes> {
   const imported = await crypto.subtle.importKey("raw", key, "AES-GCM", false, ["encrypt"]);
-  const made = crypto.subtle.encrypt({ name: "AES-GCM", iv: NO_NONCE, additionalData: data }, imported, new Uint8Array(0));
+  const made = crypto.subtle.encrypt(
+    { name: "AES-GCM", iv: NO_NONCE, additionalData: data },
+    imported,
+    new Uint8Array(0),
+  );
   return new Uint8Array(await made);
 }
 
 /** signature(purpose, message): 64 bytes. */
 export async function signature(identity: KeyPair, purpose: string, message: Uint8Array): Promise<Bytes> {
-  return new Uint8Array(await crypto.subtle.sign("Ed25519", identity.key, joined(utf8(`${LABEL}${purpose}\0`), message)));
+  return new Uint8Array(
+    await crypto.subtle.sign("Ed25519", identity.key, joined(utf8(`${LABEL}${purpose}\0`), message)),
+  );
 }

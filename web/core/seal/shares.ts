@@ -48,7 +48,7 @@ export function bytesOf(elements: Uint32Array): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
-/** Weights (at, nodes): the values at `at` of a polynomial of degree below the number of nodes, from those at the nodes. */
+/** Weights (at, nodes): values at `at` of a polynomial of degree below the number of nodes, from those at the nodes. */
 export function lagrange(nodes: readonly number[], at: readonly number[]): Elements {
   const times = (one: bigint, other: bigint): bigint => (one * other) % BIG_PRIME;
   const less = (one: number, other: number): bigint => BigInt(modulo(one - other));
@@ -97,7 +97,13 @@ export function combining({ loops, room, words }: Machine): Combine {
  *
  * Column by column the polynomial takes the secrets at -1, ..., -packed and random elements at `hidden` points more.
  */
-export async function split(secrets: Elements, parties: number, hidden: number, draw: Stream, combine: Combine): Promise<Elements> {
+export async function split(
+  secrets: Elements,
+  parties: number,
+  hidden: number,
+  draw: Stream,
+  combine: Combine,
+): Promise<Elements> {
   const count = secrets.rows + hidden;
   const values = new Uint32Array(count * secrets.columns);
   values.set(secrets.values);

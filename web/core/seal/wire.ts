@@ -9,7 +9,8 @@ const LENGTH_BYTES = 4;
 
 /** A whole number from 0 on, in so many bytes, the lowest first. Throws: RangeError for a number that does not fit. */
 export function littleEndian(value: number, size: number): Bytes {
-  if (!Number.isSafeInteger(value) || value < 0 || value >= 256 ** size) throw new RangeError(`${value} does not fit in ${size} bytes`);
+  if (!Number.isSafeInteger(value) || value < 0 || value >= 256 ** size)
+    throw new RangeError(`${value} does not fit in ${size} bytes`);
   return Uint8Array.from({ length: size }, (_, place) => Math.floor(value / 256 ** place) % 256);
 }
 
@@ -34,7 +35,10 @@ export function fieldsOf(bytes: Uint8Array, count: number): Bytes[] {
     found.push(bytes.slice(start, end));
     at = end;
   }
-  if (found.length !== count) throw new Malformed(`a record has ${found.length > count ? "more than " : ""}${Math.min(found.length, count)} fields, and not ${count}.`);
+  if (found.length !== count) {
+    const many = found.length > count ? `more than ${count}` : `${found.length}`;
+    throw new Malformed(`a record has ${many} fields, and not ${count}.`);
+  }
   return found;
 }
 
@@ -47,12 +51,14 @@ export function fixed(field: Bytes, size: number): Bytes {
 /** A whole number in a field of so many bytes. Throws: Malformed for another length, and for a number beyond 2^53. */
 export function numberIn(field: Bytes, size: number): number {
   const value = fixed(field, size).reduceRight((sum, each) => sum * 256 + each, 0);
-  if (!Number.isSafeInteger(value)) throw new Malformed(`a number of a record is ${value}, beyond any that a round has.`);
+  if (!Number.isSafeInteger(value))
+    throw new Malformed(`a number of a record is ${value}, beyond any that a round has.`);
   return value;
 }
 
 /** Values of one size behind each other. Throws: Malformed where the field is no whole number of them. */
 export function rowsIn(field: Bytes, size: number): readonly Bytes[] {
-  if (field.length % size !== 0) throw new Malformed(`${field.length} bytes are no whole number of values of ${size} bytes.`);
+  if (field.length % size !== 0)
+    throw new Malformed(`${field.length} bytes are no whole number of values of ${size} bytes.`);
   return Array.from({ length: field.length / size }, (_, row) => field.slice(row * size, (row + 1) * size));
 }
