@@ -83,7 +83,6 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         sealing: sealingOf(lattice, joinedRounds(storage)),
         enrolmentCode: joined.enrolmentCode,
         clock: now,
-        random: randomShare,
         eligible: () => whyNot(storage, eligibility),
       },
       fetchDriver(server),
