@@ -175,6 +175,25 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     await context.close();
   });
 
+  test("a server that is neither https nor here, and a key that anybody can sign for, are refused in words", async () => {
+    const { page, context } = await opened();
+    await page.click('nav a[href="#rounds"]');
+    const before = checkIns;
+    for (const [server, key, said] of [
+      ["http://example.org", KEY, "is not https"],
+      [undefined, `01${"00".repeat(31)}`, "anybody could sign"],
+    ] as const) {
+      if (server !== undefined) await page.fill("#server", server);
+      else await page.fill("#server", new URL(page.url()).origin);
+      await page.fill("#operator-key", key);
+      await page.click("#join button");
+      await expect.poll(() => page.textContent("#failure")).toContain(said);
+      expect(await page.isEnabled("#first-time")).toBe(true);
+    }
+    expect(checkIns).toBe(before);
+    await context.close();
+  });
+
   test("a paused device asks for nothing", async () => {
     const { page, context } = await opened();
     await page.click('nav a[href="#rounds"]');
