@@ -20,7 +20,7 @@ export interface Joined {
   readonly server: string;
   readonly operatorKey: string;
   readonly population: string;
-  /** The owner's word that this browser took part nowhere before. */
+  /** The owner's word that this browser took part nowhere before; used up by the first turn. */
   readonly firstTime: boolean;
   readonly enrolmentCode: string | null;
 }
@@ -69,6 +69,7 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
   const lattice = await WebAssembly.compileStreaming(fetch(bundled("lattice.wasm"), { credentials: "omit" }));
   return underLock(async () => {
     const record = await openRecord(storage, joined, policy, false);
+    if (joined.firstTime) await storage.set("joined", { ...joined, firstTime: false } satisfies Joined); // said of one beginning
     const seen: Float32Array<ArrayBuffer>[] = [];
     const training = trainingOf(storage, exported, policy, seen);
     const turn = await driven(
@@ -82,7 +83,6 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         sealing: sealingOf(lattice, joinedRounds(storage)),
         enrolmentCode: joined.enrolmentCode,
         clock: now,
-        random: randomShare,
         eligible: () => whyNot(storage, eligibility),
       },
       fetchDriver(server),

@@ -1,7 +1,10 @@
 /** The page: it starts what there is, and joins keyboard, device and views. */
 
 import { ended, waitAfter, type Turn } from "../core/device.ts";
+import { toHex } from "../core/bytes.ts";
 import { saidBy } from "../core/errors.ts";
+import { readSigningKey } from "../core/signing.ts";
+import { serverAddress } from "../core/transport.ts";
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
@@ -201,25 +204,43 @@ async function start(): Promise<void> {
 }
 
 function joinForm(storage: Storage, turn: () => Promise<void>): void {
+  const server = byId("server", HTMLInputElement);
   const key = byId("operator-key", HTMLInputElement);
   const population = byId("population", HTMLInputElement);
   const code = byId("code", HTMLInputElement);
   const first = byId("first-time", HTMLInputElement);
   const button = byId("join", HTMLFormElement).querySelector("button");
-  show("served", `This page and its rounds come from ${location.host}. Whoever serves a page can change it, and read what you type.`);
-  void storage.setting<Joined>("joined").then((joined) => {
-    if (joined === null) return;
-    [key.value, population.value, code.value, first.checked] = [joined.operatorKey, joined.population, joined.enrolmentCode ?? "", joined.firstTime];
+  const joinedAlready = (): void => {
     first.disabled = true; // said once: later it is known what was spent
     if (button !== null) button.textContent = "Save";
+  };
+  const servedBy = (): void =>
+    show(
+      "served",
+      `This page comes from ${location.host}. Whoever serves a page can change it, and read what you type.`,
+      server.value.startsWith(location.origin) ? " Here the operator itself serves it: that is for demonstrations." : null,
+    );
+  server.value = location.origin;
+  servedBy();
+  server.addEventListener("input", servedBy);
+  void storage.setting<Joined>("joined").then((joined) => {
+    if (joined === null) return;
+    [server.value, key.value, population.value] = [joined.server, joined.operatorKey, joined.population];
+    [code.value, first.checked] = [joined.enrolmentCode ?? "", joined.firstTime];
+    joinedAlready();
+    servedBy();
   });
   byId("join", HTMLFormElement).onsubmit = (event) => {
     event.preventDefault();
-    const joined: Joined = {
-      server: location.origin, operatorKey: key.value.trim(), population: population.value.trim(), firstTime: first.checked, enrolmentCode: code.value.trim() || null,
-    };
-    first.disabled = true;
     void act(async () => {
+      const joined: Joined = {
+        server: serverAddress(server.value.trim()).origin,
+        operatorKey: toHex(readSigningKey(key.value.trim())),
+        population: population.value.trim(),
+        firstTime: first.checked,
+        enrolmentCode: code.value.trim() || null,
+      };
+      joinedAlready();
       await navigator.storage?.persist?.();
       await storage.set("joined", joined);
       await turn();

@@ -29,23 +29,30 @@ const ASKS: Readonly<Record<string, string>> = {
   count: "It asks for counts of words in your text.",
 };
 
+/** Who could read a single report of a plan. */
+export function readersOf({ aggregation }: Plan): string {
+  if (aggregation.kind !== "sealed") return "the operator";
+  const more = aggregation.corrupt + 1;
+  return `nobody, unless the operator and ${more} or more decryptors work together`;
+}
+
 /** What a plan means for who takes part, in sentences. */
 export function planInWords({ kind, privacy, aggregation, separation }: Plan): readonly string[] {
   return [
     ASKS[kind] ?? `It is a task to ${kind}.`,
     WHO_SEES[aggregation.kind],
-    ...(aggregation.kind === "sealed" ? [`${aggregation.keepers.length} keepers open a sum of at least ${aggregation.threshold} reports together.`] : []),
+    ...(aggregation.kind === "sealed" ? [`${aggregation.keepers.length} decryptors open a sum of at least ${aggregation.threshold} reports together.`] : []),
     `A round has at least ${privacy.report_goal} reports, and the run up to ${privacy.rounds} rounds.`,
     privacy.max_participations === null
       ? "It does not say how often you may take part; your device stops where the promise ends."
       : `You take part at most ${privacy.max_participations} ${privacy.max_participations === 1 ? "time" : "times"}.`,
     ...(separation.rounds === null || separation.rounds < 2 ? [] : [`At least ${separation.rounds} rounds lie between two of yours.`]),
-    promise(privacy),
+    promise(privacy, aggregation.contributors.length > 0 ? "its decryptors add the noise" : "the operator adds the noise"),
   ];
 }
 
-function promise(privacy: Plan["privacy"]): string {
+function promise(privacy: Plan["privacy"], noise: string): string {
   if (privacy.kind === "local") return `Your device hides each answer by itself: epsilon ${number(privacy.local_epsilon)}. Nobody is trusted for that.`;
   if (privacy.epsilon === null || privacy.zcdp === null) return "It promises no privacy, and your device takes no part.";
-  return `All reports of the run together promise epsilon ${number(privacy.epsilon)} at delta ${privacy.delta}: the noise is added by whoever adds up.`;
+  return `The whole run costs you at most epsilon ${number(privacy.epsilon)} at delta ${privacy.delta}, as long as ${noise}.`;
 }

@@ -3,7 +3,7 @@
 import type { Turn } from "../core/device.ts";
 import type { JournalLine, Overview } from "./device.ts";
 import { byId, element, fact, show } from "./dom.ts";
-import { bytes, number, planInWords, time } from "./said.ts";
+import { bytes, number, planInWords, readersOf, time } from "./said.ts";
 import type { KeptText } from "./storage.ts";
 
 export type PastTurn = Turn & { readonly at: number };
@@ -54,8 +54,8 @@ function journalCard({ participation, report, plan }: JournalLine): HTMLElement 
       fact("Task", `${kind}, ${task.slice(0, 12) || "unknown"}`),
       fact("What left", report === null ? "nothing is known of a report; the round stays spent" : bytes(report.bytes)),
       ...(report === null ? [] : [digestFact("SHA-256", report.sha256)]),
-      fact("Who could read it", plan?.aggregation.kind === "sealed" ? "nobody but all keepers together" : "the operator"),
-      ...keepers.map((key) => digestFact("Keeper", key)),
+      fact("Who could read it", plan === null ? "the plan is not here any more" : readersOf(plan)),
+      ...keepers.map((key) => digestFact("Decryptor", key)),
       fact("Cost", `${number(spent)} of zCDP, of the whole run so far`),
       fact("Receipt", report?.received === true ? "signed by the operator" : "none came"),
       ...(report?.why ? [fact("It said nothing", report.why)] : []),

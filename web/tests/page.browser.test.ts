@@ -11,7 +11,7 @@ import { chromium, type Browser, type BrowserContext, type Page } from "playwrig
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { built } from "../build.ts";
-import { served, type Served } from "./served.ts";
+import { served, type Came, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 const web = fileURLToPath(new URL("..", import.meta.url));
@@ -32,7 +32,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
   let browser: Browser;
   let server: Served;
   let checkIns = 0;
-  const asked = (path: string): { status: number; body: string } | null => {
+  const asked = async ({ path }: Came): Promise<{ status: number; body: string } | null> => {
     if (path !== "/v1/check-in") return null;
     checkIns++;
     return { status: 200, body: JSON.stringify({ answer: "come_back", after_s: 3600, before_s: 7200 }) };
@@ -158,7 +158,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     expect(requests.filter((each) => !each.address.startsWith(server.address) && !each.address.startsWith("blob:"))).toEqual([]);
     const came = server.seen.slice(first);
     expect(came.length).toBeGreaterThan(8);
-    expect(came.filter((each) => JSON.stringify(each).includes(SECRET))).toEqual([]);
+    expect(came.filter(({ path, headers, body }) => JSON.stringify([path, headers, body.toString("latin1")]).includes(SECRET))).toEqual([]);
     expect(came.filter(({ headers }) => headers.cookie !== undefined || headers.referer !== undefined)).toEqual([]);
     expect(errors).toEqual([]);
     await context.close();
@@ -172,6 +172,25 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     await expect.poll(() => page.textContent("#budget")).toContain("0 of 4 left");
     await page.click('nav a[href="#left"]');
     expect(await page.textContent("#journal")).toContain("could not know what had been spent");
+    await context.close();
+  });
+
+  test("a server that is neither https nor here, and a key that anybody can sign for, are refused in words", async () => {
+    const { page, context } = await opened();
+    await page.click('nav a[href="#rounds"]');
+    const before = checkIns;
+    for (const [server, key, said] of [
+      ["http://example.org", KEY, "is not https"],
+      [undefined, `01${"00".repeat(31)}`, "anybody could sign"],
+    ] as const) {
+      if (server !== undefined) await page.fill("#server", server);
+      else await page.fill("#server", new URL(page.url()).origin);
+      await page.fill("#operator-key", key);
+      await page.click("#join button");
+      await expect.poll(() => page.textContent("#failure")).toContain(said);
+      expect(await page.isEnabled("#first-time")).toBe(true);
+    }
+    expect(checkIns).toBe(before);
     await context.close();
   });
 

@@ -17,19 +17,26 @@ const TYPES: Readonly<Record<string, string>> = {
   ".json": "application/json", ".svg": "image/svg+xml", ".webmanifest": "application/manifest+json",
 };
 
+export interface Came {
+  readonly method: string;
+  readonly path: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Buffer;
+}
+
 /** Whatever answers a path of the protocol; null: 404. */
-export type Protocol = (path: string, body: string) => { readonly status: number; readonly body: string } | null;
+export type Protocol = (came: Came) => Promise<{ readonly status: number; readonly body: string | Uint8Array } | null>;
 
 export interface Served {
   readonly address: string;
   /** Bytes that were sent for each path, compressed. */
   readonly sent: Map<string, number>;
   /** Whatever came with each request. */
-  readonly seen: { readonly path: string; readonly headers: IncomingHttpHeaders; readonly body: string }[];
+  readonly seen: Came[];
   close(): Promise<void>;
 }
 
-export async function served(folder: string, protocol: Protocol = () => null): Promise<Served> {
+export async function served(folder: string, protocol: Protocol = async () => null): Promise<Served> {
   const sent = new Map<string, number>();
   const seen: Served["seen"] = [];
   const server = createServer((asked, answer) => {
@@ -38,10 +45,10 @@ export async function served(folder: string, protocol: Protocol = () => null): P
     const said = async (): Promise<void> => {
       const parts: Buffer[] = [];
       for await (const part of asked) parts.push(part as Buffer);
-      const came = Buffer.concat(parts).toString();
-      seen.push({ path: asked.url ?? "", headers: asked.headers, body: came });
+      const came = { method: asked.method ?? "", path: asked.url ?? "", headers: asked.headers, body: Buffer.concat(parts) };
+      seen.push(came);
       if (path.startsWith("/v1/")) {
-        const found = protocol(path, came) ?? { status: 404, body: "{}" };
+        const found = (await protocol(came)) ?? { status: 404, body: "{}" };
         answer.writeHead(found.status, { ...headers, "content-type": "application/json" }).end(found.body);
         return;
       }

@@ -1,0 +1,162 @@
+/** A round in Chromium, with an operator in this process: what leaves is the update, and nothing else tells of the text. */
+
+import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { chromium, type Browser, type Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { built } from "../build.ts";
+import { planLine } from "../core/log.ts";
+import { clipped } from "../core/report.ts";
+import { readTensor, tensorFile } from "../core/safetensors.ts";
+import { digest } from "../core/signing.ts";
+import { loadExported } from "../train/exported.ts";
+import { prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { batchesOf, localUpdate } from "../train/trainer.ts";
+import { encode } from "../train/vocabulary.ts";
+import { newOperator } from "./operator.ts";
+import { planSaid, TRAIN, taskSaid } from "./plans.ts";
+import { served, type Came, type Protocol, type Served } from "./served.ts";
+
+const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const web = fileURLToPath(new URL("..", import.meta.url));
+const model = join(web, "tests", "fixtures", "training");
+const TEXTS = ["one two three four", "two three xylophone", "five six seven"];
+const SECRET = "xylophone";
+const ASKS = { ...TRAIN, parameters: 0, client: { ...TRAIN.client, learning_rate: 0.5 }, clip_norm: 0.1 };
+const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 90_000 }, () => {
+  const out = join(tmpdir(), `tacit-round-${process.pid}`);
+  let browser: Browser;
+  let start: Float32Array<ArrayBuffer>;
+
+  beforeAll(async () => {
+    await built(web, model, out);
+    const { model: numbers } = JSON.parse(await readFile(join(model, "expected.json"), "utf8")) as { readonly model: readonly number[] };
+    start = Float32Array.from(numbers);
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
+  }, 90_000);
+
+  afterAll(async () => {
+    await browser?.close();
+  });
+
+  /** A server of one round, whose receipts fail so often. */
+  async function operating(vocabulary: string, lost = 0): Promise<{ readonly server: Served; readonly key: string }> {
+    const operator = await newOperator();
+    const plan = planSaid({ vocabulary });
+    const content = tensorFile("model", start, {});
+    const now = Date.now() / 1000;
+    const asks = { ...ASKS, parameters: start.length };
+    const named = { sha256: sha256(content), bytes: content.length, path: `/v1/models/${sha256(content)}` };
+    const task = taskSaid({ plan: await digest(plan), content: named, asks, opens: now - 5, deadline: now + 300 });
+    const assignment = "01".repeat(16);
+    let [given, failures] = [false, lost];
+    const json = (said: unknown): { status: number; body: string } => ({ status: 200, body: JSON.stringify(said) });
+    const answers: Protocol = async ({ path, method, headers }: Came) => {
+      if (path === "/v1/check-in") {
+        if (given) return json({ answer: "come_back", after_s: 3600, before_s: 7200 });
+        given = true;
+        return json({ answer: "assignment", assignment, secret: "02".repeat(32), signed_task: await operator.signed("task", task) });
+      }
+      if (path.startsWith("/v1/plans/")) return json({ ...(await operator.signed("plan", plan)), evidence: null });
+      if (path === "/v1/log") return json(await operator.log([planLine(await digest(plan))]));
+      if (path.startsWith("/v1/models/")) return { status: 200, body: content };
+      if (method !== "POST" || !path.startsWith("/v1/reports/")) return null;
+      if (failures-- > 0) return { status: 503, body: JSON.stringify({ type: "tacit:busy", title: "busy", status: 503, detail: "busy" }) };
+      return json(await operator.signed("receipt", JSON.stringify({ assignment, sha256: headers["x-content-sha256"], received: true })));
+    };
+    return { server: await served(out, answers), key: operator.key };
+  }
+
+  async function takesPart(texts: readonly string[], lost = 0): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
+    const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
+    const { server, key } = await operating(exported.vocabulary.sha256, lost);
+    const page = await (await browser.newContext()).newPage();
+    const errors: string[] = [];
+    page.on("pageerror", (thrown) => errors.push(thrown.message));
+    await page.goto(server.address);
+    await page.waitForSelector("html[data-ready]");
+    for (const [at, text] of texts.entries()) {
+      await page.fill("#message", text);
+      await page.click("#keep");
+      await expect.poll(() => page.locator("#kept-list li").count()).toBe(at + 1);
+    }
+    await page.click('nav a[href="#rules"]');
+    await page.click("#policy summary");
+    await page.fill("#policy-text", "send_after_s = 2\n");
+    await page.click("#policy button[type=submit]");
+    await expect.poll(() => page.textContent("#policy-answer")).toContain("Saved");
+    await page.click('nav a[href="#rounds"]');
+    await page.fill("#operator-key", key);
+    await page.check("#first-time");
+    await page.click("#join button");
+    await expect.poll(() => page.textContent("#turn"), { timeout: 30_000 }).toMatch(/took part|refused|No answer/);
+    const reports = server.seen.filter(({ method, path }) => method === "POST" && path.startsWith("/v1/reports/")).map((each) => each.body);
+    return { page, server, reports, errors };
+  }
+
+  test("the report is the clipped update on the kept text, and the journal has it", async () => {
+    const { page, server, reports, errors } = await takesPart(TEXTS);
+    expect(await page.textContent("#turn")).toContain("The device took part, and the operator signed for it.");
+    expect(reports.length).toBe(1);
+    const found = readTensor(new Uint8Array(reports[0] as Buffer), "update", "F32", start.length);
+
+    prepareRuntime(null);
+    const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
+    const ids = TEXTS.flatMap((each) => encode(exported.vocabulary, each));
+    const client = ASKS.client as Parameters<typeof localUpdate>[3];
+    const stepper = await stepperOf(exported.train as Uint8Array<ArrayBuffer>);
+    const { update, loss } = await localUpdate(stepper, start, batchesOf(ids, [0, 1, 2], client), client); // one batch: its order is nothing
+    const wanted = clipped(new Float32Array(update), loss, { ...ASKS, parameters: start.length } as Parameters<typeof clipped>[2]).update;
+    expect(Math.hypot(...found)).toBeCloseTo(0.1, 5);
+    expect(Math.hypot(...found.map((each, at) => each - (wanted[at] as number)))).toBeLessThan(1e-5);
+
+    await page.click('nav a[href="#left"]');
+    const journal = await page.textContent("#journal");
+    expect(journal).toContain("Round 0 of es");
+    expect(journal).toContain(sha256(reports[0] as Buffer));
+    expect(journal).toContain("signed by the operator");
+    await page.click('nav a[href="#type"]');
+    await page.click("#compare summary");
+    await expect.poll(() => page.textContent("#compare-about")).toContain("round 0 of es");
+    expect(await page.isEnabled("#use-latest")).toBe(true);
+    const others = server.seen.filter((each) => !each.body.equals(reports[0] as Buffer));
+    expect(others.filter(({ path, headers, body }) => JSON.stringify([path, headers, body.toString("latin1")]).includes(SECRET))).toEqual([]);
+    expect((reports[0] as Buffer).includes(SECRET)).toBe(false);
+    expect(errors).toEqual([]);
+    await page.context().close();
+    await server.close();
+  });
+
+  test("with other text, or with none, the requests are the same and the report is as long", async () => {
+    const seen: string[][] = [];
+    for (const texts of [TEXTS, ["ten"], []]) {
+      const { page, server, reports } = await takesPart(texts);
+      expect(await page.textContent("#turn")).toContain("took part");
+      seen.push(server.seen.filter(({ path }) => path.startsWith("/v1/")).map(({ method, path, body }) => `${method} ${path.slice(0, 12)} ${body.length}`));
+      expect(reports.length).toBe(1);
+      await page.context().close();
+      await server.close();
+    }
+    expect(seen[1]).toEqual(seen[0]);
+    expect(seen[2]).toEqual(seen[0]);
+  });
+
+  test("a server that is busy gets the same bytes again, and the record one participation", async () => {
+    const { page, server, reports } = await takesPart(TEXTS, 2);
+    expect(await page.textContent("#turn")).toContain("took part, and the operator signed");
+    expect(reports.length).toBe(3);
+    for (const each of reports) expect(each.equals(reports[0] as Buffer)).toBe(true);
+    await page.click('nav a[href="#left"]');
+    expect(await page.locator("#journal li.card").count()).toBe(1);
+    await page.context().close();
+    await server.close();
+  });
+});
