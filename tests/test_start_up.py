@@ -154,6 +154,7 @@ def test_a_statement_is_verified_without_scipy(tmp_path: Path) -> None:
         "jobs",
         "networks",
         "parsing",
+        "plurals",
         "privacy",
         "process_limits",
         "progress",

@@ -360,7 +360,7 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
     if kind is Path:
         if name == "account population" or parameter.name == "state":
             return FOLDER_OUT
-        if parameter.name == "journal":
+        if parameter.name == "journal" or (name.startswith("plan") and parameter.name == "report"):
             return FOLDER_OUT[:-1]
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)

@@ -464,6 +464,7 @@ WITH_A_NETWORK = {  # the settings of a network come with JAX: only ever shorter
     "tacit.jobs.train.learner",
     "tacit.jobs.train.mixture_check",
     "tacit.jobs.train.mixture_folder",
+    "tacit.jobs.train.mixture_summary",
     "tacit.jobs.train.refusals",
     "tacit.jobs.train.rehearsal",
     "tacit.jobs.train.release",

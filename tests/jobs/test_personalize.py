@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -368,10 +369,12 @@ def test_the_command_is_the_job(world: tuple[Path, Path], gated: Personalization
 
 def test_commands_for_runs_that_train_name_the_right_one(gated: PersonalizationResult) -> None:
     out = gated.run.path
+    other = out.parent / "a run of another kind"
+    shutil.copytree(out, other)
     account = json.loads(CliRunner().invoke(app, ["account", "run", str(out), "--json"]).stdout)
     assert account["promise"] == gated.to_record()["promise"] and account["of"] == "personalize"
     assert "step 2: 9 histograms" in said("account", "run", out)
-    assert "is a run of `tacit personalize` and not of `tacit train`" in said("compare", out, out, code=2)
+    assert "is a run of `tacit personalize` and not of `tacit train`" in said("compare", out, other, code=2)
 
 
 @pytest.mark.long

@@ -40,7 +40,7 @@ def test_the_figure_has_a_curve_for_each_population(found: EpsilonResult, tmp_pa
 
 def test_a_page_shows_the_name_of_a_text_and_obeys_none(found: EpsilonResult, tmp_path: Path) -> None:
     text = "novels <script>alert(1)</script> \x1b[2J \u202egnp"
-    free = FreeModel(made_of="the public n-gram", text=text, top1=0.2, network=0.15, passages=50)
+    free = FreeModel(weights={"n-gram": 1.0}, text=text, top1=0.2, network=0.15, sentences=50)
     page = replace(found, free=free).write_report(tmp_path / "page").html.read_text()
     assert "novels" in page and "<script" not in page and "&lt;script&gt;" in page
     assert "\x1b" not in page and "\u202e" not in page

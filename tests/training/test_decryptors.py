@@ -260,7 +260,7 @@ def test_one_decryptors_noise_is_accounted_and_all_of_it_foreseen(
     assert one is not None and four is not None and four.guarantee == one.guarantee
     assert four.noise == pytest.approx(2 * one.noise) and four.ratio == pytest.approx(2 * one.ratio)
     assert (
-        "the noise of 4 decryptors is" in noise_forecast(kept).sentence
+        "The noise of 4 decryptors is" in noise_forecast(kept).sentence
         and "decryptors" not in noise_forecast(plain).sentence
     )
     parameters = 12_345

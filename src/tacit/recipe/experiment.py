@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from tacit.design.bands import most_bands
 from tacit.design.catalogue import MECHANISMS
+from tacit.design.catalogue.banded import BANDED
 from tacit.design.workload import PREFIX, Workload
 from tacit.errors import AccountingError, RecipeError
 from tacit.files import PathLike, as_path
@@ -23,7 +24,7 @@ from tacit.networks.training_cost import TrainingCost
 from tacit.parsing import parsed_toml
 from tacit.privacy import Guarantee
 from tacit.privacy.delta import LARGEST
-from tacit.privacy.strategy import Banded, Matrix
+from tacit.privacy.strategy import Matrix
 from tacit.recipe.changes import made_with, said
 from tacit.recipe.complaint import first_complaint
 from tacit.recipe.deployment_section import DeploymentSection
@@ -116,7 +117,7 @@ class Recipe(Section):
     @model_validator(mode="after")
     def _bands_do_not_overlap(self) -> Self:
         mechanism = self.privacy.mechanism
-        if mechanism is None or mechanism.mechanism.matrix is not Banded:
+        if mechanism is None or mechanism.mechanism.name != BANDED.name:  # a custom one may have its reason
             return self
         bands: int | None = getattr(mechanism.parameters, "bands", None)
         reach = most_bands(self.rounds.participation())

@@ -1,9 +1,9 @@
 """By which file the folder of a run of `train_mixture` is known; a front that reads one loads nothing else."""
 
+import os
 from pathlib import Path
 
 from tacit.files import as_path
-from tacit.runs import Run
 
 BEGUN = "begun.json"  # what the run knew when it began
 
@@ -18,7 +18,10 @@ def mixture_run_at(run: object) -> Path | None:
 
     Raises: InputError for what is neither.
     """
-    if isinstance(run, Run):
-        return None
+    if not isinstance(run, str | os.PathLike):
+        from tacit.runs import Run  # NumPy comes with it
+
+        if isinstance(run, Run):
+            return None
     path = as_path("run", run)
     return path if is_mixture_run(path) else None
