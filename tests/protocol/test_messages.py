@@ -73,6 +73,21 @@ def test_a_check_in_outside_its_bounds_is_refused(changed: dict[str, object]) ->
         CheckIn.from_json(json.dumps(CHECK_IN | changed))
 
 
+@pytest.mark.parametrize("received", ["1", "1.0", "0", "false", '"true"', "null"])
+def test_a_receipt_says_true_and_no_number(received: str) -> None:
+    text = f'{{"assignment": "{ASSIGNMENT}", "sha256": "{"ab" * 32}", "received": @}}'
+    assert Receipt.from_json(text.replace("@", "true")).received is True
+    with pytest.raises(InputError, match="received"):
+        Receipt.from_json(text.replace("@", received))
+
+
+@pytest.mark.parametrize("version", ["2.0", "2e0", "true", "3"])
+def test_the_version_of_a_plan_is_an_integer(version: str) -> None:
+    said = a_plan().to_json()
+    with pytest.raises(InputError, match="version"):
+        Plan.from_json(said.replace('"version":2', f'"version":{version}'))
+
+
 def test_a_check_in_of_a_later_version_is_understood() -> None:
     later = CHECK_IN | {"versions": {"train": 2, "dance": 1}, "who": "me", "critical": []}
     assert CheckIn.from_json(json.dumps(later)).versions == {"train": 2, "dance": 1}

@@ -5,7 +5,16 @@ from functools import partial
 from operator import not_
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeAlias, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from tacit.errors import InputError
@@ -39,6 +48,13 @@ def somebodys(key: str, anybody: Callable[[bytes], bool]) -> str:
     return key
 
 
+def exactly(value: object, kind: type) -> object:
+    """A constant's value; refused where it is of another type that compares as equal: 1 is True, and 2.0 is 2."""
+    if type(value) is not kind:
+        raise PydanticCustomError("literal_error", "Input should be of the type {kind}", {"kind": kind.__name__})
+    return value
+
+
 KindName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]  # of any version's table
 Key: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Purpose: TypeAlias = Literal["plan", "task", "receipt", "head", "token-key", "hand-over"]
@@ -61,6 +77,8 @@ Duration: TypeAlias = Annotated[float, Field(ge=0, le=1e9)]
 Positive: TypeAlias = Annotated[float, Field(gt=0, le=1e50)]
 Real: TypeAlias = Annotated[float, Field(ge=0, le=1e50)]
 Share: TypeAlias = Annotated[float, Field(gt=0, lt=1)]
+Yes: TypeAlias = Annotated[Literal[True], BeforeValidator(partial(exactly, kind=bool))]
+Two: TypeAlias = Annotated[Literal[2], BeforeValidator(partial(exactly, kind=int))]
 
 
 class Document(BaseModel):

@@ -40,6 +40,8 @@ from tacit.protocol.fields import (
     Signature,
     SignedDocument,
     Time,
+    Two,
+    Yes,
 )
 
 D = TypeVar("D", bound=SignedDocument)
@@ -175,7 +177,7 @@ class Plan(SignedDocument):
     """Everything about a run that does not change; one for each run, and its digest is its name to devices."""
 
     purpose: ClassVar[Purpose] = "plan"
-    version: Literal[2]
+    version: Two
     kind: KindName
     population: Name
     run: Name
@@ -367,7 +369,7 @@ class Receipt(SignedDocument):
     purpose: ClassVar[Purpose] = "receipt"
     assignment: Identifier
     sha256: Digest  # of the body
-    received: Literal[True]
+    received: Yes
 
 
 class Problem(Document):

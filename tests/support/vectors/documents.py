@@ -196,7 +196,7 @@ CHANGES: list[tuple[str, str, Any]] = [
     *[("signed", "signature", value) for value in ("AB" * 64, "ab" * 63, "", NOTHING)],
     *[("signed plan", "evidence", value) for value in ("", "0", "ab" * 20000, "ab" * 20001, NOTHING)][:2],
     ("signed plan", "evidence", NOTHING),
-    *[("plan", "version", value) for value in (1, 3, "2", NOTHING)],
+    *[("plan", "version", value) for value in (1, 3, "2", 2.0, NOTHING)],
     *[("plan", "kind", value) for value in ("dance", "Dance", NOTHING)],
     *[("plan", "run", value) for value in ("r", "r/s", "", NOTHING)],
     *[("plan", "code", value) for value in ("AB" * 32, "ab" * 31, NOTHING)],
