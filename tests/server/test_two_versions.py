@@ -58,7 +58,7 @@ LATER: Mapping[str, Mapping[str, str]] = {
         "    enrolment: Literal": "    pace: float = 1.5\n    enrolment: Literal",
         "    opens: Time\n    deadline: Time\n": "    opens: Time\n    deadline: Time\n    pace: float = 1.5\n",
         "    population: Name\n    # of the kinds": "    population: Name\n    pace: float = 1.5\n    # of the kinds",
-        "    received: Literal[True]\n": "    received: Literal[True]\n    pace: float = 1.5\n",
+        "    received: Yes\n": "    received: Yes\n    pace: float = 1.5\n",
         **WEEKDAYS,
     },
     "protocol/train.py": {"    client: Training\n": "    client: Training\n    pace: float = 1.5\n"},

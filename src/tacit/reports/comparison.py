@@ -29,6 +29,9 @@ from tacit.statements.statement import Label
 if TYPE_CHECKING:  # Numba and SciPy would come with it
     from tacit.evaluation.intervals import Estimate
 
+ON_TEST = f"Accuracy on test clients, {OF_KNOWN}"
+ON_VALIDATION = f"Top-1 accuracy {OF_KNOWN} on validation clients after equal rounds"
+EXACT = frozenset({ON_TEST, ON_VALIDATION})  # the headings of exact numbers of clients' text
 EQUAL_ROUNDS = 6  # columns of the table of accuracies over rounds
 MOST = len(ascii_uppercase)  # runs: each has a letter
 NATS = "cross_entropy"
@@ -158,12 +161,12 @@ class RunComparison:
         chosen = np.unique(np.linspace(0, len(common) - 1, min(EQUAL_ROUNDS, len(common))).round().astype(int))
         rounds = [common[at] for at in chosen]
         over = [(each.letter, *(_share(each.validation[at]) for at in rounds)) for each in curved]
-        found: list[Block] = [Heading(f"Accuracy on test clients, {OF_KNOWN}"), Table(tuple(rows), head)]
+        found: list[Block] = [Heading(ON_TEST), Table(tuple(rows), head)]
         if any(each.over_free is not None for each in self.runs):
             free = [(each.letter, "–" if each.over_free is None else points(each.over_free)) for each in self.runs]
             found.append(Table(tuple(free), ("", "top-1 against the best free model")))
         if rounds:
-            found.append(Heading(f"Top-1 accuracy {OF_KNOWN} on validation clients after equal rounds"))
+            found.append(Heading(ON_VALIDATION))
             found.append(Table(tuple(over), ("rounds", *(f"{at:,}" for at in rounds))))
         return found
 

@@ -5,15 +5,13 @@ from starlette.requests import Request
 from tacit.errors import InputError
 from tacit.federation.kinds import KINDS, loaded
 from tacit.reports.blocks import Block, FigureOf, Heading, Labels, Paragraph, Table
-from tacit.reports.comparison import MOST, comparison
+from tacit.reports.comparison import EXACT, MOST, comparison
 from tacit.reports.figure import HUES, Axis, Figure, Line, Panel
 from tacit.reports.summary import RunSummary
 from tacit.runs import TrainingMetadata
 from tacit.view.looks import opened_to_read
 from tacit.view.rows import answer
 from tacit.view.shown import Shown, View
-
-EXACT = frozenset({"Accuracy on test clients", "Top-1 accuracy on validation clients after equal rounds"})
 
 
 def page(view: View, request: Request) -> Shown:
