@@ -30,6 +30,11 @@ def test_compare_shows_what_differs(tmp_path: Path) -> None:
     shown = both.to_record()
     assert shown["figure"] == str(a / "simulation" / "compare-b.png")
     assert Path(shown["figure"]).read_bytes().startswith(b"\x89PNG")
+    assert shown["page"] == str(a / "simulation" / "compare-b.html")
+    whole = Path(shown["page"]).read_text(encoding="utf-8")
+    assert "<svg" in whole and "Settings that differ" in whole and "<script" not in whole and "style=" not in whole
+    with Run.open(a) as run:
+        assert {"simulation/compare-b.html", "simulation/compare-b.png"} <= run.files.keys()
     assert shown["settings"] == {"name": ["tree", "blt"], "rounds.rounds": [20, 10]}
     first, second = shown["runs"]
     assert list(first["validation"]) == ["0", "5", "10", "15", "20"] and list(second["validation"]) == ["0", "5", "10"]

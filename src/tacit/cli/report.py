@@ -28,11 +28,11 @@ def report(
 def compare(
     runs: Annotated[list[Path], typer.Argument(help="Two or more runs that train or mix; the first is compared with.")],
     out: Annotated[
-        Path | None, typer.Option(help="The folder for the figure; left out, `simulation` of the first.")
+        Path | None, typer.Option(help="The folder for page and figure; left out, `simulation` of the first.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Runs side by side: accuracy of known words, privacy at one delta, what differs, a figure of all curves.
+    """Runs side by side: accuracy of known words, privacy at one delta, what differs, a page with all curves.
 
     Below a mixture stand its parts.
     """

@@ -15,7 +15,7 @@ from tacit.jobs.train.mixture_run import mixture_run_at
 from tacit.reports.comparison import MOST, RunComparison, comparison
 from tacit.reports.drawing import render
 from tacit.reports.mixture import MixtureSummary
-from tacit.reports.page import SIMULATION, ReportFiles, write_files
+from tacit.reports.page import SIMULATION, ReportFiles, to_html, write_files
 from tacit.reports.record_files import Records, read_records, understood, write_run
 from tacit.reports.summary import RunSummary, summarise
 from tacit.runs import Run, TrainingMetadata
@@ -53,11 +53,12 @@ def report(run: Run | PathLike, *, out: PathLike | None = None) -> ReportFiles:
 def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | None = None) -> RunComparison:
     """Runs that train or make a mixture, side by side: accuracy, the price, what differs, and a figure of all curves.
 
-    The first is compared with. Of a mixture the parts stand below it. The figure is written into `out` (left out: the
-    first one's `simulation`, for accuracies are exact), as compare-NAME.png of the second; mixtures alone have none.
+    The first is compared with. Of a mixture the parts stand below it. The page and the figure are written into `out`
+    (left out: the first one's `simulation`, for accuracies are exact), as compare-NAME.html and .png of the second;
+    mixtures alone have no figure.
 
     runs: folders of training runs and of mixtures, or what `open_run` gave; each by itself, or all in one list.
-    out: the folder of the figure.
+    out: the folder of page and figure.
 
     Raises: as `report`; InputError for fewer than two runs.
     """
@@ -72,14 +73,15 @@ def compare(*runs: Run | PathLike | Sequence[Run | PathLike], out: PathLike | No
         folder = places[0] / SIMULATION if out is None else as_path("out", out)
         check_folder("out", folder)
         made = compared(found)
-        if not made.drawing:
-            return made
         more = f"-and-{len(found) - 2}-more" if len(found) > 2 else ""
-        name = f"compare-{places[1].resolve().name}{more}.png"
-        write_files(folder, {name: render(made.figure, "png")})
+        name = f"compare-{places[1].resolve().name}{more}"
+        files = {f"{name}.html": to_html(made.page()).encode()}
+        if made.drawing:
+            files[f"{name}.png"] = render(made.figure, "png")
+        write_files(folder, files)
         if out is None and isinstance(found[0], Run):
-            found[0].keep_files(f"{SIMULATION}/{name}")
-    return made.drawn_at(folder / name)
+            found[0].keep_files(*(f"{SIMULATION}/{each}" for each in files))
+    return made.written_at(folder / f"{name}.html", folder / f"{name}.png" if made.drawing else None)
 
 
 def compared(runs: Sequence[Run | PathLike]) -> RunComparison:

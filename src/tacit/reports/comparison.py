@@ -96,10 +96,11 @@ class RunComparison:
     origins: Mapping[str, tuple[Any, ...]]  # the same of data, models and programs
     figure: Figure
     drawn: Path | None = None  # where the figure is
+    written: Path | None = None  # where the page is
 
-    def drawn_at(self, path: Path) -> "RunComparison":
-        """The same, with its figure in a file."""
-        return replace(self, drawn=path)
+    def written_at(self, page: Path, figure: Path | None) -> "RunComparison":
+        """The same, with its page in a file, and its figure where it has one."""
+        return replace(self, written=page, drawn=figure)
 
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: the runs in their order, and of what differs a value for each.
@@ -115,6 +116,7 @@ class RunComparison:
             "settings": {name: list(values) for name, values in self.settings.items()},
             "origins": {name: list(values) for name, values in self.origins.items()},
             "figure": None if self.drawn is None else str(self.drawn),
+            "page": None if self.written is None else str(self.written),
         }
 
     def blocks(self) -> list[Block]:
@@ -125,7 +127,8 @@ class RunComparison:
         blocks += self._cost()
         blocks += _differences("Settings that differ", self.settings)
         blocks += _differences("Data and programs that differ", self.origins)
-        return blocks if self.drawn is None else [*blocks, Paragraph(f"figure: {self.drawn}", soft=True)]
+        files = {"figure": self.drawn, "page (exact, for you alone)": self.written}
+        return [*blocks, *(Paragraph(f"{name}: {path}", soft=True) for name, path in files.items() if path is not None)]
 
     def __str__(self) -> str:
         return to_text(self.blocks())
@@ -137,7 +140,7 @@ class RunComparison:
 
     def page(self) -> Page:
         """The comparison as people read it, with its figure."""
-        blocks = replace(self, drawn=None).blocks()
+        blocks = replace(self, drawn=None, written=None).blocks()
         return Page(
             kind=f"comparison of {len(self.runs)} training runs",
             title=self.figure.title,
