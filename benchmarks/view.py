@@ -161,6 +161,17 @@ def ten_browsers(folder: Path, minutes: float) -> None:
         say("ten browsers: memory at the end", ended, "MB", round(1.1 * begun, 1))
 
 
+def same_page(folder: Path) -> None:
+    """A run that does not change: whatever memory grows with is then the server's own, and none of the run's."""
+    with viewing(folder) as (url, process), httpx.Client(base_url=url, timeout=FIRST) as asked:
+        for pages in range(3_000):
+            asked.get("/run/0").raise_for_status()
+            if pages == 2_000:
+                begun = resident(process)
+        say("3,000 pages of one state: memory after 2,000", begun, "MB")
+        say("3,000 pages of one state: memory at the end", resident(process), "MB", round(1.01 * begun, 1))
+
+
 @contextmanager
 def tensorboard(command: str, folder: Path) -> Iterator[Viewed]:
     port = "18766"
@@ -228,6 +239,7 @@ def main() -> None:
         report(folder / "long")
         long_run(folder / "long", "10,000 rounds, finished")
         new_round(folder / "open")
+        same_page(folder / "open")
         ten_browsers(folder / "open", asked.minutes)
         if asked.tensorboard:
             beside(asked.tensorboard, folder)
