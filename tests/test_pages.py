@@ -25,6 +25,7 @@ from typer.testing import CliRunner
 NOT_RUN = {
     "make": "it sets an environment up; `make demo` is `tacit demo`, from which every page begins",
     "pip install": "it needs a package index",
+    "npm": "the same; tests/web does both, and more",
     "python benchmarks/": "an hour and more, or corpora that are not shipped",
     "python after/benchmarks/": "the same",
     "git worktree": "part of such a benchmark",
@@ -43,7 +44,7 @@ NOT_RUN = {
 # What needs a server of somebody's, and libraries that nothing else here needs; in api.md, what is run elsewhere.
 SHOWN = {"api.md": {"py"}, "integrations.md": {"py"}, "your-own-model.md": {"py"}, "deploy.md": {"nginx"}}
 # Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
-IN_A_CLONE = {"for-ml-engineers.md"}
+IN_A_CLONE = {"browser.md", "for-ml-engineers.md"}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 ALL = [command for page in PAGES for command in commands(page)]
 PROGRAMS = {
@@ -51,6 +52,7 @@ PROGRAMS = {
     "make",
     "python",
     "pip",
+    "npm",
     "git",
     "ray",
     "rsync",
