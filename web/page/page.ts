@@ -6,6 +6,7 @@ import { loadExported, withParameters, type Exported } from "../train/exported.t
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
+import { guarded } from "./guard.ts";
 import { joinForm, whyUnread } from "./joining.ts";
 import type { Shown } from "./decoder.ts";
 import { overview, pause, randomShare, takeTurn, type Joined, type LatestModel } from "./device.ts";
@@ -201,7 +202,8 @@ async function start(): Promise<void> {
     await storage.erase();
     location.reload();
   });
-  show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`), fact("This page", await bundleDigest()), fact("Without a network", await keptOffline()));
+  show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`));
+  void guarded();
   await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
   if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
 }
@@ -212,22 +214,6 @@ async function exportAll(storage: Storage): Promise<void> {
   ]);
   const entries = (stored: typeof record): unknown => (stored === null ? null : Object.fromEntries(stored.entries));
   download("tacit-export.json", JSON.stringify({ texts, policy, joined, record: entries(record), journal: entries(journal) }, null, 1));
-}
-
-async function bundleDigest(): Promise<string> {
-  const answer = await fetch(bundled("bundle.json"), { credentials: "omit" });
-  return answer.ok ? String(((await answer.json()) as { readonly digest?: string }).digest) : "unknown";
-}
-
-/** Has the service worker keep the page, and says in words whether it does. */
-async function keptOffline(): Promise<string> {
-  if (!("serviceWorker" in navigator)) return "not kept: this address is not https, or the browser has no service workers";
-  try {
-    await navigator.serviceWorker.register(scriptAddress("sw.js"));
-    return "kept from the second visit on";
-  } catch (thrown) {
-    return `not kept: ${saidBy(thrown)}`;
-  }
 }
 
 /** Asks in a dialog. False where it is closed otherwise. */
