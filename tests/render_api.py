@@ -32,6 +32,7 @@ WIDTH = 92
 NOT_RUN = {
     "demo": 'tacit.demo("runs/demo", quick=True, progress=print)',
     "plan_production": 'tacit.plan_production(scenario, goal, "planned", settings)',
+    "publish": 'tacit.publish("web/dist", "served/operator.key")',
     "type_engine": 'tacit.type_engine("runs/demo", "./engine", "demo.dict", "caches/mine")',
     "verify_log": 'tacit.verify_log("served/runs/mine", "log.jsonl")',
 }

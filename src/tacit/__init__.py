@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tacit.protocol.address import Address
     from tacit.runs.folder import open_run
     from tacit.server.http.decryptor_server import DecryptorAddress
+    from tacit.server.log.logged_bundle import publish
     from tacit.server.log.logged_run import verify_log
     from tacit.server.serve import serve
 
@@ -97,6 +98,7 @@ _HOME = {
     "plan_production": "tacit.jobs.plan.production",
     "pretrain": "tacit.jobs.pretrain",
     "preview_data": "tacit.jobs.preview_data",
+    "publish": "tacit.server.log.logged_bundle",
     "report": "tacit.jobs.report",
     "resume": "tacit.jobs.resume",
     "run_device": "tacit.device.device",
@@ -152,6 +154,7 @@ __all__ = [
     "plan_production",
     "pretrain",
     "preview_data",
+    "publish",
     "report",
     "resume",
     "run_device",

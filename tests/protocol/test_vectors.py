@@ -61,7 +61,12 @@ def test_there_are_about_a_thousand() -> None:
 CHECKS: dict[str, dict[str, Callable[[Case], None]]] = {
     "documents": {"cases": documents.check},
     "signatures": {"cases": signed.check_signature},
-    "log": {"cases": signed.check_log, "trees": signed.check_tree, "proofs": signed.check_proof},
+    "log": {
+        "cases": signed.check_log,
+        "trees": signed.check_tree,
+        "proofs": signed.check_proof,
+        "bundles": signed.check_bundle,
+    },
     "rotation": {"cases": signed.check_rotation},
     "tokens": {
         "cases": tokens.check_blinding,

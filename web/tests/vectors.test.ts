@@ -8,6 +8,7 @@ import * as documents from "../core/documents.ts";
 import { epsilonOf } from "../core/epsilon.ts";
 import { Malformed, Refused } from "../core/errors.ts";
 import { handedOver } from "../core/keyrotation.ts";
+import { admitted, readBundle } from "../core/bundle.ts";
 import { checkLog, leafOf, longerOf, rootOf, TwoLogs, type KeptLog } from "../core/log.ts";
 import { DEFAULT_POLICY, refuseCost } from "../core/policy.ts";
 import { costOf, encodingFactor, readMatrix, refuseMatrix } from "../core/price.ts";
@@ -120,9 +121,20 @@ interface Tree extends Named {
   readonly entries: readonly string[];
   readonly root: string;
 }
-const logs = vectors<{ readonly key: string; readonly trees: readonly Tree[]; readonly cases: readonly LogCase[] }>(
-  "log",
-);
+interface BundleCase extends Named {
+  readonly files: Readonly<Record<string, string>>;
+  readonly digest: string;
+  readonly have: string | null;
+  readonly kept: readonly string[];
+  readonly shown: documents.ShownLog;
+  readonly accepted: boolean;
+}
+const logs = vectors<{
+  readonly key: string;
+  readonly trees: readonly Tree[];
+  readonly cases: readonly LogCase[];
+  readonly bundles: readonly BundleCase[];
+}>("log");
 
 function keptOf(entries: readonly string[]): KeptLog | null {
   return entries.length === 0 ? null : { head: { document: "", signature: "" }, entries };
@@ -145,6 +157,11 @@ describe.skipIf(logs === null)("the log", () => {
       }
     });
     expect({ taken, keeps: keeping?.entries ?? [], two }).toEqual({ taken: accepted, keeps, two: disbelieves });
+  });
+  test.each(logs?.bundles ?? [])("$name", async ({ files, digest: said, have, kept, shown, accepted }) => {
+    const { digest } = await readBundle(JSON.stringify({ files, digest: said, publisher: null }));
+    const taken = await holds(() => admitted(digest, have, keptOf(kept), JSON.stringify(shown), logs?.key ?? ""));
+    expect(taken).toBe(accepted);
   });
 });
 

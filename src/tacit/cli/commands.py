@@ -7,8 +7,8 @@ finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and
 model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
 `demo.py` is the main job, `report.py` shows and compares, `view.py` shows live pages, `suggest.py` asks a model for
 next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third
-party runs for secure sums, `serve.py` a server of real devices, `device.py` is one of them, and `docs.py` opens the
-documentation.
+party runs for secure sums, `serve.py` a server of real devices, `device.py` is one of them, `publish.py` enters a page
+that is one into a log, and `docs.py` opens the documentation.
 """
 
 from typing import Annotated
@@ -142,6 +142,10 @@ COMMANDS = {
         "serve:serve",
         "Serve devices until every recipe is trained: coordinators make the rounds, workers answer, both are watched.",
     ),
+    "publish": at(
+        "publish:publish",
+        "Enter the bundle of a built page into a transparency log, and write the log beside it.",
+    ),
     "device": at(
         "device:device",
         "Be one device: take part in rounds where the owner's policy and the device's record allow it.",
@@ -173,7 +177,7 @@ PANELS = {
     "Discovery and personalization": ("discover", "count", "personalize"),
     "Judging": ("evaluate", "ladder", "type", "report", "compare"),
     "Privacy": ("plan", "simulate", "design", "account", "verify"),
-    "Deployment": ("serve", "device", "decryptor"),
+    "Deployment": ("serve", "device", "decryptor", "publish"),
 }
 
 app = late_app(

@@ -22,12 +22,16 @@ CHANGED = 1  # the exit code of a statement with a line that fails
 def verify_statement(
     file: Annotated[
         Path,
-        typer.Argument(help="A report/statement.json or report folder of a run of any kind, the run, or an export."),
+        typer.Argument(
+            help="A report/statement.json or report folder of a run of any kind; the run, an export, a page."
+        ),
     ],
     run: Annotated[
         Path | None, typer.Option(help="The folder whose ledger, log and seal a published statement is held against.")
     ] = None,
-    log: Annotated[str | None, typer.Option(help="Of a served run: its log, a file or https://SERVER.")] = None,
+    log: Annotated[
+        str | None, typer.Option(help="Of a served run, or a page: its log, a file or https://SERVER.")
+    ] = None,
     plan: Annotated[
         str | None, typer.Option(help="Of a published discovery: the plan that a device had, by `tacit device --show`.")
     ] = None,
@@ -40,6 +44,7 @@ def verify_statement(
 
     Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
     of an export, whether its files are those that were exported; with --log, whether devices had the plan of the run.
+    Of a page, whether its files are those of its bundle; with --log, whether its bundle stands in the log.
     Of the published report of a discovery also whether its list of words follows from the votes that it published.
     """
     from tacit.jobs.statement import verify

@@ -21,6 +21,7 @@ from tacit.runs.journal import DATABASE
 from tacit.statements import DiscoveryFacts
 from tacit.statements.accounts import reading
 from tacit.statements.composed import SCHEMA, check
+from tacit.statements.page_bundle import BUNDLE, PageBundle
 from tacit.statements.run_facts import statement_of
 from tacit.statements.run_folder import folder_lines
 from tacit.statements.statement import Statement
@@ -43,7 +44,7 @@ class Verification:
     `statement` is the file that it stands in, None where it came as a value; `run` the folder whose ledger and log its
     facts were held against, None where that was not at hand. `labels` are the names of those that it bears: a statement
     that promises nothing follows from its facts as well as any. `promise` is what an export without a statement says of
-    the text that its model was made from.
+    the text that its model was made from. `bundle` is the digest of a built page, which has no statement.
     """
 
     lines: tuple[CheckedLine, ...]
@@ -51,6 +52,7 @@ class Verification:
     run: str | None = None
     labels: tuple[str, ...] = ()
     promise: str | None = None
+    bundle: str | None = None
 
     def __repr__(self) -> str:
         return f"Verification({self.judgement!r})"
@@ -68,6 +70,11 @@ class Verification:
     @property
     def judgement(self) -> str:
         """All of it in a sentence."""
+        if self.bundle is not None:
+            if self.holds:
+                return f"All {len(self.lines)} lines hold: this is the page whose bundle has the digest {self.bundle}."
+            failing = f"{len(self.failed)} of {len(self.lines)} lines FAIL"
+            return f"{failing}: this is not the page whose bundle has the digest {self.bundle}."
         if self.holds:
             if self.promise is not None and self.statement is not None:
                 return f"All {len(self.lines)} lines follow from the parts; no statement: {self.promise}."
@@ -99,6 +106,7 @@ class Verification:
             "failed": [{"line": line.name, "complaint": line.complaint} for line in self.failed],
             "labels": list(self.labels),
             "promise": self.promise,
+            "bundle": self.bundle,
         }
 
     def __str__(self) -> str:
@@ -144,7 +152,7 @@ def verify(
     its statement, if it has one, is held against its ledger and log, and each file that the run recorded against its
     digest. Of an exported model's folder it is the statement in the manifest, if its model has one, and each file is
     held against its digest. Of a published `report` folder it is the statement, and of a discovery its words too, which
-    are made again from the votes that were published.
+    are made again from the votes that were published. Of the folder of a built page it is each file of its bundle.
     run: the folder against whose ledger, log and seal a statement that was published is held.
     plan: the SHA-256 of the plan that a device had (`device_status`), to be that of a published discovery.
 
@@ -162,6 +170,8 @@ def verify(
         file = as_path("statement", statement)
         if run is None and (file / DATABASE).is_file():
             return _of_folder(file)
+        if (file / BUNDLE).is_file():
+            return _of_bundle(file, run)
         if (file / MANIFEST).is_file():
             return _of_export(file, run)
         if is_mixture_run(file):
@@ -259,6 +269,14 @@ def _of_export(path: Path, run: Run | PathLike | None) -> Verification:
         differs = f"it is of the run with the seal {exported.manifest.run}, and its statement of the one with {stated}"
     found = _of_record(privacy.statement, str(path), run)
     return replace(found, lines=(*files, CheckedLine(name=f"exported {MANIFEST}", complaint=differs), *found.lines))
+
+
+def _of_bundle(folder: Path, run: Run | PathLike | None) -> Verification:
+    """A built page's files."""
+    if run is not None:
+        raise InputError(f"'{folder}' is a page, which no run has; leave --run out.")
+    found = PageBundle.in_folder(folder)
+    return Verification(lines=found.lines(), bundle=found.digest)
 
 
 def _of_mixture(record: object, shown: str, run: Run | PathLike | None) -> Verification:

@@ -23,6 +23,11 @@ def key_rotation_entry(digest: str) -> str:
     return f"hand-over {digest}"
 
 
+def bundle_entry(digest: str) -> str:
+    """The line for a page's bundle. digest: `page_bundle.digest_of` its files."""
+    return f"bundle {digest}"
+
+
 def leaf_of(entry: str) -> bytes:
     """The entry's leaf, 32 bytes."""
     return leaf_hash(entry.encode())

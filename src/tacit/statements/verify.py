@@ -34,6 +34,7 @@ KINDS_OF_LINES = {
     "file": "files as the run wrote them",
     "list": "steps and figures of a list of words that follow from the published votes",
     "exported": "files as the manifest names them",
+    "bundle": "files of a page as its bundle names them",
     "log": "things that the operator's transparency log shows",
     "trial": "runs and files of trials as they were written",
 }

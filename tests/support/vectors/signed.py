@@ -12,7 +12,7 @@ from tacit.errors import TaskRefused
 from tacit.protocol.fields import SignedDocument
 from tacit.protocol.key_rotation import signed_key_rotation
 from tacit.protocol.log_check import followed, logged
-from tacit.protocol.log_proofs import is_included, key_rotation_entry, leaf_of, plan_entry, root_of
+from tacit.protocol.log_proofs import bundle_entry, is_included, key_rotation_entry, leaf_of, plan_entry, root_of
 from tacit.protocol.messages import (
     KeyRotation,
     Receipt,
@@ -25,6 +25,7 @@ from tacit.protocol.requests import Conversation
 from tacit.protocol.signing import digest, is_signature
 from tacit.secure_aggregation.small_order import anybody_agrees, anybody_signs
 from tacit.server.log.merkle_tree import MerkleTree
+from tacit.statements.page_bundle import digest_of
 
 OURS, OTHER = OperatorKey(bytes(32)), OperatorKey(bytes([1] * 32))
 KEYS = {
@@ -201,7 +202,65 @@ def log_file() -> dict[str, Any]:
         key=OURS.public,
         trees=trees,
         proofs=proofs,
+        bundles=_bundle_cases(lines),
     )
+
+
+FILES = {"index.html": "1" * 64, "page.js": "2" * 64, "model/step.onnx": "3" * 64, "Z.css": "4" * 64}
+
+
+def _bundle_cases(lines: list[str]) -> list[Case]:
+    """Whether `files`, with their `digest`, take the place of the bundle `have` (null: of none)."""
+    ours, before = digest_of(FILES), digest_of({"index.html": "5" * 64})
+    line, older = bundle_entry(ours), bundle_entry(before)
+    kept = [*lines[:2], older]
+    longer = [*kept, lines[2], line]
+    shown: dict[str, tuple[str | None, list[str], dict[str, Any]]] = {
+        "a first bundle": (None, [], shown_log(longer)),
+        "a first one, of a log that was seen": (None, kept, shown_log(longer)),
+        "a first one that the log does not show": (None, [], shown_log(kept)),
+        "another bundle": (before, kept, shown_log(longer)),
+        "another, by a log that was not seen before": (before, [], shown_log(longer)),
+        "another, by a shorter log than was seen": (before, [*longer, lines[3]], shown_log(longer)),
+        "another that the log does not show": (before, kept, shown_log([*kept, lines[2]])),
+        "another that only the kept log shows": (before, longer, shown_log(kept)),
+        "an older bundle": (before, kept, shown_log([lines[0], line, older])),
+        "an older bundle, by a log that goes on": (before, [line, older], shown_log([line, older, lines[0]])),
+        "of a bundle that the log does not have": ("ab" * 32, kept, shown_log(longer)),
+        "by another's log": (before, kept, shown_log(longer, OTHER)),
+        "by a log that was written anew": (before, kept, shown_log([lines[5], *longer[1:]])),
+        "by a head of another size": (before, kept, shown_log(longer, size=4)),
+        "by a head of another root": (before, kept, shown_log(longer, root="ab" * 32)),
+    }
+    said = {"files": FILES, "digest": ours}
+    return [
+        case(
+            f"bundle: {name}",
+            "#the-bundle-of-a-page",
+            **said,
+            have=have,
+            kept=kept_then,
+            shown=log,
+            accepted=_is_taken(ours, have, kept_then, log),
+        )
+        for name, (have, kept_then, log) in shown.items()
+    ]
+
+
+def _is_taken(found: str, have: str | None, kept: Sequence[str], log: dict[str, Any]) -> bool:
+    """The rule of the page: a line behind that of the bundle that is here, in a log as devices take one."""
+    if not _looked_at(kept, log, bundle_entry(found))["accepted"]:
+        return False
+    entries = max(kept, log["entries"], key=len)
+    before = None if have is None else bundle_entry(have)
+    return before not in entries or entries.index(before) < entries.index(bundle_entry(found))
+
+
+def check_bundle(each: Case) -> None:
+    """The same."""
+    assert digest_of(each["files"]) == each["digest"], each["name"]
+    found = _is_taken(each["digest"], each["have"], each["kept"], each["shown"])
+    assert found is each["accepted"], each["name"]
 
 
 def _log_cases(rule: str, lines: list[str]) -> list[Case]:

@@ -1,4 +1,4 @@
-"""A served run and the transparency log: what its folder keeps of its entry, and whether a log has it."""
+"""A served run and the transparency log: what its folder keeps of its entry, and whether a log has it, or a bundle."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,14 +12,16 @@ from tacit.parsing import parsed_json
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.fields import Digest, Document, PublicKey
 from tacit.protocol.log_proofs import is_included, leaf_of, plan_entry, root_of
-from tacit.protocol.messages import InclusionProof, Plan, SignedPlan, TreeHead
+from tacit.protocol.messages import InclusionProof, Plan, ShownLog, SignedPlan, TreeHead
 from tacit.protocol.operator_key import OperatorKey
 from tacit.protocol.requests import whole_log
 from tacit.protocol.signing import digest, is_signed
 from tacit.runs import Run
+from tacit.server.log.logged_bundle import bundle_lines
 from tacit.server.log.transparency import entries_of
 from tacit.server.plans import plan_of
 from tacit.statements.device_text import BUILDS, LOGGED
+from tacit.statements.page_bundle import BUNDLE, PageBundle
 from tacit.statements.verify import CheckedLine
 from tacit.version import __version__
 
@@ -92,10 +94,14 @@ def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None 
     """Whether the plan that devices were given is the run's, and is in this log: what `tacit verify --log` adds.
 
     certificates: PEM, in place of the system's, for the address of a server. run: its folder, or the `report` folder
-    that it published. log: a file of entries, such as the operator's or one that somebody kept, or the address of a
-    server. Raises: InputError for a run that was not served, and for what is no log; ServerError.
+    that it published; or the folder of a built page, whose bundle is looked for. log: a file of entries, such as the
+    operator's or one that somebody kept, the `log.json` of a page, or the address of a server. Raises: InputError for a
+    run that was not served, and for what is no log; ServerError.
     """
     of_type("log", log, str, Path)
+    if not isinstance(run, Run) and (as_path("run", run) / BUNDLE).is_file():
+        bundle, shown = PageBundle.in_folder(as_path("run", run)), _shown(log, certificates)
+        return bundle_lines(bundle, [*_entries(log, shown)], shown)
     if not isinstance(run, Run) and (as_path("run", run) / RECORD).is_file():
         return _published_in(as_path("run", run) / RECORD, log, certificates)
     with opened(run) as found:
@@ -111,7 +117,7 @@ def verify_log(run: Run | PathLike, log: PathLike, *, certificates: Path | None 
         name="log.plan",
         complaint=None if is_same_plan(given, plan) else "devices were given another plan than the run's",
     )
-    return (own, *_in_log(kept, head, _entries(log, certificates)))
+    return (own, *_in_log(kept, head, _entries(log, _shown(log, certificates))))
 
 
 def _published_in(record: Path, log: PathLike, certificates: Path | None) -> tuple[CheckedLine, ...]:
@@ -124,7 +130,7 @@ def _published_in(record: Path, log: PathLike, certificates: Path | None) -> tup
         head = kept.proof.head.read(TreeHead)
     except InputError as error:
         return (_unread(error),)
-    return _in_log(kept, head, _entries(log, certificates))
+    return _in_log(kept, head, _entries(log, _shown(log, certificates)))
 
 
 def _unread(error: InputError) -> CheckedLine:
@@ -165,13 +171,24 @@ def _missing(kept: LoggedRun, head: TreeHead, entries: Sequence[str]) -> str | N
     return None
 
 
-def _entries(log: PathLike, certificates: Path | None) -> Sequence[str]:
-    """Raises: InputError; ServerError."""
+def _shown(log: PathLike, certificates: Path | None) -> ShownLog | None:
+    """A log with its head, a server's or a page's; None of a file of entries. Raises: InputError; ServerError."""
     if "://" in str(log):
         with connected(Server.from_url(str(log)), certificates=certificates) as connection:
-            return connection.held(whole_log()).entries
+            return connection.held(whole_log())
+    content = _content(log)
+    return ShownLog.from_json(content.decode("utf-8", "replace")) if content.startswith(b"{") else None
+
+
+def _entries(log: PathLike, shown: ShownLog | None) -> Sequence[str]:
+    """Raises: InputError."""
+    return entries_of(_content(log), log) if shown is None else shown.entries
+
+
+def _content(log: PathLike) -> bytes:
+    """Raises: InputError."""
     try:
-        return entries_of(read_bounded(as_path("log", log)), log)
+        return read_bounded(as_path("log", log))
     except OSError as error:
         raise InputError(
             f"--log '{log}' cannot be read ({error.strerror}); give a file or a server's https://."
