@@ -159,7 +159,7 @@ class Distances {
         const key = typed[at - 1] as number;
         const cell = row + at;
         const swap = key === letter ? 0 : key < ASCII && letter < ASCII && NEIGHBOURS[ASCII * key + letter] === 1 ? NEIGHBOUR : 1;
-        const twice = key === before ? NEIGHBOUR : 1; // a letter pressed once too often
+        const twice = key === letter ? NEIGHBOUR : 1; // a letter pressed once too often
         const swapped = key === before && typed[at - 2] === letter ? (cells[cell - 2 * width - 2] as number) + SWAPPED : Infinity;
         const found = Math.min((cells[cell - width - 1] as number) + swap, (cells[cell - width] as number) + left, (cells[cell - 1] as number) + twice, swapped);
         cells[cell] = found;

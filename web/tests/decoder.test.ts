@@ -21,7 +21,7 @@ function slowSlips(typed: string, word: string): number {
   const distance = (a: string, b: string): number => {
     if (a === "") return Array.from(b).reduce((sum, each) => sum + (each === "'" ? 0.1 : 1), 0);
     const last = a.at(-1) as string;
-    const twice = last === b.at(-2) ? 0.6 : 1; // as the row before the last letter has it
+    const twice = last === b.at(-1) ? 0.6 : 1;
     if (b === "") return a.length;
     const other = b.at(-1) as string;
     const swapped = b.length > 1 && a.at(-1) === b.at(-2) && a.at(-2) === b.at(-1);
