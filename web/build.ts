@@ -1,15 +1,29 @@
-/** Builds the page into `web/dist`: node with a model's folder, as `tacit export` wrote it. */
+/**
+ * Builds the page into `web/dist`: node with a model's folder, as `tacit export` wrote it.
+ *
+ *     npm run build -- EXPORT [FOLDER] [--server https://HOST]...
+ */
 
 import { createHash } from "node:crypto";
 import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join, relative } from "node:path";
+import { parseArgs } from "node:util";
 import { brotliCompressSync, constants } from "node:zlib";
 
 import { build, type Plugin } from "esbuild";
 
+import { serverAddress } from "./core/transport.ts";
+import { contentPolicy, hostHeaders } from "./page/content_policy.ts";
+
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
 const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
-const STATIC = ["index.html", "page.css", "icon.svg", "app.webmanifest"];
+const STATIC = ["page.css", "icon.svg", "app.webmanifest"];
+const HEADERS = "_headers"; // as some static hosts read them; no part of the bundle
+
+export interface Choices {
+  /** Servers that the page may speak with; none: the one that serves it. */
+  readonly servers?: readonly string[];
+}
 
 /** The runtime stands beside the page, for both workers and never in the page's own code. */
 const apart: Plugin = {
@@ -17,8 +31,13 @@ const apart: Plugin = {
   setup: (builder) => builder.onResolve({ filter: /^onnxruntime-web\/wasm$/ }, () => ({ path: `./${RUNTIME[0]}`, external: true })),
 };
 
-/** Writes the page to `out`, with the model of `model`. `web` is the folder of this file. The digest of the bundle. */
-export async function built(web: string, model: string, out: string): Promise<string> {
+/**
+ * Writes the page to `out`, with the model of `model`. `web` is the folder of this file. The digest of the bundle.
+ *
+ * Throws: CannotWork for a server that is neither https nor on this machine.
+ */
+export async function built(web: string, model: string, out: string, choices: Choices = {}): Promise<string> {
+  const servers = (choices.servers ?? []).map((each) => serverAddress(each).origin);
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, "model"), { recursive: true });
   const shared = { bundle: true, minify: true, format: "esm", target: "es2023", logLevel: "error", legalComments: "none" } as const;
@@ -28,9 +47,11 @@ export async function built(web: string, model: string, out: string): Promise<st
     entryNames: "[name]",
     outdir: out,
     plugins: [apart],
+    define: { BUILT: JSON.stringify({ servers }) },
   });
   const runtime = join(web, "node_modules", "onnxruntime-web", "dist");
   await Promise.all([
+    writeFile(join(out, "index.html"), withPolicy(await readFile(join(web, "page", "index.html"), "utf8"), servers)),
     ...STATIC.map((each) => cp(join(web, "page", each), join(out, each))),
     ...RUNTIME.map((each) => cp(join(runtime, each), join(out, each))),
     cp(join(web, "lattice", "lattice.wasm"), join(out, "lattice.wasm")),
@@ -47,7 +68,16 @@ export async function built(web: string, model: string, out: string): Promise<st
     define: { BUNDLE: JSON.stringify({ digest, files: { ...files, "bundle.json": sha256(await readFile(join(out, "bundle.json"))) } }) },
   });
   await Promise.all((await namesIn(out)).map((each) => compressed(join(out, each), web)));
+  const headers = Object.entries(hostHeaders(servers)).map(([name, value]) => `  ${name}: ${value}\n`);
+  await writeFile(join(out, HEADERS), `/*\n${headers.join("")}`);
   return digest;
+}
+
+/** The page with its policy of content in it, for hosts that send no headers. It binds the document, not its workers. */
+function withPolicy(page: string, servers: readonly string[]): string {
+  const first = '<meta charset="utf-8">'; // what comes before the policy is not bound by it
+  if (!page.includes(first)) throw new Error(`index.html does not begin with ${first}.`);
+  return page.replace(first, `${first}\n    <meta http-equiv="Content-Security-Policy" content="${contentPolicy(servers)}">`);
 }
 
 /** Beside a file the same, compressed, where that is shorter: a server sends it to browsers that say they read it. */
@@ -75,7 +105,8 @@ function sha256(content: string | Uint8Array): string {
 }
 
 if (basename(process.argv[1] ?? "").startsWith("build")) {
-  const [model, out = "dist"] = process.argv.slice(2);
+  const { values, positionals } = parseArgs({ allowPositionals: true, options: { server: { type: "string", multiple: true, default: [] } } });
+  const [model, out = "dist"] = positionals;
   if (model === undefined) throw new Error("say which model: npm run build -- FOLDER, as `tacit export` wrote it.");
-  process.stdout.write(`${await built(process.cwd(), model, out)}\n`);
+  process.stdout.write(`${await built(process.cwd(), model, out, { servers: values.server })}\n`);
 }

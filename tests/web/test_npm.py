@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def _version() -> int | None:
 
 
 def _run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"CI": "true", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1"}
+    beside = {"TACIT_PYTHON": sys.executable}  # for tests that speak with a server in Python
+    environment = os.environ | beside | {"CI": "true", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1"}
     return subprocess.run(
         command, cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE, check=False
     )

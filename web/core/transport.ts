@@ -13,6 +13,9 @@ export interface Driver {
   work(asks: Work): Promise<Came>;
 }
 
+/** How a failure begins of which nothing is known: no answer, or one that a browser keeps from its page. */
+export const UNREAD = "the server cannot be spoken to";
+
 /** The address of a server. Throws: CannotWork for what is neither https nor on this machine. */
 export function serverAddress(said: string): URL {
   let url: URL;
@@ -95,7 +98,7 @@ async function fetched(server: URL, asks: Request): Promise<Came> {
     return { kind: "answered", status: answer.status, headers: Object.fromEntries(answer.headers), body, whole };
   } catch (thrown) {
     const why = ends.signal.aborted ? `no answer came within ${asks.seconds} s` : causeOf(thrown);
-    return { kind: "failed", why: `the server cannot be spoken to (${why}).` };
+    return { kind: "failed", why: `${UNREAD} (${why}).` };
   } finally {
     clearTimeout(timer);
   }

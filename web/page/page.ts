@@ -1,14 +1,12 @@
 /** The page: it starts what there is, and joins keyboard, device and views. */
 
 import { ended, waitAfter, type Turn } from "../core/device.ts";
-import { toHex } from "../core/bytes.ts";
 import { saidBy } from "../core/errors.ts";
-import { readSigningKey } from "../core/signing.ts";
-import { serverAddress } from "../core/transport.ts";
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
+import { joinForm, whyUnread } from "./joining.ts";
 import type { Shown } from "./decoder.ts";
 import { overview, pause, randomShare, takeTurn, type Joined, type LatestModel } from "./device.ts";
 import { byId, download, fact, show } from "./dom.ts";
@@ -121,7 +119,7 @@ async function start(): Promise<void> {
     const found = await overview(storage, joined);
     showJournal(found);
     showBudget(found);
-    showTurn(await storage.setting<PastTurn>("turn"), nextAt === null ? null : (nextAt - Date.now()) / 1000);
+    showTurn(await storage.setting<PastTurn>("turn"), nextAt === null ? null : (nextAt - Date.now()) / 1000, joined === null ? null : whyUnread(joined.server));
     byId("pause", HTMLButtonElement).setAttribute("aria-pressed", String(found.paused));
     byId("pause", HTMLButtonElement).textContent = found.paused ? "Resume" : "Pause";
     byId("turn-now", HTMLButtonElement).disabled = joined === null;
@@ -186,7 +184,12 @@ async function start(): Promise<void> {
     await pause(storage, joined, byId("pause", HTMLButtonElement).getAttribute("aria-pressed") !== "true");
     await refreshDevice();
   });
-  joinForm(storage, turn);
+  await joinForm(storage, (read) => act(async () => {
+    const joined = read();
+    await navigator.storage?.persist?.();
+    await storage.set("joined", joined);
+    await turn();
+  }));
   policyForm(byId("policy", HTMLFormElement), (await storage.setting<string>("policy")) ?? "", async (text) => {
     await storage.set("policy", text);
     await refreshDevice();
@@ -201,51 +204,6 @@ async function start(): Promise<void> {
   show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`), fact("This page", await bundleDigest()), fact("Without a network", await keptOffline()));
   await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
   if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
-}
-
-function joinForm(storage: Storage, turn: () => Promise<void>): void {
-  const server = byId("server", HTMLInputElement);
-  const key = byId("operator-key", HTMLInputElement);
-  const population = byId("population", HTMLInputElement);
-  const code = byId("code", HTMLInputElement);
-  const first = byId("first-time", HTMLInputElement);
-  const button = byId("join", HTMLFormElement).querySelector("button");
-  const joinedAlready = (): void => {
-    first.disabled = true; // said once: later it is known what was spent
-    if (button !== null) button.textContent = "Save";
-  };
-  const servedBy = (): void =>
-    show(
-      "served",
-      `This page comes from ${location.host}. Whoever serves a page can change it, and read what you type.`,
-      server.value.startsWith(location.origin) ? " Here the operator itself serves it: that is for demonstrations." : null,
-    );
-  server.value = location.origin;
-  servedBy();
-  server.addEventListener("input", servedBy);
-  void storage.setting<Joined>("joined").then((joined) => {
-    if (joined === null) return;
-    [server.value, key.value, population.value] = [joined.server, joined.operatorKey, joined.population];
-    [code.value, first.checked] = [joined.enrolmentCode ?? "", joined.firstTime];
-    joinedAlready();
-    servedBy();
-  });
-  byId("join", HTMLFormElement).onsubmit = (event) => {
-    event.preventDefault();
-    void act(async () => {
-      const joined: Joined = {
-        server: serverAddress(server.value.trim()).origin,
-        operatorKey: toHex(readSigningKey(key.value.trim())),
-        population: population.value.trim(),
-        firstTime: first.checked,
-        enrolmentCode: code.value.trim() || null,
-      };
-      joinedAlready();
-      await navigator.storage?.persist?.();
-      await storage.set("joined", joined);
-      await turn();
-    });
-  };
 }
 
 async function exportAll(storage: Storage): Promise<void> {

@@ -1,6 +1,7 @@
 /** What the page shows of kept text, of what left, of the budget and of the last turn. */
 
 import type { Turn } from "../core/device.ts";
+import { UNREAD } from "../core/transport.ts";
 import type { JournalLine, Overview } from "./device.ts";
 import { byId, element, fact, show } from "./dom.ts";
 import { bytes, number, planInWords, readersOf, time } from "./said.ts";
@@ -97,7 +98,8 @@ const WHAT: Readonly<Record<Turn["what"], string>> = {
   lost: "The device took part, and no receipt came. The round stays spent.",
 };
 
-export function showTurn(turn: PastTurn | null, nextInSeconds: number | null): void {
+/** `unread`: what to say where no answer could be read. */
+export function showTurn(turn: PastTurn | null, nextInSeconds: number | null, unread: string | null): void {
   const next = nextInSeconds === null ? null : `It asks again in about ${spoken(nextInSeconds)}, while this page is open.`;
   show(
     "turn",
@@ -105,6 +107,7 @@ export function showTurn(turn: PastTurn | null, nextInSeconds: number | null): v
     turn === null
       ? element("p", {}, "There was none yet.")
       : element("p", {}, `${time(turn.at)}: ${WHAT[turn.what]} ${sentence(turn.why)}`),
+    turn?.why.startsWith(UNREAD) !== true || unread === null ? null : element("p", {}, unread),
     next === null ? null : element("p", { class: "quiet" }, next),
   );
 }

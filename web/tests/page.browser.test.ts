@@ -164,6 +164,16 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     await context.close();
   });
 
+  test("where the operator itself serves the page, every view says that this is a demonstration", async () => {
+    const { page, context } = await opened();
+    for (const view of VIEWS) {
+      await page.click(`nav a[href="#${view}"]`);
+      await expect.poll(() => page.textContent("#source")).toBe("Demonstration: the operator serves this page");
+      expect(await page.isVisible("#source")).toBe(true);
+    }
+    await context.close();
+  });
+
   test("a browser that does not say it is new has no budget, and says why", async () => {
     const { page, context } = await opened();
     await page.click('nav a[href="#rounds"]');

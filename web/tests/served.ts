@@ -1,16 +1,10 @@
-/** A small static server of the built page, with the headers that keep a page to itself. */
+/** A small static host of the built page, with the headers that the build wrote for it. */
 
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { gzipSync } from "node:zlib";
-
-const POLICY = [
-  "default-src 'none'", "script-src 'self' 'wasm-unsafe-eval'", "worker-src 'self'", "connect-src 'self'", "style-src 'self'",
-  "img-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'", "trusted-types tacit",
-].join("; ");
 
 const TYPES: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".mjs": "text/javascript", ".css": "text/css", ".wasm": "application/wasm",
@@ -36,12 +30,12 @@ export interface Served {
   close(): Promise<void>;
 }
 
-export async function served(folder: string, protocol: Protocol = async () => null): Promise<Served> {
+/** Serves `folder`. headers: of every answer; left out, those that `_headers` in it says. */
+export async function served(folder: string, protocol: Protocol = async () => null, headers?: Readonly<Record<string, string>>): Promise<Served> {
   const sent = new Map<string, number>();
   const seen: Served["seen"] = [];
   const server = createServer((asked, answer) => {
     const path = new URL(asked.url ?? "/", "http://here").pathname;
-    const headers = { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp", "referrer-policy": "no-referrer", "x-content-type-options": "nosniff" };
     const said = async (): Promise<void> => {
       const parts: Buffer[] = [];
       for await (const part of asked) parts.push(part as Buffer);
@@ -49,16 +43,16 @@ export async function served(folder: string, protocol: Protocol = async () => nu
       seen.push(came);
       if (path.startsWith("/v1/")) {
         const found = (await protocol(came)) ?? { status: 404, body: "{}" };
-        answer.writeHead(found.status, { ...headers, "content-type": "application/json" }).end(found.body);
+        answer.writeHead(found.status, { ...(headers ?? (await headersOf(folder))), "content-type": "application/json" }).end(found.body);
         return;
       }
       const name = normalize(path === "/" ? "index.html" : path.slice(1));
       if (name.startsWith("..")) throw new Error("outside");
       const body = gzipSync(await readFile(join(folder, name)));
       sent.set(path, body.length);
-      answer.writeHead(200, { ...headers, "content-type": TYPES[extname(name)] ?? "application/octet-stream", "content-encoding": "gzip" }).end(body);
+      answer.writeHead(200, { ...(headers ?? (await headersOf(folder))), "content-type": TYPES[extname(name)] ?? "application/octet-stream", "content-encoding": "gzip" }).end(body);
     };
-    said().catch(() => answer.writeHead(404, headers).end());
+    said().catch(() => answer.writeHead(404).end());
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
@@ -70,4 +64,11 @@ export async function served(folder: string, protocol: Protocol = async () => nu
       server.closeAllConnections();
     }),
   };
+}
+
+/** What `_headers` says of every file. */
+async function headersOf(folder: string): Promise<Readonly<Record<string, string>>> {
+  const [path, ...lines] = (await readFile(join(folder, "_headers"), "utf8")).trimEnd().split("\n");
+  if (path !== "/*") throw new Error(`_headers is of ${path}`);
+  return Object.fromEntries(lines.map((line) => line.trim().split(/: (.*)/s).slice(0, 2) as [string, string]));
 }

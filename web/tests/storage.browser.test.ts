@@ -30,7 +30,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the record, by ${CHROMIUM} (skipped wher
     const contents = 'export * from "./page/storage.ts"; export { DeviceRecord } from "./core/record.ts";';
     const made = await build({ stdin: { contents, resolveDir: web, loader: "ts" }, bundle: true, write: false, format: "iife", globalName: "tested", logLevel: "error" });
     script = made.outputFiles[0]?.text ?? "";
-    server = await served(join(web, "page"));
+    server = await served(join(web, "page"), undefined, {});
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
   }, 60_000);
 
