@@ -53,6 +53,8 @@ export async function built(web: string, model: string, out: string, choices: Ch
     ...shared,
     entryPoints: ["page/page.ts", "train/reader_worker.ts", "train/trainer_worker.ts"].map((each) => join(web, each)),
     entryNames: "[name]",
+    chunkNames: "part-[hash]",
+    splitting: true,
     outdir: out,
     plugins: [apart],
     define,

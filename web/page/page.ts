@@ -1,4 +1,4 @@
-/** The page: it starts what there is, and joins keyboard, device and views. */
+/** The page: it starts what there is, and joins keyboard, device and views. What types comes first, and alone. */
 
 import { ended, waitAfter, type Turn } from "../core/device.ts";
 import { saidBy } from "../core/errors.ts";
@@ -6,16 +6,14 @@ import { loadExported, withParameters, type Exported } from "../train/exported.t
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
-import { guarded } from "./guard.ts";
-import { joinForm, whyUnread } from "./joining.ts";
 import type { Shown } from "./decoder.ts";
-import { overview, pause, randomShare, takeTurn, type Joined, type LatestModel } from "./device.ts";
+import type { Joined, LatestModel } from "./device.ts";
 import { byId, download, fact, show } from "./dom.ts";
+import { guarded } from "./guard.ts";
 import { keyboard } from "./keyboard.ts";
-import { policyForm } from "./rules.ts";
 import { number } from "./said.ts";
 import { openStorage, type Storage } from "./storage.ts";
-import { showBudget, showJournal, showTexts, showTurn, type PastTurn } from "./views.ts";
+import type { PastTurn } from "./views.ts";
 
 const VIEWS = ["type", "kept", "left", "rounds", "rules"] as const;
 const COMPARED = 3;
@@ -86,6 +84,12 @@ async function start(): Promise<void> {
   );
   const [storage, exported] = await loading;
   vocabulary = exported.vocabulary;
+  const [{ overview, pause, randomShare, takeTurn }, { joinForm, whyUnread }, { policyForm }, { showBudget, showJournal, showTexts, showTurn }] = await Promise.all([
+    import("./device.ts"),
+    import("./joining.ts"),
+    import("./rules.ts"),
+    import("./views.ts"),
+  ]);
   let latest = await storage.setting<LatestModel>("latest");
 
   const compare = async (ids: readonly number[], typed: string): Promise<void> => {

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 
 import { correctionOf, lexiconOf, shownFor } from "../page/decoder.ts";
 import { SPECIALS } from "../train/ids.ts";
+import { seeded } from "./seeded.ts";
 
 const WORDS = ["the", "they", "there", "three", "train", "don't", "The", "hello", "help", "I", "tomorrow"];
 const lexicon = lexiconOf(WORDS);
@@ -20,7 +21,7 @@ function slowSlips(typed: string, word: string): number {
   const distance = (a: string, b: string): number => {
     if (a === "") return Array.from(b).reduce((sum, each) => sum + (each === "'" ? 0.1 : 1), 0);
     const last = a.at(-1) as string;
-    const twice = last === b.at(-2) ? 0.6 : 1; // as the row before the last letter has it
+    const twice = last === b.at(-1) ? 0.6 : 1;
     if (b === "") return a.length;
     const other = b.at(-1) as string;
     const swapped = b.length > 1 && a.at(-1) === b.at(-2) && a.at(-2) === b.at(-1);
@@ -44,6 +45,24 @@ test("slips are those of the slow way", () => {
   for (const typed of ["teain", "hwllo", "thre", "tommorow", "helo", "dont", "trian", "hlep"]) {
     for (const { word, slips } of shownFor(typed, lexicon, logs, 99)) expect(slips, `${typed} ${word}`).toBeCloseTo(slowSlips(typed, word), 9);
   }
+});
+
+test("none is missed that the slow way has", () => {
+  const random = seeded(3);
+  const word = (): string => Array.from({ length: 1 + random.below(7) }, () => "asdew'"[random.below(6)]).join("");
+  const words = [...new Set(Array.from({ length: 60 }, word))];
+  const made = lexiconOf(words);
+  const same = new Float32Array(words.length + SPECIALS);
+  for (const typed of Array.from({ length: 25 }, word)) {
+    const most = typed.length < 3 ? 0 : typed.length < 6 ? 1 : 2;
+    const found = shownFor(typed, made, same, words.length).map((each) => each.word);
+    expect(found.toSorted(), typed).toEqual(words.filter((each) => slowSlips(typed, each) <= most + 1e-9).toSorted());
+  }
+});
+
+test("a letter may be pressed three times too often, and no more", () => {
+  expect(wordsFor("tomorrowwww")).toEqual(["tomorrow"]);
+  expect(wordsFor("tomorrowwwww")).toEqual([]);
 });
 
 test("only unknown words are corrected, and only by whole words", () => {
