@@ -1,0 +1,15 @@
+"""What npm runs in a copy of `web/`."""
+
+import os
+import subprocess
+from pathlib import Path
+
+ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1"}
+PATIENCE = 600  # seconds
+
+
+def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | ENVIRONMENT
+    return subprocess.run(
+        command, cwd=folder, env=environment, text=True, capture_output=True, timeout=PATIENCE, check=False
+    )
