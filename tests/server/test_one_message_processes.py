@@ -1,17 +1,14 @@
 """All of it as processes: a server, two decryptors and devices make a private model of sealed rounds on one machine."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
+from tests.support.server.decryptor_process import decryptor
 from tests.support.training.tiny import tiny_cache, tiny_recipe
 
 import tacit
@@ -23,21 +20,6 @@ from tacit.runs import Run
 from tacit.server.serve import Serving
 
 DEVICES, ROUNDS, GOAL = 12, 2, 3
-
-
-@contextmanager
-def decryptor(state: Path, operator: str, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """`tacit decryptor` as a process: its line of a recipe."""
-    words = [sys.executable, "-m", "tacit", "decryptor", "--state", str(state), "--least-reports", str(GOAL)]
-    words += ["--port", str(port), "--operator-key", operator]
-    environment = {**os.environ, "COLUMNS": "200"}
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stderr is not None
-        try:
-            identity, box, url = (process.stderr.readline().split()[-1] for _ in range(3))
-            yield f"{url} {identity} {box}", process
-        finally:
-            process.send_signal(signal.SIGKILL)
 
 
 @pytest.mark.long
@@ -52,7 +34,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, no
     with ExitStack() as stack:
         lines = []
         for number in range(2):
-            line, process = stack.enter_context(decryptor(tmp_path / f"decryptor-{number}", operator))
+            line, process = stack.enter_context(decryptor(tmp_path / f"decryptor-{number}", operator, least=GOAL))
             lines.append(line)
         phones = {"population": "phones", "devices": 40, "decryptors": lines, "pause_minutes": 0.01, "noise": noise}
         recipe = tiny_recipe(
@@ -66,7 +48,7 @@ def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, no
         process.send_signal(signal.SIGKILL)  # a decryptor that is killed comes again, at its address
         process.wait()
         port = int(lines[1].split()[0].rpartition(":")[2])
-        stack.enter_context(decryptor(tmp_path / "decryptor-1", operator, port))
+        stack.enter_context(decryptor(tmp_path / "decryptor-1", operator, port, least=GOAL))
         stop, there, told = threading.Event(), threading.Event(), list[Serving]()
 
         def serving(said: Serving) -> None:

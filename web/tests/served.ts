@@ -18,8 +18,15 @@ export interface Came {
   readonly body: Buffer;
 }
 
+/** `cut`: half of the body comes, or nothing at all, and the connection breaks. */
+export interface ProtocolAnswer {
+  readonly status: number;
+  readonly body: string | Uint8Array;
+  readonly cut?: "half" | "whole";
+}
+
 /** Whatever answers a path of the protocol; null: 404. */
-export type Protocol = (came: Came) => Promise<{ readonly status: number; readonly body: string | Uint8Array } | null>;
+export type Protocol = (came: Came) => Promise<ProtocolAnswer | null>;
 
 export interface Served {
   readonly address: string;
@@ -42,8 +49,18 @@ export async function served(folder: string, protocol: Protocol = async () => nu
       const came = { method: asked.method ?? "", path: asked.url ?? "", headers: asked.headers, body: Buffer.concat(parts) };
       seen.push(came);
       if (path.startsWith("/v1/")) {
-        const found = (await protocol(came)) ?? { status: 404, body: "{}" };
-        answer.writeHead(found.status, { ...(headers ?? (await headersOf(folder))), "content-type": "application/json" }).end(found.body);
+        const found: ProtocolAnswer = (await protocol(came)) ?? { status: 404, body: "{}" };
+        const head = { ...(headers ?? (await headersOf(folder))), "content-type": "application/json" };
+        if (found.cut !== undefined) {
+          const body = Buffer.from(found.body);
+          if (found.cut === "half") {
+            answer.writeHead(found.status, { ...head, "content-length": body.length });
+            await new Promise((resolve) => answer.write(body.subarray(0, body.length / 2), resolve));
+          }
+          asked.socket.destroy();
+          return;
+        }
+        answer.writeHead(found.status, head).end(found.body);
         return;
       }
       const name = normalize(path === "/" ? "index.html" : path.slice(1));

@@ -1,0 +1,28 @@
+// Goes before each script of a built page in a test: keeps every encoded report, with what it was made of. It changes
+// nothing that the page does: what is written where reports are put together is copied.
+(() => {
+  const page = typeof document !== "undefined";
+  const channel = new BroadcastChannel("spied");
+  if (page) {
+    globalThis.spied = [];
+    channel.onmessage = ({ data }) => globalThis.spied.push(data);
+  }
+  let seed, update;
+  const random = crypto.getRandomValues.bind(crypto);
+  crypto.getRandomValues = (array) => {
+    const drawn = random(array);
+    if (array.byteLength === 32) seed = new Uint8Array(array);
+    return drawn;
+  };
+  const typed = Object.getPrototypeOf(Uint8Array.prototype);
+  const set = typed.set;
+  typed.set = function (source, at = 0) {
+    set.call(this, source, at);
+    if (source instanceof Float32Array && this instanceof Float32Array) update = source.slice();
+    // The last that is written of a report: what stands behind the coordinates.
+    if (!(this instanceof Uint32Array) || !Array.isArray(source) || at === 0 || at + source.length !== this.length) return;
+    const found = { words: this.slice(), update, seed };
+    if (page) globalThis.spied.push(found);
+    else channel.postMessage(found);
+  };
+})();
