@@ -16,9 +16,9 @@ import { CannotWork } from "../core/errors.ts";
 import { PYTHON, realServer, type RealServer } from "./real_server.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const WAITS = { timeout: 180_000 }; // ms, on a busy machine
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");
-const WAITS = { timeout: 60_000 };
 
 /** The identifier of an unpacked extension: of its folder's path, in letters from a to p. */
 function identifierOf(folder: string): string {
@@ -63,7 +63,7 @@ describe("the package", () => {
 });
 
 const missing = !existsSync(CHROMIUM) || PYTHON === "";
-describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit (in TACIT_PYTHON)`, { timeout: 120_000 }, () => {
+describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit (in TACIT_PYTHON)`, { timeout: 600_000 }, () => {
   let folder: string;
   let out: string;
   let digest: string;
@@ -79,13 +79,13 @@ describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit 
     operator = await realServer(folder, [origin]);
     digest = await built(web, operator.phone, out, { servers: [operator.address], extension: true });
     context = await withExtension(join(folder, "profile"), out);
-  }, 120_000);
+  }, 300_000);
 
   afterAll(async () => {
     await context?.close();
     await operator?.close();
     await rm(folder, { recursive: true, force: true });
-  }, 60_000);
+  }, 300_000);
 
   test("it types, takes part in a round, and says what it is", async () => {
     const path = [join(web, "..", "src"), process.env["PYTHONPATH"] ?? ""].join(":");
@@ -113,7 +113,7 @@ describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit 
     await page.click("#policy summary");
     await page.fill("#policy-text", "send_after_s = 1\n");
     await page.click("#policy button[type=submit]");
-    await expect.poll(() => page.textContent("#policy-answer")).toContain("Saved");
+    await expect.poll(() => page.textContent("#policy-answer"), WAITS).toContain("Saved");
     await page.click('nav a[href="#rounds"]');
     expect(await page.textContent("#served")).toContain(`${origin} (tacit serve --web-origin)`);
     await page.fill("#operator-key", operator.key);
