@@ -1,7 +1,7 @@
 /**
- * Builds the page into `web/dist`: node with a model's folder, as `tacit export` wrote it.
+ * Builds the page into `web/dist`, or the extension into `web/dist-extension`, with a model of `tacit export`.
  *
- *     npm run build -- EXPORT [FOLDER] [--server https://HOST]... [--publisher KEY]
+ *     npm run build -- EXPORT [FOLDER] [--server https://HOST]... [--publisher KEY] [--extension]
  */
 
 import { createHash } from "node:crypto";
@@ -14,13 +14,14 @@ import { build, type Plugin } from "esbuild";
 
 import { digestOf, writtenBundle } from "./core/bundle.ts";
 import { toHex } from "./core/bytes.ts";
+import { CannotWork } from "./core/errors.ts";
 import { readSigningKey } from "./core/signing.ts";
 import { serverAddress } from "./core/transport.ts";
 import { contentPolicy, hostHeaders } from "./page/content_policy.ts";
 
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
 const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
-const STATIC = ["page.css", "icon.svg", "app.webmanifest"];
+const STATIC = ["page.css", "icon.svg"];
 const HEADERS = "_headers"; // as some static hosts read them; no part of the bundle
 
 const shared = { bundle: true, minify: true, format: "esm", target: "es2023", logLevel: "error", legalComments: "none" } as const;
@@ -30,6 +31,8 @@ export interface Choices {
   readonly servers?: readonly string[];
   /** The public key whose log has to show a bundle before the page takes it; left out, the page takes any. */
   readonly publisher?: string;
+  /** Whether it is an extension of Chromium (Manifest V3): all of its code comes in its package. */
+  readonly extension?: boolean;
 }
 
 /** The runtime stands beside the page, for both workers and never in the page's own code. */
@@ -41,12 +44,14 @@ const apart: Plugin = {
 /**
  * Writes the page to `out`, with the model of `model`. `web` is the folder of this file. The digest of the bundle.
  *
- * Throws: CannotWork for a server that is neither https nor on this machine; Refused for a key that is none.
+ * Throws: CannotWork for a server that is neither https nor on this machine, and for an extension without one; Refused
+ * for a key that is none.
  */
 export async function built(web: string, model: string, out: string, choices: Choices = {}): Promise<string> {
   const servers = (choices.servers ?? []).map((each) => serverAddress(each).origin);
   const publisher = choices.publisher === undefined ? null : toHex(readSigningKey(choices.publisher));
-  const define = { BUILT: JSON.stringify({ servers, publisher }) };
+  const manifest = choices.extension === true ? await extensionManifest(web, servers) : null;
+  const page = await readFile(join(web, "page", "index.html"), "utf8");
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, "model"), { recursive: true });
   await build({
@@ -57,29 +62,57 @@ export async function built(web: string, model: string, out: string, choices: Ch
     splitting: true,
     outdir: out,
     plugins: [apart],
-    define,
+    define: { BUILT: JSON.stringify({ servers, publisher, extension: manifest?.version ?? null }) },
   });
   const runtime = join(web, "node_modules", "onnxruntime-web", "dist");
   await Promise.all([
-    writeFile(join(out, "index.html"), withPolicy(await readFile(join(web, "page", "index.html"), "utf8"), servers)),
     ...STATIC.map((each) => cp(join(web, "page", each), join(out, each))),
     ...RUNTIME.map((each) => cp(join(runtime, each), join(out, each))),
     cp(join(web, "lattice", "lattice.wasm"), join(out, "lattice.wasm")),
     ...MODEL.map((each) => cp(join(model, each), join(out, "model", each))),
   ]);
-  await writeFile(join(out, "sw.js"), await guardOf(web, publisher));
+  if (manifest === null) {
+    const installable = [["app.webmanifest", await readFile(join(web, "page", "app.webmanifest"), "utf8")]] as const;
+    await written(out, [...installable, ["index.html", withPolicy(page, servers)], ["sw.js", await guardOf(web, publisher)]]);
+  } else {
+    await build({ ...shared, entryPoints: [join(web, "extension", "background.ts")], outdir: out });
+    const inside = without(page, '    <link rel="manifest" href="app.webmanifest">\n'); // the package is what is installed
+    await written(out, [["index.html", inside], ["manifest.json", JSON.stringify(manifest, null, 1)]]);
+  }
   const files = new Map(await Promise.all((await namesIn(out)).map(async (each) => [each, sha256(await readFile(join(out, each)))] as const)));
   const digest = await digestOf(files);
-  await writeFile(join(out, "bundle.json"), writtenBundle({ digest, files, publisher }));
+  await written(out, [["bundle.json", writtenBundle({ digest, files, publisher })]]);
+  if (manifest === null) await forHosts(web, out, servers);
+  return digest;
+}
+
+/** What a host sends and the bundle does not have: files compressed, and headers. */
+async function forHosts(web: string, out: string, servers: readonly string[]): Promise<void> {
   await Promise.all((await namesIn(out)).map((each) => compressed(join(out, each), web)));
   const headers = Object.entries(hostHeaders(servers)).map(([name, value]) => `  ${name}: ${value}\n`);
-  await writeFile(join(out, HEADERS), `/*\n${headers.join("")}`);
-  return digest;
+  await written(out, [[HEADERS, `/*\n${headers.join("")}`]]);
+}
+
+/** The manifest of the extension, with its policy of content. It asks for no permission: its server lists its origin. */
+async function extensionManifest(web: string, servers: readonly string[]): Promise<{ readonly version: string }> {
+  if (servers.length === 0) throw new CannotWork("an extension has no server of its own: say with --server which one it speaks with.");
+  const manifest = JSON.parse(await readFile(join(web, "extension", "manifest.json"), "utf8")) as { readonly version: string };
+  return { ...manifest, content_security_policy: { extension_pages: contentPolicy(servers) } } as typeof manifest;
+}
+
+function written(out: string, files: readonly (readonly [string, string])[]): Promise<unknown> {
+  return Promise.all(files.map(([name, text]) => writeFile(join(out, name), text)));
+}
+
+/** Throws: Error where the page does not have the line. */
+function without(page: string, line: string): string {
+  if (!page.includes(line)) throw new Error(`index.html has no line ${line.trim()}.`);
+  return page.replace(line, "");
 }
 
 /** The service worker: the same for every bundle of a publisher. It knows itself by the digest of the rest of its text. */
 async function guardOf(web: string, publisher: string | null): Promise<string> {
-  const define = { BUILT: JSON.stringify({ servers: [], publisher }), GUARD_ID: '"@guard@"' };
+  const define = { BUILT: JSON.stringify({ servers: [], publisher, extension: null }), GUARD_ID: '"@guard@"' };
   const made = await build({ ...shared, entryPoints: [join(web, "page", "sw.ts")], format: "iife", define, write: false });
   const text = made.outputFiles[0]?.text ?? "";
   return text.replace("@guard@", sha256(text));
@@ -117,8 +150,12 @@ function sha256(content: string | Uint8Array): string {
 }
 
 if (basename(process.argv[1] ?? "").startsWith("build")) {
-  const { values, positionals } = parseArgs({ allowPositionals: true, options: { server: { type: "string", multiple: true, default: [] }, publisher: { type: "string" } } });
-  const [model, out = "dist"] = positionals;
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { server: { type: "string", multiple: true, default: [] }, publisher: { type: "string" }, extension: { type: "boolean", default: false } },
+  });
+  const { server: servers, publisher, extension } = values;
+  const [model, out = extension ? "dist-extension" : "dist"] = positionals;
   if (model === undefined) throw new Error("say which model: npm run build -- FOLDER, as `tacit export` wrote it.");
-  process.stdout.write(`${await built(process.cwd(), model, out, { servers: values.server, ...(values.publisher === undefined ? {} : { publisher: values.publisher }) })}\n`);
+  process.stdout.write(`${await built(process.cwd(), model, out, { servers, extension, ...(publisher === undefined ? {} : { publisher }) })}\n`);
 }

@@ -20,7 +20,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if npm is None or (version := _version()) is None or version < OLDEST:
         pytest.skip(f"Node {OLDEST} or newer with npm is not installed")
     here = tmp_path_factory.mktemp("repository")
-    shutil.copytree(WEB, here / "web", ignore=shutil.ignore_patterns("node_modules", "dist"))
+    shutil.copytree(WEB, here / "web", ignore=shutil.ignore_patterns("node_modules", "dist", "dist-extension"))
     for beside in ("src", "tests", "docs"):  # the vectors, and what the core is compared with
         (here / beside).symlink_to(WEB.parent / beside)
     installed = ran(here / "web", "npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline")

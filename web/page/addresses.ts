@@ -16,7 +16,7 @@ export function scriptAddress(name: Script): string {
   return policy === undefined ? ownScript(name) : policy.createScriptURL(name);
 }
 
-/** Where a file of the bundle is. */
+/** Where a file of the bundle is; "./": where all are. */
 export function bundled(name: string): string {
   return new URL(name, document.baseURI).href;
 }

@@ -6,9 +6,11 @@ declare const BUILT: {
   readonly servers: readonly string[];
   /** The public key whose log has to show a bundle before the page takes it; null: it takes any. */
   readonly publisher: string | null;
+  /** The version of the extension that this page belongs to; null: it is a page of a host. */
+  readonly extension: string | null;
 };
 
-export const { publisher, servers } = BUILT;
+export const { extension, publisher, servers } = BUILT;
 
 /** The servers that the page may speak with, as origins. */
 export const allowedServers: readonly string[] = servers.length === 0 ? [location.origin] : servers;

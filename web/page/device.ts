@@ -46,6 +46,8 @@ export interface Overview {
   readonly spentWeek: number;
   readonly policy: Policy;
   readonly paused: boolean;
+  /** Lines of the operator's log, as it was shown last; null: it never was. */
+  readonly logged: readonly string[] | null;
 }
 
 const OPERATIONS_PER_S = 2e9; // of a slow and busy device: a fiftieth of what a core does
@@ -123,7 +125,8 @@ export async function overview(storage: Storage, joined: Joined | null): Promise
     report: reports.get(participation.task) ?? null,
     plan: planOf(record, participation.plan),
   }));
-  return { lines: lines.toReversed(), losses: record.losses(), spent: spent.zcdp, spentWeek: spent.week, policy, paused: record.paused() };
+  const logged = joined === null ? null : (record.log(record.operator(joined.operatorKey))?.entries ?? null);
+  return { lines: lines.toReversed(), losses: record.losses(), spent: spent.zcdp, spentWeek: spent.week, policy, paused: record.paused(), logged };
 }
 
 export async function pause(storage: Storage, joined: Joined, paused: boolean): Promise<void> {
@@ -165,7 +168,7 @@ function trainingOf(storage: Storage, exported: Exported, policy: Policy, seen: 
       seen.push(new Float32Array(model));
       const texts = await storage.texts();
       const sentences = texts.flatMap(({ text }) => encode(vocabulary, text));
-      return inWorker({ runtime: bundled(""), train: graph, model: new Float32Array(model), sentences, client: asks.client });
+      return inWorker({ runtime: bundled("./"), train: graph, model: new Float32Array(model), sentences, client: asks.client });
     },
   };
 }

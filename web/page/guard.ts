@@ -71,6 +71,18 @@ async function isNamed({ guards }: Found): Promise<boolean> {
   return guards.length > 1 && guards.includes(toHex(await sha256(new Uint8Array(await answer.arrayBuffer()))));
 }
 
+/**
+ * Of an extension: whether the operator's log, which every turn is shown, has this version of it. It asks for nothing.
+ *
+ * lines: of the log; null: none was shown yet.
+ */
+export async function showPackage(version: string, lines: readonly string[] | null): Promise<void> {
+  const digest = await shownBundle();
+  const at = lines?.indexOf(bundleLine(digest)) ?? -1;
+  const seen = lines === null ? "not seen yet: the first round shows the operator's log" : "not the operator's: ask whom you have this extension from";
+  show("bundle", fact("Extension", version), fact("Bundle", digest), fact("Whose log shows it", lines !== null && at >= 0 ? `entry ${at + 1} of ${lines.length} of the operator's log` : seen));
+}
+
 /** The digest in the `bundle.json` that this load came with. */
 async function shownBundle(): Promise<string> {
   const answer = await fetch(bundled(BUNDLE), { credentials: "omit" });

@@ -4,13 +4,22 @@ import { toHex } from "../core/bytes.ts";
 import { CannotWork } from "../core/errors.ts";
 import { readSigningKey } from "../core/signing.ts";
 import { serverAddress } from "../core/transport.ts";
-import { allowedServers } from "./built.ts";
+import { allowedServers, extension } from "./built.ts";
 import type { Joined } from "./device.ts";
 import { byId, show } from "./dom.ts";
 import type { Storage } from "./storage.ts";
 
-/** Says in every view who serves the page, and that it is for demonstrations where the operator itself does. */
+/** Says in every view where the page's code comes from, and that it is for demonstrations where the operator serves it. */
 function showSource(server: string): void {
+  if (extension !== null) {
+    show("source", `Extension ${extension}`);
+    show(
+      "served",
+      "The code of this page came with the extension, from whom you installed it, and not from the operator. ",
+      `The operator lists its origin, ${location.origin} (tacit serve --web-origin).`,
+    );
+    return;
+  }
   const demonstration = originOf(server) === location.origin;
   show("source", demonstration ? "Demonstration: the operator serves this page" : `Served by ${location.host}`);
   show(

@@ -6,10 +6,11 @@ import { loadExported, withParameters, type Exported } from "../train/exported.t
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { FromReader, ToReader, Which } from "../train/messages.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
+import { extension } from "./built.ts";
 import type { Shown } from "./decoder.ts";
 import type { Joined, LatestModel } from "./device.ts";
 import { byId, download, fact, show } from "./dom.ts";
-import { guarded } from "./guard.ts";
+import { guarded, showPackage } from "./guard.ts";
 import { keyboard } from "./keyboard.ts";
 import { number } from "./said.ts";
 import { openStorage, type Storage } from "./storage.ts";
@@ -55,7 +56,7 @@ function startReader(exported: Exported, latest: Uint8Array<ArrayBuffer> | null)
       }
     };
     worker.onerror = () => reject(new Error("the worker with the model could not be started."));
-    says({ kind: "open", runtime: bundled(""), step: exported.step, latest, words: exported.vocabulary.words });
+    says({ kind: "open", runtime: bundled("./"), step: exported.step, latest, words: exported.vocabulary.words });
   });
 }
 
@@ -124,6 +125,7 @@ async function start(): Promise<void> {
     const found = await overview(storage, joined);
     showJournal(found);
     showBudget(found);
+    if (extension !== null) await showPackage(extension, found.logged);
     showTurn(await storage.setting<PastTurn>("turn"), nextAt === null ? null : (nextAt - Date.now()) / 1000, joined === null ? null : whyUnread(joined.server));
     byId("pause", HTMLButtonElement).setAttribute("aria-pressed", String(found.paused));
     byId("pause", HTMLButtonElement).textContent = found.paused ? "Resume" : "Pause";
@@ -207,7 +209,7 @@ async function start(): Promise<void> {
     location.reload();
   });
   show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`));
-  void guarded();
+  if (extension === null) void guarded(); // a package is replaced by its store alone
   await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
   if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
 }

@@ -14,10 +14,11 @@ import { PYTHON, realServer, type RealServer } from "./real_server.ts";
 import { served, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const WAITS = { timeout: 180_000 }; // ms, on a busy machine
 const web = fileURLToPath(new URL("..", import.meta.url));
 const missing = !existsSync(CHROMIUM) || PYTHON === "";
 
-describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tacit (in TACIT_PYTHON)`, { timeout: 120_000 }, () => {
+describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tacit (in TACIT_PYTHON)`, { timeout: 600_000 }, () => {
   let [folder, out] = ["", ""];
   let browser: Browser;
   let listed: Served;
@@ -31,13 +32,13 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
     operator = await realServer(folder, [new URL(listed.address).origin]);
     await built(web, operator.phone, out, { servers: [operator.address] });
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 120_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();
     await Promise.all([listed, foreign, operator].map((each) => each?.close()));
     await rm(folder, { recursive: true, force: true });
-  });
+  }, 300_000);
 
   /** A page that was told to take part, with what its console said. */
   async function joins(host: Served): Promise<{ readonly page: Page; readonly errors: readonly string[] }> {
@@ -55,7 +56,7 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
     await page.click("#policy summary");
     await page.fill("#policy-text", "send_after_s = 1\n");
     await page.click("#policy button[type=submit]");
-    await expect.poll(() => page.textContent("#policy-answer")).toContain("Saved");
+    await expect.poll(() => page.textContent("#policy-answer"), WAITS).toContain("Saved");
     await page.click('nav a[href="#rounds"]');
     expect(await page.inputValue("#server")).toBe(operator.address);
     await page.fill("#operator-key", operator.key);
@@ -66,7 +67,7 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
 
   test("an origin that is not listed is refused, takes no place, and is told what its operator has to say", async () => {
     const { page, errors } = await joins(foreign);
-    await expect.poll(() => page.textContent("#turn"), { timeout: 30_000 }).toContain("No answer came");
+    await expect.poll(() => page.textContent("#turn"), WAITS).toContain("No answer came");
     expect(await page.textContent("#turn")).toContain(`pages of ${new URL(foreign.address).origin} be devices (tacit serve --web-origin)`);
     expect(errors.join()).toContain("CORS");
     await page.context().close();
@@ -75,9 +76,9 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
   test("the listed one takes part, and a page says who serves it in every view", async () => {
     const { page, errors } = await joins(listed);
     expect(await page.textContent("#source")).toBe(`Served by ${new URL(listed.address).host}`);
-    await expect.poll(() => page.textContent("#turn"), { timeout: 60_000 }).toContain("The device took part, and the operator signed for it.");
+    await expect.poll(() => page.textContent("#turn"), WAITS).toContain("The device took part, and the operator signed for it.");
     expect(await operator.released).toEqual({ finished: true, complaints: [] });
-    expect(errors).toEqual([]);
+    expect(errors.filter((each) => !each.includes("net::ERR_CONNECTION"))).toEqual([]); // the server ends with its round
     await page.context().close();
   });
 
@@ -89,7 +90,7 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
     await page.fill("#server", foreign.address);
     await page.fill("#operator-key", operator.key);
     await page.click("#join button");
-    await expect.poll(() => page.textContent("#failure")).toContain(`it was built for ${operator.address}`);
+    await expect.poll(() => page.textContent("#failure"), WAITS).toContain(`it was built for ${operator.address}`);
     const before = foreign.seen.length;
     expect(await page.evaluate((address) => fetch(address).then(() => "answered", String), foreign.address)).toContain("Failed to fetch");
     expect(foreign.seen.length).toBe(before);

@@ -247,7 +247,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
   async function lives(seed: number): Promise<{ readonly faults: readonly string[]; readonly sent: number }> {
     const draw = seeded(seed);
     const counting = await Counting.begun();
-    const server = await served(folder, (came) => counting.answer(came));
+    const server = await served(folder, (came) => counting.answer(came), {});
     const context = await browser.newContext();
     const faults: string[] = [];
     let known: Seen = { tasks: [], losses: 0, spent: 0 };

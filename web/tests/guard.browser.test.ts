@@ -15,9 +15,9 @@ import { newOperator, type Operator } from "./operator.ts";
 import { served, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const WAITS = { timeout: 60_000 }; // ms, on a busy machine
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");
-const WAITS = { timeout: 10_000 };
 // What a host would send that goes round every check: it is active at once, and answers with a page of its own.
 const EVIL = `
 self.addEventListener("install", () => self.skipWaiting());
@@ -27,7 +27,7 @@ self.addEventListener("fetch", (event) => {
 });
 `;
 
-describe.skipIf(!existsSync(CHROMIUM))(`a kept page, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 60_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))(`a kept page, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 300_000 }, () => {
   let publisher: Operator;
   let folder: string;
   let next: Operator; // who publishes after a change of the key
@@ -45,7 +45,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a kept page, by ${CHROMIUM} (skipped whe
     next = await newOperator();
     third = await built(web, model, join(folder, "third"), { publisher: next.key });
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 60_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();

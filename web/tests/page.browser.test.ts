@@ -129,6 +129,17 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     await context.close();
   });
 
+  test("opened by the name of its file it suggests, too", async () => {
+    const { page, context, errors } = await opened();
+    await page.goto(`${server.address}index.html`);
+    await page.waitForSelector("html[data-ready]");
+    await page.click("#message");
+    await page.keyboard.type("one two th");
+    await expect.poll(() => suggested(page)).toContain("three");
+    expect(errors).toEqual([]);
+    await context.close();
+  });
+
   test("keys of the page alone can write a sentence", async () => {
     const { page, context } = await opened();
     for (const key of ["shift", "o", "n", "e", "space", "t", "w", "o", "."]) await page.click(`#keys button[data-key="${key}"]`);

@@ -16,7 +16,7 @@ import tacit
 from tacit.server.serve import Serving
 from tacit.training.pretrain import Pretraining
 
-PATIENCE = 300.0  # seconds for which the other device lives
+PATIENCE = 900.0  # seconds for which the other device lives
 SECTIONS = {
     "rounds": {"rounds": 1, "report_goal": 2, "min_separation": 1},
     "privacy": {"mechanism": {"name": "independent"}, "noise_multiplier": 1.0},
