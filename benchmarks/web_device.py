@@ -1,9 +1,10 @@
 """What it costs to take part in a browser, beside the Python device: bytes, milliseconds, CPU-seconds, megabytes.
 
 A model of 0.66 M random numbers and 10,000 words is exported, its page built, and one round of two reports served by
-`tacit serve --web`: Chromium sends one and `tacit device --onnx` the other. Prints a JSON line for each figure, with its
-goal; web/tests/measure.ts has what the browser's are. CPU-seconds are those of all the browser's processes. Wall-clock
-figures hold for a machine that does nothing else. Needs Node, `npm ci` in web/, and Chromium (or CHROMIUM=PATH).
+`tacit serve --web`: Chromium sends one and `tacit device --onnx` the other. Prints a JSON line for each figure, with
+its goal; those of the browser are measured by web/tests/measure.ts. CPU-seconds are those of all the browser's
+processes, megabytes their proportional set size. Wall-clock figures hold for a machine that does nothing else. Needs
+Node, `npm ci` in web/, and Chromium (or CHROMIUM=PATH).
 
     python benchmarks/web_device.py            about two minutes
     python benchmarks/web_device.py --small    a smoke test
@@ -36,6 +37,19 @@ from tacit.server.serve import Serving
 
 WEB = Path(__file__).parents[1] / "web"
 SENTENCES = 32  # of a round
+# The command, and then what its process took.
+DEVICE = """
+import json, re, sys, time
+from pathlib import Path
+from tacit.cli import main
+sys.argv = sys.argv[1:]
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+print(json.dumps({"seconds": time.process_time(), "kilobytes": int(peak[1])}))
+"""
 
 
 @dataclass(frozen=True)
@@ -87,10 +101,8 @@ def measured(folder: Path, web: Path, sizes: Sizes, *, small: bool) -> None:
     tacit.export(folder / "model", folder / "phone")
     node(web, "run", "-s", "build", "--", folder / "phone", folder / "dist")
     sealing(web, folder / "sealing.mjs", sizes.sealed)
-    model = load_model(folder / "model")
-    say(
-        {"what": "Python device: a suggestion, ms"} | a_word(model, folder / "phone", *by_onnx(model, folder / "phone"))
-    )
+    model, phone = load_model(folder / "model"), folder / "phone"
+    say({"what": "Python device: a suggestion, ms"} | a_word(model, phone, *by_onnx(model, phone)))
     failures, stop = list[BaseException](), threading.Event()
 
     def beside(told: Serving) -> None:
@@ -164,19 +176,16 @@ def python_device(told: Serving, folder: Path, cache: Cache) -> None:
     state = folder / "state"
     state.mkdir()
     (state / "policy.toml").write_text("send_after_s = 1\n", encoding="utf-8")
-    command = [sys.executable, "-m", "tacit", "device", "--server", told.url, "--operator-key", told.operator_key]
-    command += ["--onnx", str(folder / "phone"), "--data", str(cache.path), "--client", str(client)]
-    command += ["--state", str(state), "--first-time", "--once", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        said = process.stdout.read() if process.stdout is not None else ""
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode or '"reported"' not in said:
+    options = ["--server", told.url, "--operator-key", told.operator_key, "--onnx", str(folder / "phone")]
+    options += ["--data", str(cache.path), "--client", str(client), "--state", str(state)]
+    command = [sys.executable, "-c", DEVICE, "tacit", "device", *options, "--first-time", "--once", "--json"]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
+    if not any('"reported"' in line for line in said):
         sys.exit(f"the device took part in nothing: {said}")
-    sentences = min(SENTENCES, cache.sentence_count(client))
-    seconds = round(used.ru_utime + used.ru_stime, 2)
-    say({"what": "Python device: a round with its start, CPU-s", "seconds": seconds, "sentences": sentences})
-    say({"what": "Python device: memory, MB", "peak": round(used.ru_maxrss * 1024 / 1e6)})
+    used, sentences = json.loads(said[-1]), min(SENTENCES, cache.sentence_count(client))
+    what = "Python device: a round with its start, CPU-s"
+    say({"what": what, "seconds": round(used["seconds"], 2), "sentences": sentences})
+    say({"what": "Python device: memory, MB", "peak": round(used["kilobytes"] * 1024 / 1e6)})
 
 
 if __name__ == "__main__":

@@ -22,15 +22,14 @@ worker.addEventListener("fetch", (event) => {
 
 async function kept(): Promise<void> {
   const cache = await caches.open(CACHE);
-  await Promise.all(
-    Object.entries(BUNDLE.files).map(async ([name, digest]) => {
-      const address = new URL(name, scope);
-      const answer = await fetch(address, { cache: "no-cache", credentials: "omit" });
-      const body = await answer.clone().arrayBuffer();
-      if (!answer.ok || toHex(await sha256(new Uint8Array(body))) !== digest) throw new Error(`${name} is not of this bundle`);
-      await cache.put(address, answer);
-    }),
-  );
+  // One after the other: all of them at once stand in memory twice.
+  for (const [name, digest] of Object.entries(BUNDLE.files)) {
+    const address = new URL(name, scope);
+    const answer = await fetch(address, { cache: "no-cache", credentials: "omit" });
+    const body = await answer.clone().arrayBuffer();
+    if (!answer.ok || toHex(await sha256(new Uint8Array(body))) !== digest) throw new Error(`${name} is not of this bundle`);
+    await cache.put(address, answer);
+  }
 }
 
 async function onlyThis(): Promise<void> {
