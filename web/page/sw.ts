@@ -85,13 +85,12 @@ async function take(here: Bundle | null): Promise<void> {
 /** Each file of a bundle by its digest, from the network or from the bundle before. Throws: Error for any other. */
 async function stored(offered: Bundle, before: Bundle | null): Promise<void> {
   const cache = await caches.open(FILES + offered.digest);
-  await Promise.all(
-    [...offered.files].map(async ([name, digest]) => {
-      if (name === GUARD) return; // the browser keeps it
-      const same = before?.files.get(name) === digest ? await (await caches.open(FILES + before.digest)).match(new URL(name, scope)) : undefined;
-      await cache.put(new URL(name, scope), same ?? (await verified(name, digest)));
-    }),
-  );
+  // One after the other: all of them at once stand in memory twice.
+  for (const [name, digest] of offered.files) {
+    if (name === GUARD) continue; // the browser keeps it
+    const same = before?.files.get(name) === digest ? await (await caches.open(FILES + before.digest)).match(new URL(name, scope)) : undefined;
+    await cache.put(new URL(name, scope), same ?? (await verified(name, digest)));
+  }
 }
 
 async function verified(name: string, digest: string): Promise<Response> {

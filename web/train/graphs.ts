@@ -44,7 +44,7 @@ export async function stepperOf(graph: Bytes): Promise<Stepper> {
       };
       let at = 0;
       for (const { name, dims, size } of shapes) {
-        fed[name] = new ort.Tensor("float32", model.slice(at, at + size), dims);
+        fed[name] = new ort.Tensor("float32", model.subarray(at, at + size), dims);
         at += size;
       }
       const found = await session.run(fed);

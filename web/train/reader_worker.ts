@@ -5,11 +5,11 @@ import { lexiconOf, shownFor, type Lexicon } from "../page/decoder.ts";
 import { nextWordsOf, prepareRuntime, type NextWords, type State } from "./graphs.ts";
 import type { FromReader, ToReader, Which } from "./messages.ts";
 
-/** A model, and what it has read so far: the next key mostly goes on from there. */
+/** A model, and what it has read so far: the next key goes on from there, or from a word before it. */
 interface Reading {
   readonly model: NextWords;
   ids: readonly number[];
-  state: State;
+  states: readonly State[]; // before each id, and after the last
   logs: Float32Array;
 }
 
@@ -42,21 +42,24 @@ async function answered(asked: ToReader): Promise<void> {
 
 async function begun(step: Uint8Array<ArrayBuffer>): Promise<Reading> {
   const model = await nextWordsOf(step);
-  return { model, ids: [], state: model.begin(), logs: new Float32Array(model.size) };
+  return { model, ids: [], states: [model.begin()], logs: new Float32Array(model.size) };
 }
 
 /** The log probabilities (V,) of what comes after these ids. */
 async function read(reading: Reading, ids: readonly number[]): Promise<Float32Array> {
-  const goesOn = ids.length >= reading.ids.length && reading.ids.every((id, at) => ids[at] === id);
-  let at = goesOn ? reading.ids.length : 0;
-  if (!goesOn) reading.state = reading.model.begin();
-  for (; at < ids.length; at++) {
-    const { state, logs } = await reading.model.step(reading.state, ids[at] as number);
-    reading.state = state;
-    reading.logs = logs;
+  const apart = ids.findIndex((id, at) => reading.ids[at] !== id);
+  const same = apart < 0 ? ids.length : apart;
+  if (same === ids.length && same === reading.ids.length) return reading.logs;
+  // Only the last ids' probabilities are kept: of an earlier place its last id is read again.
+  const states = reading.states.slice(0, Math.max(1, Math.min(same + 1, ids.length)));
+  let logs = reading.logs;
+  for (const id of ids.slice(states.length - 1)) {
+    const found = await reading.model.step(states.at(-1) as State, id);
+    states.push(found.state);
+    logs = found.logs;
   }
-  reading.ids = ids;
-  return reading.logs;
+  Object.assign(reading, { ids, states, logs });
+  return logs;
 }
 
 function says(answer: FromReader): void {
