@@ -315,8 +315,6 @@ class Session:
     def _prepared(self, plan: Plan, task: RoundTask) -> Steps[PreparedTask]:
         """The task with what it begins with, all that can be refused checked. Raises: TaskRefused, ServerError."""
         said = task.content
-        if said.path != f"/v1/models/{said.sha256}":  # a name that one device alone is shown would tell it apart
-            raise TaskRefused(f"{_named(task)}: its content has the path {said.path!r}, which is not its SHA-256.")
         file = NamedFile(what="model", sha256=said.sha256, size=said.bytes)
         content = yield from requests.named_file(said.path, file)
         return self._handler(plan).prepare(plan, task, content)
