@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens, turns
+from tests.support.vectors import (
+    documents,
+    encodings,
+    mutants,
+    prices,
+    randomizers,
+    reports,
+    sealed,
+    signed,
+    tokens,
+    turns,
+)
 
 PLACE = Path(__file__).parent / "vectors"
 MOST_BYTES = 2 << 20  # of all files together
@@ -25,6 +36,7 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
     "sealed": sealed.file,
     "randomizers": randomizers.file,
     "turns": turns.file,
+    "mutants": mutants.file,
 }
 
 

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 from tests.conftest import REPOSITORY
 from tests.make_vectors import FILES, MOST_BYTES, PLACE, text_of
-from tests.support.vectors import documents, encodings, prices, randomizers, reports, sealed, signed, tokens, turns
+from tests.support.vectors import (
+    documents,
+    encodings,
+    mutants,
+    prices,
+    randomizers,
+    reports,
+    sealed,
+    signed,
+    tokens,
+    turns,
+)
 from tests.support.vectors.case import Case
 
 
@@ -116,3 +127,11 @@ def test_this_program_takes_each_turn_as_it_is_written() -> None:
     said = read("turns")
     for each in said["cases"]:
         turns.check(each, said["bodies"])
+
+
+def test_this_program_follows_no_mutant_and_reads_no_text_for_it() -> None:
+    said = read("mutants")
+    for base in said["bases"]:
+        mutants.check_base(base, said["bases"])
+    for each in said["cases"]:
+        mutants.check(each, said["bases"])

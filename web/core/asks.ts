@@ -2,7 +2,7 @@
 
 import { sha256, toHex, utf8 } from "./bytes.ts";
 import { readProblem } from "./documents.ts";
-import { Refused } from "./errors.ts";
+import { Malformed, Refused } from "./errors.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -105,6 +105,16 @@ export async function* asked(says: Request): Steps<Answered> {
 
 export function refuseStatus(answer: Answered, wanted: number): void {
   if (answer.status !== wanted) throw new Unanswered(problemOf(answer));
+}
+
+/** What an answer says. Throws: Unanswered where it is none of the protocol's: nobody signed that. */
+export function understood<T>(answer: Answered, read: (body: Uint8Array) => T): T {
+  try {
+    return read(answer.body);
+  } catch (thrown) {
+    if (thrown instanceof Malformed) throw new Unanswered(`an answer is none of the protocol's: ${thrown.message}`);
+    throw thrown;
+  }
 }
 
 /** A file by its digest, in as many pieces as it takes. Throws: Unanswered; Refused where it is another. */

@@ -1,6 +1,6 @@
 /** Whom a device believes: the operator's signatures, its log, its change of key. */
 
-import { asked, refuseStatus, request, type Steps } from "./asks.ts";
+import { asked, refuseStatus, request, understood, type Steps } from "./asks.ts";
 import { readPlan, readShownLog, readSignedKeyRotation, readSignedPlan } from "./documents.ts";
 import type { Plan, RoundTask, ShownLog } from "./documents.ts";
 import { Refused } from "./errors.ts";
@@ -13,7 +13,7 @@ import { digest, isSigned } from "./signing.ts";
 export async function* planOf(record: DeviceRecord, operator: KnownOperator, task: RoundTask): Steps<Plan> {
   const answer = yield* asked(request("GET", `/v1/plans/${task.plan}`));
   refuseStatus(answer, 200);
-  const came = readSignedPlan(answer.body);
+  const came = understood(answer, readSignedPlan);
   if ((await digest(came.document)) !== task.plan)
     throw new Refused("the plan that came is not the one that the task names.");
   if (!(await isSigned("plan", came.document, came.signature, operator.key)))
@@ -33,7 +33,7 @@ export async function* shownLog(): Steps<ShownLog> {
   const answer = yield* asked(request("GET", "/v1/log"));
   if (answer.status === 404) throw new Refused("the operator shows no log.");
   refuseStatus(answer, 200);
-  return readShownLog(answer.body);
+  return understood(answer, readShownLog);
 }
 
 /** Keeps the longer list. Throws: TwoLogs, and the operator is believed no more. */
@@ -55,7 +55,7 @@ export async function* anotherKey(record: DeviceRecord, operator: KnownOperator)
     throw new Refused("the task is signed by another key than the pinned one, and the operator handed none over.");
   refuseStatus(answer, 200);
   const log = yield* shownLog();
-  const key = await handedOver(readSignedKeyRotation(answer.body), log, operator.key, operator.before);
+  const key = await handedOver(understood(answer, readSignedKeyRotation), log, operator.key, operator.before);
   await keep(record, operator, log);
   await record.keepOperator({ ...operator, key, before: [...operator.before, operator.key] });
   throw new Refused(

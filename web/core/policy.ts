@@ -144,7 +144,7 @@ function refuseValue(key: string, value: unknown, example: unknown): void {
 
 /** Refuses a plan that the owner does not accept. Throws: Refused, which names the key of the policy. */
 export function refusePlan(plan: Plan, policy: Policy): void {
-  const { privacy, aggregation } = plan;
+  const { privacy, aggregation, separation } = plan;
   const refuse = (key: keyof Policy, what: string): never => {
     throw new Refused(`${what}: your policy's ${key} is ${JSON.stringify(policy[key])}.`);
   };
@@ -154,6 +154,8 @@ export function refusePlan(plan: Plan, policy: Policy): void {
   if (Math.min(aggregation.threshold, privacy.report_goal) < policy.smallest_cohort) {
     refuse("smallest_cohort", `a sum of ${Math.min(aggregation.threshold, privacy.report_goal)} reports may be opened`);
   }
+  if (separation.rounds === null && !separation.timer_seconds)
+    throw new Refused("the plan lets a device come in every round, for which nothing is promised.");
   if (privacy.kind !== "local") {
     if (privacy.noise_multiplier < policy.smallest_noise_multiplier) {
       refuse("smallest_noise_multiplier", `the plan's noise multiplier is ${privacy.noise_multiplier}`);

@@ -1,6 +1,6 @@
 /** An operator, for tests: a key, signatures, a log, a key of tokens. */
 
-import { toHex, utf8 } from "../core/bytes.ts";
+import { fromHex, joined, toHex, utf8 } from "../core/bytes.ts";
 import type { ShownLog, Signed, TokenKey } from "../core/documents.ts";
 import { leafOf, rootOf } from "../core/log.ts";
 import type { Purpose } from "../core/signing.ts";
@@ -13,14 +13,22 @@ export interface Operator {
 }
 
 export async function newOperator(): Promise<Operator> {
-  const pair = (await crypto.subtle.generateKey("Ed25519", true, ["sign", "verify"])) as CryptoKeyPair;
+  return operatorOf(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+const PKCS8 = fromHex("302e020100300506032b657004220420"); // what stands before the 32 bytes of a private key
+
+/** The operator of a private key of 32 bytes. */
+export async function operatorOf(secret: Uint8Array): Promise<Operator> {
+  const privateKey = await crypto.subtle.importKey("pkcs8", joined(PKCS8, secret), "Ed25519", true, ["sign"]);
+  const { x = "" } = await crypto.subtle.exportKey("jwk", privateKey);
   const sign = async (purpose: Purpose, document: string): Promise<string> =>
     toHex(
-      new Uint8Array(await crypto.subtle.sign("Ed25519", pair.privateKey, utf8(`tacit ${purpose} v2\0${document}`))),
+      new Uint8Array(await crypto.subtle.sign("Ed25519", privateKey, utf8(`tacit ${purpose} v2\0${document}`))),
     );
   const signed = async (purpose: Purpose, document: string) => ({ document, signature: await sign(purpose, document) });
   return {
-    key: toHex(new Uint8Array(await crypto.subtle.exportKey("raw", pair.publicKey))),
+    key: Buffer.from(x, "base64url").toString("hex"),
     sign,
     signed,
     log: async (entries) => {

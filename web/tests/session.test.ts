@@ -297,11 +297,12 @@ describe("the record", () => {
   test("with a timer alone it stops where the plan's promise is spent", async () => {
     const [operator, record, clock] = [await newOperator(), await newRecord(), { now: OPENS + 1 }];
     const plan = {
-      separation: { rounds: null, timer_seconds: 0, clock: "start" },
+      separation: { rounds: null, timer_seconds: 1, clock: "start" },
       privacy: { ...TRAINING, zcdp: 0.03 },
     };
     expect((await turned({ operator, plan, task: { round: 0 } }, { record, clock })).turn.what).toBe("reported");
-    expect((await turned({ operator, plan, task: { round: 1 } }, { record, clock })).turn.why).toContain(
+    const later = { round: 1, opens: clock.now, deadline: clock.now + 600 };
+    expect((await turned({ operator, plan, task: later }, { record, clock: { now: clock.now + 2 } })).turn.why).toContain(
       "its plan promised 0.03",
     );
   });

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pydantic import TypeAdapter
 
-from tacit.errors import InputError, ServerError
+from tacit.errors import InputError, ServerError, TaskRefused
 from tacit.protocol import messages
 from tacit.protocol.fields import MOST_CONTROL, read_json
 from tacit.protocol.messages import (
@@ -82,7 +82,9 @@ def plan(digest: str) -> Conversation[SignedPlan]:
 
 
 def named_file(path: str, file: NamedFile) -> Conversation[bytes]:
-    """The file with this digest."""
+    """The file with this digest. Raises: TaskRefused for a path that is not its digest."""
+    if path != f"/v1/models/{file.sha256}":  # one that a single device is shown would tell it apart
+        raise TaskRefused(f"the path of a {file.what}, {path!r}, is not its SHA-256.")
     seconds = SECONDS + file.size / BYTES_PER_SECOND
     answer = yield Ask(method="GET", path=path, seconds=seconds, file=file)
     return answer.body

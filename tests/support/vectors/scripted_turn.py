@@ -44,10 +44,11 @@ class _Text:
 
 
 @dataclass
-class _Trainer:
+class Trainer:
     """Trains to one update; or fails, or comes to no number."""
 
     does: str
+    read: bool = False  # the text
 
     def check(self, plan: Plan) -> None:
         """All can be done."""
@@ -56,6 +57,7 @@ class _Trainer:
         encoding = encoding_of(task)
 
         def trained(draw: Any) -> ReportBody:
+            self.read = True
             if self.does == "fails":
                 raise RuntimeError("the text cannot be read")
             update = np.array(UPDATE, np.float32)
@@ -169,20 +171,23 @@ class Scripted:
 
 def driven(
     folder: Path,
-    answers: Sequence[Scripted],
+    answers: Sequence[Scripted] | Callable[[Ask], Scripted],
     steps: Steps,
     *,
     now: float,
     key: str,
     policy: Mapping[str, Any],
-    trainer: str = "trains",
+    trainer: str | Trainer = "trains",
     first_time: bool = True,
     code: str | None = None,
     draw: Callable[[int], bytes] | None = None,
     name: Callable[[bytes], str] = lambda body: "",
 ) -> SessionOutcome | None:
-    """One turn, to its end or the device's; None where it died. The clock stands but for what the device waits."""
-    clock, left, tried = [now], list(answers), 0
+    """One turn, to its end or the device's; None where it died. The clock stands but for what the device waits.
+
+    answers: all, in order; or what answers each request.
+    """
+    clock, left, tried = [now], [] if callable(answers) else list(answers), 0
 
     def drawn(size: int) -> bytes:
         assert draw is not None
@@ -201,7 +206,7 @@ def driven(
         session = Session(
             record=noted,
             policy=rules,
-            handlers={"train": TrainHandler(text, _Trainer(trainer))},
+            handlers={"train": TrainHandler(text, Trainer(trainer) if isinstance(trainer, str) else trainer)},
             population="es",
             machine=Machine(clock=lambda: clock[0], sleep=lambda seconds: None, draw=drawn),
             code=code,
@@ -221,7 +226,7 @@ def driven(
                     continue
                 tried += step.path.startswith("/v1/reports/") and step.method == "POST"
                 steps(ask=_asked(step, name))
-                came = left.pop(0)
+                came = answers(step) if callable(answers) else left.pop(0)
                 steps(answer=came.to_plain(name))
                 if isinstance(answer := _answered(step, came), ServerError):
                     step = turn.throw(answer)

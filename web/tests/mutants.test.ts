@@ -1,0 +1,150 @@
+/** Hostile plans, tasks, logs and models, as the other program refuses them too (tests/vectors/mutants.json). */
+
+import { readFileSync } from "node:fs";
+
+import { describe, expect, test } from "vitest";
+
+import type { Ask, Came } from "../core/asks.ts";
+import { fromHex, sha256, toHex, utf8 } from "../core/bytes.ts";
+import type { Device } from "../core/device.ts";
+import { leafOf, rootOf } from "../core/log.ts";
+import { DEFAULT_POLICY } from "../core/policy.ts";
+import { DeviceRecord, MemoryStore } from "../core/record.ts";
+import { trainHandler } from "../core/report.ts";
+import { encodingOf } from "../core/sealing.ts";
+import { turn } from "../core/session.ts";
+import { digest } from "../core/signing.ts";
+import { LATTICE } from "./lattice.ts";
+import { operatorOf } from "./operator.ts";
+import { json, problem } from "./turns.ts";
+
+type Said = Record<string, unknown>;
+
+interface Mutant {
+  readonly name: string;
+  readonly base: string;
+  readonly in: string;
+  readonly set?: Said;
+  readonly remove?: readonly string[];
+  readonly replace?: readonly [string, string];
+  readonly by?: string;
+  readonly reason: string;
+  readonly what: string;
+}
+
+interface Vectors {
+  readonly population: string;
+  readonly vocabulary: string;
+  readonly now: number;
+  readonly keys: Readonly<Record<string, { readonly private: string; readonly public: string }>>;
+  readonly bases: Readonly<Record<string, { readonly plan: Said; readonly task: Said; readonly model: string }>>;
+  readonly cases: readonly Mutant[];
+}
+
+const said = JSON.parse(readFileSync(new URL("../../tests/vectors/mutants.json", import.meta.url), "utf8")) as Vectors;
+const PLACE = "3d".repeat(16);
+
+function inside(document: Said, path: string): [Said, string] {
+  const names = path.split(".");
+  const last = names.pop() as string;
+  return [names.reduce((place, name) => place[name] as Said, document), last];
+}
+
+/** The text of a document, with the change of a case where it is of this one. */
+function changed(document: Said, each: Mutant, what: string): string {
+  if (each.in !== what) return JSON.stringify(document);
+  const copy = structuredClone(document);
+  for (const [path, value] of Object.entries(each.set ?? {})) {
+    const [place, last] = inside(copy, path);
+    place[last] = value;
+  }
+  for (const path of each.remove ?? []) {
+    const [place, last] = inside(copy, path);
+    delete place[last];
+  }
+  const text = JSON.stringify(copy);
+  if (each.replace === undefined) return text;
+  expect(text.split(each.replace[0]).length, each.name).toBe(2);
+  return text.replace(each.replace[0], () => each.replace?.[1] ?? "");
+}
+
+/** A server that answers what the bases and a case say, by the path alone. */
+async function serverOf(each: Mutant): Promise<(asks: { readonly method: string; readonly path: string }) => Promise<Came>> {
+  const base = said.bases[each.base];
+  if (base === undefined) throw new Error(each.base);
+  const [ours, other] = await Promise.all(["operator", "another"].map((name) => operatorOf(fromHex(said.keys[name]?.private ?? ""))));
+  if (ours === undefined || other === undefined) throw new Error("keys");
+  const signed = (purpose: "plan" | "task" | "head", text: string) => (each.by === "another" && each.in === purpose ? other : ours).signed(purpose, text);
+  const plan = changed(base.plan, each, "plan");
+  const sum = await digest(plan);
+  const model = fromHex(each.in === "model" ? String(each.set?.["model"]) : base.model);
+  const sha = toHex(await sha256(model));
+  const content = { sha256: sha, bytes: model.length, path: `/v1/models/${sha}` };
+  const task = changed({ ...base.task, plan: sum, content }, each, "task");
+  const lines = (each.in === "log" ? (each.set?.["lines"] as readonly string[]) : ["plan PLAN"]).map((line) => line.replace("PLAN", sum));
+  const root = toHex(await rootOf(await Promise.all(lines.map(leafOf))));
+  return async ({ method, path }) => {
+    if (path === "/v1/check-in") return json({ answer: "assignment", assignment: PLACE, secret: "78".repeat(32), signed_task: await signed("task", task) });
+    if (path.startsWith("/v1/plans/")) return json({ ...(await signed("plan", plan)), evidence: null });
+    if (path === "/v1/log") return json({ head: await signed("head", changed({ size: lines.length, root }, each, "head")), entries: lines });
+    if (path.startsWith("/v1/models/")) return { kind: "answered", status: 200, headers: {}, body: model, whole: true };
+    return method === "DELETE" ? { kind: "answered", status: 204, headers: {}, body: utf8(""), whole: true } : problem(404, "tacit:not-found");
+  };
+}
+
+/** One turn of a new device; whether its text was read, and all that it asked. */
+async function played(each: Mutant) {
+  const answer = await serverOf(each);
+  const budgets = { zcdp: DEFAULT_POLICY.budget_zcdp, week: DEFAULT_POLICY.budget_zcdp_week };
+  const record = await DeviceRecord.open(new MemoryStore(), new MemoryStore(), { firstTime: true, now: said.now, budgets });
+  let [read, now] = [false, said.now];
+  const training = {
+    seconds: () => 0,
+    train: async () => {
+      read = true;
+      throw new Error("the text is read");
+    },
+  };
+  const device: Device = {
+    operatorKey: said.keys["operator"]?.public ?? "",
+    population: said.population,
+    vocabulary: said.vocabulary,
+    policy: DEFAULT_POLICY,
+    record,
+    handlers: [trainHandler(training, encodingOf(LATTICE))],
+    sealing: null,
+    enrolmentCode: null,
+    clock: () => now,
+    eligible: async () => null,
+  };
+  const asked: string[] = [];
+  const came = async (asks: Ask): Promise<Came> => {
+    if (asks.kind === "request") {
+      asked.push(`${asks.method} ${asks.path}`);
+      return answer(asks);
+    }
+    if (asks.kind === "work") {
+      return asks.run().then((value): Came => ({ kind: "done", value }), (thrown: Error): Came => ({ kind: "failed", why: thrown.message }));
+    }
+    now += asks.to;
+    return { kind: "done", value: null };
+  };
+  const steps = turn(device);
+  let next = await steps.next();
+  while (!next.done) next = await steps.next(await came(next.value));
+  return { turn: next.value, read, asked, participations: record.participations() };
+}
+
+test.each(Object.keys(said.bases))("as it is the device follows the base '%s'", async (base) => {
+  const found = await played({ name: base, base, in: "nothing", reason: "", what: "" });
+  expect([found.turn.what, found.read, found.participations.length], found.turn.why).toEqual(["lost", true, 1]);
+});
+
+describe("of each the device reads no text, and remembers no participation", () => {
+  test.each(said.cases)("$name: $reason", async (each) => {
+    const { turn, read, asked, participations } = await played(each);
+    expect([turn.what, read, participations], turn.why).toEqual([each.what, false, []]);
+    expect(asked.filter((path) => path.startsWith("POST /v1/reports"))).toEqual([]);
+    expect(asked).toContain(`DELETE /v1/reports/${PLACE}`);
+  });
+});
