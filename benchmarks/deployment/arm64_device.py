@@ -167,7 +167,8 @@ def one_round(folder: Path, made: Path, cache: Cache, python: Path) -> dict[str,
         until(all_reported, processes, logs)
         code = server.wait(PATIENCE)
     statement = folder / "served" / "runs" / "chat-devices" / "report" / "statement.json"
-    verified = subprocess.run([sys.executable, "-m", "tacit", "verify", statement], env=ENVIRONMENT, check=False)
+    verify = [sys.executable, "-m", "tacit", "verify", statement]
+    verified = subprocess.run(verify, env=ENVIRONMENT, capture_output=True, check=False)
     return {
         "reports": len(took),
         "released": code == 0,
