@@ -24,7 +24,7 @@ export async function built(web: string, model: string, out: string): Promise<st
   const shared = { bundle: true, minify: true, format: "esm", target: "es2023", logLevel: "error", legalComments: "none" } as const;
   await build({
     ...shared,
-    entryPoints: ["page/page.ts", "train/reader_worker.ts", "train/trainer_worker.ts"].map((each) => join(web, each)),
+    entryPoints: ["page/page.ts", "train/reader_worker.ts", "answers/report_worker.ts"].map((each) => join(web, each)),
     entryNames: "[name]",
     outdir: out,
     plugins: [apart],

@@ -8,7 +8,7 @@ import { chromium, type Page } from "playwright-core";
 
 import { served } from "./served.ts";
 
-const OWN = ["page.js", "reader_worker.js", "trainer_worker.js", "sw.js", "page.css", "index.html", "lattice.wasm", "app.webmanifest", "icon.svg"];
+const OWN = ["page.js", "reader_worker.js", "report_worker.js", "sw.js", "page.css", "index.html", "lattice.wasm", "app.webmanifest", "icon.svg"];
 const KEYS = "I should be very glad to see you in the morning, if it is not too late for tea. ".repeat(3);
 const says = (what: string, found: object): boolean => process.stdout.write(`${JSON.stringify({ what, ...found })}\n`);
 const quantile = (values: readonly number[], share: number): number => Number((values.toSorted((a, b) => a - b)[Math.floor(share * (values.length - 1))] ?? NaN).toFixed(3));
