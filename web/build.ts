@@ -56,7 +56,7 @@ export async function built(web: string, model: string, out: string, choices: Ch
   await mkdir(join(out, "model"), { recursive: true });
   await build({
     ...shared,
-    entryPoints: ["page/page.ts", "train/reader_worker.ts", "train/trainer_worker.ts"].map((each) => join(web, each)),
+    entryPoints: ["page/page.ts", "train/reader_worker.ts", "answers/report_worker.ts"].map((each) => join(web, each)),
     entryNames: "[name]",
     chunkNames: "part-[hash]",
     splitting: true,

@@ -3,8 +3,9 @@
 import { parse, type TomlTable } from "smol-toml";
 
 import type { Plan, RoundTask } from "./documents.ts";
-import { CannotWork, Refused } from "./errors.ts";
+import { CannotWork, Refused, saidBy } from "./errors.ts";
 import type { Cost } from "./price.ts";
+import { readSplit, type Split } from "./split.ts";
 
 /** The keys of policy.toml, under their own names. */
 export interface Policy {
@@ -109,7 +110,18 @@ export function readPolicy(text: string): { readonly policy: Policy; readonly el
   const defaults = { ...DEFAULT_ELIGIBILITY, largest_load: Infinity };
   const asked = filled(defaults, eligibility, "eligibility.");
   const load = asked.largest_load === Infinity ? null : asked.largest_load;
-  return { policy: filled(DEFAULT_POLICY, keys, ""), eligibility: { ...asked, largest_load: load } };
+  const policy = filled(DEFAULT_POLICY, keys, "");
+  splitOf(policy);
+  return { policy, eligibility: { ...asked, largest_load: load } };
+}
+
+/** What the owner keeps of the text to judge models; null: nothing. Throws: CannotWork where it cannot be read. */
+export function splitOf({ split }: Policy): Split | null {
+  try {
+    return split === "" ? null : readSplit(split);
+  } catch (thrown) {
+    throw new CannotWork(`policy.toml: ${saidBy(thrown)}`);
+  }
 }
 
 function filled<T extends object>(defaults: T, table: TomlTable, section: string): T {

@@ -46,6 +46,29 @@ export class Section {
     return found;
   }
 
+  /** The sections of a list of them. */
+  sections(key: string): readonly Section[] | null {
+    const value = this.table[key];
+    if (value === undefined) return null;
+    if (!Array.isArray(value)) throw this.wrong(key, "is no list");
+    return value.map((each, place) => {
+      const name = `${key}[${place}]`;
+      if (typeof each !== "object" || Array.isArray(each) || each instanceof Date) throw this.wrong(name, "is no section");
+      return new Section(each, this.path(name));
+    });
+  }
+
+  /** Throws: Refused for a key that is none of these. */
+  refuseOthers(known: readonly string[]): void {
+    const strange = this.keys().find((key) => !known.includes(key));
+    if (strange !== undefined) throw this.wrong(strange, "is unknown to this device");
+  }
+
+  /** The values as they are. */
+  plain(): Readonly<Record<string, unknown>> {
+    return this.table;
+  }
+
   number(key: string): number | null {
     const value = this.table[key];
     return value === undefined ? null : this.finite(key, value);

@@ -1,6 +1,6 @@
 /** The bodies of reports, and how a kind of task comes to one. */
 
-import type { EncodedSum, Plan, RoundTask, Train } from "./documents.ts";
+import type { Discover, EncodedSum, Plan, RoundTask, Train } from "./documents.ts";
 import { Refused } from "./errors.ts";
 import { encodingFactor, inflationOf } from "./price.ts";
 import { Section } from "./recipe.ts";
@@ -98,10 +98,9 @@ export function trainHandler(training: Training, encoding: Encoding | null): Han
       const model = readTensor(content, "model", "F32", asks.parameters);
       if (!model.every(Number.isFinite)) throw new Refused("the model of the round has a number that is none.");
       const seconds = training.seconds(plan, asks);
-      const zero = { update: new Float32Array(asks.parameters), short: true, boundedLoss: 0 };
       return {
         seconds,
-        nothing: () => trainingSaid(zero, asks, encoding),
+        nothing: () => trainingSaid({ update: new Float32Array(asks.parameters), short: true, boundedLoss: 0 }, asks, encoding),
         fromText: async () => {
           const { update, loss } = await training.train(plan, asks, model);
           return trainingSaid(clipped(update, loss, asks), asks, encoding);
@@ -199,6 +198,20 @@ async function trainingSaid(
   };
 }
 
+/** How many counts a report of a task has, and the most that one of them may be. */
+export function countsOf(asks: Exclude<RoundTask["asks"], Train>): { readonly length: number; readonly most: number } {
+  if (asks.kind === "discover") return { length: domainOf(asks.question), most: asks.reports.contributions };
+  const cells = asks.cells.reduce((sum, each) => sum + each, 0);
+  if (asks.kind === "count" && asks.norms !== null) return { length: cells, most: Math.floor(Math.max(...asks.norms)) };
+  return { length: cells + (asks.local_epsilon === null ? 0 : asks.cells.length), most: 1 };
+}
+
+/** How many answers a question for words has: each symbol behind each prefix, or each word and another; and nothing. */
+export function domainOf(question: Discover["question"]): number {
+  if (question.about === "words") return question.words.length + 2;
+  return question.prefixes.length * (Array.from(question.alphabet).length + 1) + 1;
+}
+
 /** How a device answers questions whose reports are counts. */
 export interface Counting {
   /** How many counts an answer has, and the most that one may be. Throws: Refused for an unknown question. */
@@ -228,9 +241,11 @@ export function countHandler(kind: string, counting: Counting): Handler {
     },
     prepare: async (plan, task, content) => {
       await counting.check(plan, task, content);
+      // Made of every task, and first: were it made where text is unfit, what the device does would tell of the text.
+      const nothing = checked(await counting.nothing(plan, task), plan, task);
       return {
         seconds: counting.seconds,
-        nothing: async () => checked(await counting.nothing(plan, task), plan, task),
+        nothing: async () => nothing,
         fromText: async () => checked(await counting.answer(plan, task, content), plan, task),
       };
     },
@@ -258,20 +273,19 @@ export function plainNothing({ asks }: RoundTask): Uint32Array {
 }
 
 /** What a question whose reports are counts has to keep to of its plan. Throws: Refused. */
-export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): void {
+export function refuseCounting({ privacy, recipe }: Plan, { asks, round }: RoundTask): void {
   const contradiction = (what: string): Refused => new Refused(`the task contradicts its plan: ${what}.`);
   if (asks.kind === "train") throw contradiction("it is to train");
   if (asks.kind === "discover") {
     const reports = Section.of(recipe).required("reports");
     const { contributions, local_epsilon } = asks.reports;
     if (privacy.kind !== "local") throw contradiction("a plan to discover has reports that devices randomise");
-    if ((reports.whole("contributions") ?? contributions) !== contributions)
-      throw contradiction("reports.contributions");
+    if ((reports.whole("contributions") ?? 1) !== contributions) throw contradiction("reports.contributions");
     if ((reports.number("local_epsilon") ?? local_epsilon) !== local_epsilon)
       throw contradiction("reports.local_epsilon");
-    const sampler = asks.question.about === "words" ? "random" : (reports.text("sampler") ?? asks.reports.sampler);
+    const sampler = asks.question.about === "words" ? "random" : (reports.text("sampler") ?? "random");
     if (asks.reports.sampler !== sampler) throw contradiction("reports.sampler");
-    if ((reports.text("randomizer") ?? asks.reports.randomizer) !== asks.reports.randomizer) {
+    if ((reports.text("randomizer") ?? "subset-selection") !== asks.reports.randomizer) {
       throw contradiction("reports.randomizer");
     }
     const epsilon = contributions * local_epsilon;
@@ -286,7 +300,7 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks }: RoundTask): 
   }
   if (asks.local_epsilon !== null) throw contradiction("its reports are randomised, and the plan's are not");
   if (privacy.kind === "histograms") {
-    if (!privacy.histograms.includes(asks.cells.length)) throw contradiction(`it has ${asks.cells.length} histograms`);
+    if (privacy.histograms[round] !== asks.cells.length) throw contradiction(`it has ${asks.cells.length} histograms`);
     if (asks.kind === "count" && asks.norms !== null) throw contradiction("it asks for sums");
   } else if (privacy.kind === "sums") {
     const norms = asks.kind === "count" ? asks.norms : null;

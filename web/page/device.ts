@@ -2,17 +2,19 @@
 
 import { readPlan, type Plan } from "../core/documents.ts";
 import { CannotWork, Refused } from "../core/errors.ts";
-import { DEFAULT_POLICY, readPolicy, type Eligibility, type Policy } from "../core/policy.ts";
+import { DEFAULT_POLICY, readPolicy, splitOf, type Eligibility, type Policy } from "../core/policy.ts";
 import { DeviceRecord, type Loss, type Participation, type SentReport } from "../core/record.ts";
-import { trainHandler, type Training } from "../core/report.ts";
+import { countHandler, countsOf, trainHandler, type Handler, type Training } from "../core/report.ts";
 import type { Turn } from "../core/device.ts";
 import { encodingOf, sealingOf, type JoinedRounds } from "../core/sealing.ts";
 import { driven, fetchDriver, serverAddress } from "../core/transport.ts";
+import { COUNTED, questionOf, secondsOf } from "../answers/answered.ts";
+import type { Known, Network } from "../answers/question.ts";
+import type { OwnText } from "../answers/typed_text.ts";
 import type { Exported } from "../train/exported.ts";
-import type { FromTrainer, ToTrainer } from "../train/messages.ts";
 import { costOf } from "../train/trainer.ts";
-import { encode } from "../train/vocabulary.ts";
-import { bundled, scriptAddress } from "./addresses.ts";
+import { bundled } from "./addresses.ts";
+import { Calculator } from "./calculator.ts";
 import { underLock, viewOf, type Storage } from "./storage.ts";
 
 /** Whom the device speaks with, as its owner wrote it. */
@@ -73,7 +75,9 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
     const record = await openRecord(storage, joined, policy, false);
     if (joined.firstTime) await storage.set("joined", { ...joined, firstTime: false } satisfies Joined); // said of one beginning
     const seen: Float32Array<ArrayBuffer>[] = [];
-    const training = trainingOf(storage, exported, policy, seen);
+    const calculator = new Calculator(lattice);
+    const reading: Reading = { storage, exported, policy };
+    const training = trainHandler(trainingOf(reading, calculator, seen), encodingOf(lattice, calculator));
     const turn = await driven(
       {
         operatorKey: joined.operatorKey,
@@ -81,14 +85,14 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         vocabulary: exported.vocabulary.sha256,
         policy,
         record,
-        handlers: exported.train === null ? [] : [trainHandler(training, encodingOf(lattice))],
-        sealing: sealingOf(lattice, joinedRounds(storage)),
+        handlers: [...(exported.train === null ? [] : [training]), ...COUNTED.map((kind) => answering(kind, reading, calculator))],
+        sealing: sealingOf(lattice, joinedRounds(storage), calculator),
         enrolmentCode: joined.enrolmentCode,
         clock: now,
         eligible: () => whyNot(storage, eligibility),
       },
       fetchDriver(server),
-    );
+    ).finally(() => calculator.end());
     const [model, last] = [seen.at(-1), record.participations().at(-1)];
     if (model !== undefined && last !== undefined) {
       await storage.set("latest", { run: last.run, round: last.round, model } satisfies LatestModel);
@@ -150,9 +154,15 @@ function planOf(record: DeviceRecord, digest: string): Plan | null {
   return text === null ? null : readPlan(text);
 }
 
-/** Training by the exported graph, of the text that was kept, in a worker of its own. `seen` gets the models that came. */
-function trainingOf(storage: Storage, exported: Exported, policy: Policy, seen: Float32Array<ArrayBuffer>[]): Training {
-  const { network, parameters, vocabulary, train: graph } = exported;
+/** The exported network, for a worker; null where its export has no step of training. */
+function networkOf({ network: settings, parameters, step, train }: Exported): Network | null {
+  return train === null ? null : { settings, parameters, step, train, runtime: bundled("./") };
+}
+
+/** Training by the exported graph, of the text that was kept. `seen` gets the models that came. */
+function trainingOf(reading: Reading, calculator: Calculator, seen: Float32Array<ArrayBuffer>[]): Training {
+  const { network, parameters } = reading.exported;
+  const { policy } = reading;
   return {
     seconds(_plan, asks) {
       if (asks.parameters !== parameters) {
@@ -164,25 +174,42 @@ function trainingOf(storage: Storage, exported: Exported, policy: Policy, seen: 
       return cost.operations / OPERATIONS_PER_S;
     },
     async train(_plan, asks, model) {
-      if (graph === null) throw new CannotWork("this page's export has no step of training.");
+      const own = networkOf(reading.exported);
+      if (own === null) throw new CannotWork("this page's export has no step of training.");
       seen.push(new Float32Array(model));
-      const texts = await storage.texts();
-      const sentences = texts.flatMap(({ text }) => encode(vocabulary, text));
-      return inWorker({ runtime: bundled("./"), train: graph, model: new Float32Array(model), sentences, client: asks.client });
+      const start = new Float32Array(model);
+      return calculator.ask({ kind: "train", network: own, model: start, own: await ownText(reading), client: asks.client }, [start.buffer]);
     },
   };
 }
 
-function inWorker(asks: ToTrainer): Promise<{ readonly update: Float32Array; readonly loss: number }> {
-  const worker = new Worker(scriptAddress("trainer_worker.js"), { type: "module", name: "training" });
-  return new Promise<{ readonly update: Float32Array; readonly loss: number }>((resolve, reject) => {
-    worker.onmessage = ({ data }: MessageEvent<FromTrainer>) => {
-      if (data.kind === "trained") resolve(data);
-      else reject(new Error(data.why));
-    };
-    worker.onerror = () => reject(new Error("the training could not be started."));
-    worker.postMessage(asks);
-  }).finally(() => worker.terminate());
+/** What a turn reads: the owner's text by the owner's rules, and the network that the page has. */
+interface Reading {
+  readonly storage: Storage;
+  readonly exported: Exported;
+  readonly policy: Policy;
+}
+
+async function ownText({ storage, exported: { vocabulary }, policy }: Reading): Promise<OwnText> {
+  return { messages: await storage.texts(), vocabulary, split: splitOf(policy) };
+}
+
+/** Tasks of a kind whose reports are counts; each report is made in a worker, the one that says nothing too. */
+function answering(kind: string, reading: Reading, calculator: Calculator): Handler {
+  const { exported, policy } = reading;
+  const network = kind === "evaluate" ? networkOf(exported) : null; // which no other kind needs
+  const known: Known = { vocabulary: exported.vocabulary, network, split: splitOf(policy) };
+  return countHandler(kind, {
+    seconds: secondsOf(kind),
+    sizes: (plan, task) => {
+      questionOf(plan, task, known);
+      if (task.asks.kind === "train") throw new Refused("the task is to train.");
+      return countsOf(task.asks);
+    },
+    check: (plan, task, content) => questionOf(plan, task, known).check(content),
+    answer: async (plan, task, content) => calculator.ask({ kind: "answer", plan, task, content, known, own: await ownText(reading) }),
+    nothing: (plan, task) => calculator.ask({ kind: "answer", plan, task, content: new Uint8Array(), known, own: null }),
+  });
 }
 
 /** Why the device may not work now, by its clock, battery and network; null where it may. */

@@ -2,7 +2,9 @@
 
 import { DEFAULT_POLICY, KINDS, readPolicy, type Policy } from "../core/policy.ts";
 import { saidBy } from "../core/errors.ts";
+import { COUNTED } from "../answers/answered.ts";
 import { element } from "./dom.ts";
+import { kindInWords } from "./said.ts";
 
 type Key = keyof Policy;
 
@@ -19,9 +21,11 @@ const SUMS: readonly (readonly [string, string])[] = [
   ["encoded", "as whole numbers: the operator sees your report"],
   ["sealed", "sealed: the operator sees the sum alone"],
 ];
-const NAMES: Readonly<Record<string, string>> = {
-  train: "training the shared model", discover: "finding new words", evaluate: "judging models", personalize: "judging models of one's own", count: "counting words",
-};
+/** What the page does of each kind of task, for its owner. */
+const KIND_CHOICES: readonly (readonly [string, string])[] = KINDS.map((kind) => {
+  if (kind !== "train" && !COUNTED.includes(kind)) return [kind, `${kindInWords(kind)} (this page does no such task)`];
+  return [kind, kind === "evaluate" ? `${kindInWords(kind)} (by text that "split" keeps for it)` : kindInWords(kind)];
+});
 
 /** Fills `form` with a policy's text. `save` gets the new text, which has been read once; it may throw. */
 export function policyForm(form: HTMLFormElement, text: string, save: (text: string) => Promise<void>): void {
@@ -41,7 +45,7 @@ export function policyForm(form: HTMLFormElement, text: string, save: (text: str
       element("p", { id: `about-${key}`, class: "quiet" }, about),
     ]),
     choices("aggregation", "Reports may leave", SUMS, policy.aggregation),
-    choices("kinds", "Tasks that you take", KINDS.map((each) => [each, NAMES[each] ?? each] as const), policy.kinds),
+    choices("kinds", "Tasks that you take", KIND_CHOICES, policy.kinds),
     element("details", {}, element("summary", {}, "All rules as text (policy.toml)"), element("label", { for: "policy-text" }, "policy.toml"), whole),
     answer,
     element("p", {}, element("button", { type: "submit", class: "main" }, "Save your rules")),

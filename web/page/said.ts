@@ -29,6 +29,15 @@ const ASKS: Readonly<Record<string, string>> = {
   count: "It asks for counts of words in your text.",
 };
 
+const KINDS_IN_WORDS: Readonly<Record<string, string>> = {
+  train: "training the shared model", discover: "finding new words", evaluate: "judging models", personalize: "judging models of one's own", count: "counting words",
+};
+
+/** A kind of task. */
+export function kindInWords(kind: string): string {
+  return KINDS_IN_WORDS[kind] ?? kind;
+}
+
 /** Who could read a single report of a plan. */
 export function readersOf({ aggregation }: Plan): string {
   if (aggregation.kind !== "sealed") return "the operator";

@@ -4,7 +4,7 @@ import type { Turn } from "../core/device.ts";
 import { UNREAD } from "../core/transport.ts";
 import type { JournalLine, Overview } from "./device.ts";
 import { byId, element, fact, show } from "./dom.ts";
-import { bytes, number, planInWords, readersOf, time } from "./said.ts";
+import { bytes, kindInWords, number, planInWords, readersOf, time } from "./said.ts";
 import type { KeptText } from "./storage.ts";
 
 export type PastTurn = Turn & { readonly at: number };
@@ -52,7 +52,7 @@ function journalCard({ participation, report, plan }: JournalLine): HTMLElement 
       "dl",
       {},
       fact("When", time(at)),
-      fact("Task", `${kind}, ${task.slice(0, 12) || "unknown"}`),
+      fact("Task", `${kindInWords(kind)} (${kind}), ${task.slice(0, 12) || "unknown"}`),
       fact("What left", report === null ? "nothing is known of a report; the round stays spent" : bytes(report.bytes)),
       ...(report === null ? [] : [digestFact("SHA-256", report.sha256)]),
       fact("Who could read it", plan === null ? "the plan is not here any more" : readersOf(plan)),

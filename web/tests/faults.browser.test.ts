@@ -146,7 +146,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
     await cp(join(web, "page", "app.webmanifest"), join(folder, "app.webmanifest"));
     await cp(join(web, "lattice", "lattice.wasm"), join(folder, "lattice.wasm"));
     // A training that says something of nobody's text.
-    await writeFile(join(folder, "trainer_worker.js"), 'onmessage = () => postMessage({ kind: "trained", update: Float32Array.of(3, 4, 0), loss: 2 });');
+    await writeFile(join(folder, "report_worker.js"), 'onmessage = () => postMessage({ kind: "done", value: { update: Float32Array.of(3, 4, 0), loss: 2 } });');
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
   }, 60_000);
 

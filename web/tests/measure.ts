@@ -14,7 +14,8 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 
-import type { ToTrainer } from "../train/messages.ts";
+import type { ToReporter } from "../answers/messages.ts";
+import { SPECIALS } from "../train/ids.ts";
 
 const [dist = "dist", server = "", operatorKey = "", size = "full"] = process.argv.slice(2);
 const SMALL = size === "small";
@@ -25,7 +26,7 @@ const VISITS = SMALL ? 2 : 10;
 const EVERY = 50; // milliseconds between two looks at the memory
 const TICKS = 100; // a second, of /proc
 const PATIENCE = 120_000; // milliseconds for a round
-const ENTRIES = ["page/page.ts", "train/reader_worker.ts", "train/trainer_worker.ts", "page/sw.ts"];
+const ENTRIES = ["page/page.ts", "train/reader_worker.ts", "answers/report_worker.ts", "page/sw.ts"];
 
 const says = (what: string, found: object): boolean => process.stdout.write(`${JSON.stringify({ what, ...found })}\n`);
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, each) => all + each, 0);
@@ -175,15 +176,22 @@ async function suggestions(browser: Browser): Promise<void> {
     }
   };
   await type("not training");
-  await page.evaluate(async (sentences) => {
+  await page.evaluate(async ({ kept, text, specials }) => {
     const bytes = async (name: string): Promise<Uint8Array<ArrayBuffer>> => new Uint8Array(await (await fetch(`model/${name}`)).arrayBuffer());
-    const manifest = JSON.parse(new TextDecoder().decode(await bytes("manifest.json"))) as { readonly parameters: number };
-    const client = { epochs: 1e6, batch_size: 8, learning_rate: 1e-6, sentences: sentences.length, words: 20, proximal: 0, precision: "float32" };
-    const model = new Float32Array(manifest.parameters).fill(0.01);
-    const worker = new Worker("trainer_worker.js", { type: "module" });
+    const read = async <T>(name: string): Promise<T> => JSON.parse(new TextDecoder().decode(await bytes(name))) as T;
+    const { parameters } = await read<{ readonly parameters: number }>("manifest.json");
+    const { sha256, words, lowercase, language, emoji } = await read<{ sha256: string; words: string[]; lowercase: boolean; language: string; emoji: boolean }>("vocabulary.json");
+    const vocabulary = { sha256, words, writing: { lowercase, language, emoji }, ids: new Map(words.map((each, at) => [each, at + specials])) };
+    const worker = new Worker("report_worker.js", { type: "module" });
     worker.onmessage = ({ data }: MessageEvent<{ why?: string }>) => document.documentElement.setAttribute("data-failed", data.why ?? "it ended");
-    worker.postMessage({ runtime: new URL(".", location.href).href, train: await bytes("train.onnx"), model, sentences, client } as ToTrainer);
-  }, Array.from({ length: KEPT }, (_, row) => Array.from({ length: 21 }, (_, at) => (at === 0 ? 1 : 4 + ((row * 97 + at * 31) % 50)))));
+    worker.postMessage({
+      kind: "train",
+      network: { settings: {}, parameters, step: await bytes("step.onnx"), train: await bytes("train.onnx"), runtime: new URL(".", location.href).href },
+      model: new Float32Array(parameters).fill(0.01),
+      own: { messages: Array.from({ length: kept }, (_, at) => ({ at, text })), vocabulary, split: null },
+      client: { epochs: 1e6, batch_size: 8, learning_rate: 1e-6, sentences: kept, words: 20, proximal: 0, precision: "float32" },
+    } satisfies ToReporter);
+  }, { kept: KEPT, text: SENTENCE, specials: SPECIALS });
   await type("training");
   const failed = await page.getAttribute("html", "data-failed");
   if (failed !== null) throw new Error(`the training beside was none: ${failed}`);

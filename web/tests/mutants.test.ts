@@ -11,7 +11,7 @@ import { leafOf, rootOf } from "../core/log.ts";
 import { DEFAULT_POLICY } from "../core/policy.ts";
 import { DeviceRecord, MemoryStore } from "../core/record.ts";
 import { trainHandler } from "../core/report.ts";
-import { encodingOf } from "../core/sealing.ts";
+import { calculationsOf, encodingOf } from "../core/sealing.ts";
 import { turn } from "../core/session.ts";
 import { digest } from "../core/signing.ts";
 import { LATTICE } from "./lattice.ts";
@@ -111,7 +111,7 @@ async function played(each: Mutant) {
     vocabulary: said.vocabulary,
     policy: DEFAULT_POLICY,
     record,
-    handlers: [trainHandler(training, encodingOf(LATTICE))],
+    handlers: [trainHandler(training, encodingOf(LATTICE, calculationsOf(LATTICE)))],
     sealing: null,
     enrolmentCode: null,
     clock: () => now,

@@ -29,6 +29,7 @@ test.each([
   ["half a device", "smallest_cohort = 2.5", "smallest_cohort"],
   ["a decryptor that is no key", 'decryptors = ["ours"]', "no Ed25519 key"],
   ["a number for a truth", "noise_by_decryptors = 1", "noise_by_decryptors"],
+  ["a split that parts nothing", 'split = "time:1.5"', "write time:0.8"],
   ["no TOML", "=", "no TOML"],
 ])("refused: %s", (_, text, because) => {
   expect(() => readPolicy(text)).toThrow(CannotWork);
@@ -126,6 +127,53 @@ test("nothing to say: the last cell of each histogram, zeros for sums", () => {
   expect(said({ ...COUNT, cells: [2, 3] })).toEqual(Uint32Array.of(0, 1, 0, 0, 1));
   expect(said({ ...COUNT, cells: [2, 3], norms: [1, 1] })).toEqual(new Uint32Array(5));
   expect(() => said({ ...COUNT, local_epsilon: 1 })).toThrow(Refused);
+});
+
+test("a step has the histograms that its own noise is made for, and not those of another step", () => {
+  const plan = readPlan(planSaid({ kind: "count", privacy: { ...HISTOGRAMS, rounds: 2, histograms: [1, 2] } }));
+  const step = (round: number, cells: readonly number[]) => readTask(taskSaid({ round, asks: { ...COUNT, cells } }));
+  refuseCounting(plan, step(0, [3]));
+  refuseCounting(plan, step(1, [3, 3]));
+  expect(() => refuseCounting(plan, step(0, [3, 3]))).toThrow(Refused);
+  expect(() => refuseCounting(plan, step(1, [3]))).toThrow(Refused);
+});
+
+test.each([
+  ["more reports", { contributions: 2 }],
+  ["another sampler", { sampler: "greedy" }],
+  ["another randomizer", { randomizer: "k-ary" }],
+  ["another epsilon", { local_epsilon: 0.5 }],
+])("what a recipe leaves out is its default, which a task keeps to: %s", (_, changed) => {
+  const local = { kind: "local", zcdp: 8, report_goal: 3, rounds: 1, max_participations: 1, local_epsilon: 4 };
+  const plan = readPlan(planSaid({ kind: "discover", privacy: local, recipe: "[reports]\nlocal_epsilon = 1.0\n" }));
+  const reports = { local_epsilon: 1, contributions: 1, sampler: "random", randomizer: "subset-selection" };
+  const question = { about: "prefixes", prefixes: [""], alphabet: "ab", depth: 3, found: [] };
+  const task = (asks: object) => readTask(taskSaid({ asks: { kind: "discover", question, reports: { ...reports, ...asks } } }));
+  refuseCounting(plan, task({}));
+  expect(() => refuseCounting(plan, task(changed))).toThrow(Refused);
+});
+
+test("a report that says nothing is made of every task, whatever the text is", async () => {
+  const plan = readPlan(planSaid({ kind: "count", privacy: HISTOGRAMS }));
+  const made: string[] = [];
+  const handler = countHandler("count", {
+    seconds: 0,
+    check: async () => undefined,
+    sizes: () => ({ length: 3, most: 1 }),
+    answer: async () => {
+      made.push("answer");
+      throw new Error("no text");
+    },
+    nothing: async () => {
+      made.push("nothing");
+      return Uint32Array.of(0, 0, 1);
+    },
+  });
+  const prepared = await handler.prepare(plan, readTask(taskSaid({ asks: COUNT })), new Uint8Array());
+  expect(made).toEqual(["nothing"]);
+  await expect(prepared.fromText()).rejects.toThrow("no text");
+  expect([...(await prepared.nothing()).values]).toEqual([0, 0, 1]);
+  expect(made).toEqual(["nothing", "answer"]);
 });
 
 test("counts that are none become nothing", async () => {

@@ -1,7 +1,8 @@
 """What tacit in Python makes of a report from TypeScript: a round of one and three of its own, for `python.test.ts`.
 
 `python python_side.py begin FOLDER PARAMETERS` writes what the device is given; `end` opens the sum. Both follow from a
-seed, so that the second is in the round of the first.
+seed, so that the second is in the round of the first. `begin-counts` and `end-counts` are the same of one histogram of
+so many cells.
 """
 
 import json
@@ -83,6 +84,24 @@ def end(folder: Path, parameters: int) -> None:
     (folder / "found.json").write_text(json.dumps(report), encoding="utf-8")
 
 
+def counting_parties(cells: int, folder: Path) -> OneMessageParties:
+    return OneMessageParties.from_settings(REPORTS, folder, dimension=cells, largest=1, seed=cells, report_goal=REPORTS)
+
+
+def begin_counts(folder: Path, cells: int) -> None:
+    with tempfile.TemporaryDirectory() as keys:
+        settings = counting_parties(cells, Path(keys)).settings
+    (folder / "settings.bin").write_bytes(settings.to_bytes())
+
+
+def end_counts(folder: Path, cells: int) -> None:
+    """The device has written report.bin, of its cell; the others are in the cells 0, 1 and 2."""
+    words = [np.zeros(cells, np.uint32), *np.eye(cells, dtype=np.uint32)[: REPORTS - 1]]
+    with tempfile.TemporaryDirectory() as keys:
+        total = opened(counting_parties(cells, Path(keys)), (folder / "report.bin").read_bytes(), words)
+    (folder / "found.json").write_text(json.dumps([int(each) for each in total]), encoding="utf-8")
+
+
 def opened(parties: OneMessageParties, report: bytes, words: list[np.ndarray]) -> np.ndarray:
     """The sum of that report and of the other parties' own."""
     others = [
@@ -114,4 +133,5 @@ def opened(parties: OneMessageParties, report: bytes, words: list[np.ndarray]) -
 
 
 if __name__ == "__main__":
-    {"begin": begin, "end": end}[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))
+    does = {"begin": begin, "end": end, "begin-counts": begin_counts, "end-counts": end_counts}
+    does[sys.argv[1]](Path(sys.argv[2]), int(sys.argv[3]))

@@ -10,13 +10,15 @@ import { fileURLToPath } from "node:url";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
+import { accuracyOf } from "../answers/evaluate.ts";
+import { cellOf } from "../answers/histograms.ts";
 import { built } from "../build.ts";
 import { planLine } from "../core/log.ts";
 import { clipped } from "../core/report.ts";
 import { readTensor, tensorFile } from "../core/safetensors.ts";
 import { digest } from "../core/signing.ts";
 import { loadExported } from "../train/exported.ts";
-import { prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { nextWordsOf, prepareRuntime, stepperOf } from "../train/graphs.ts";
 import { batchesOf, localUpdate } from "../train/trainer.ts";
 import { encode } from "../train/vocabulary.ts";
 import { newOperator } from "./operator.ts";
@@ -30,6 +32,30 @@ const TEXTS = ["one two three four", "two three xylophone", "five six seven"];
 const SECRET = "xylophone";
 const ASKS = { ...TRAIN, parameters: 0, client: { ...TRAIN.client, learning_rate: 0.5 }, clip_norm: 0.1 };
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
+
+/** What is asked of one device. */
+interface Round {
+  readonly plan: Readonly<Record<string, unknown>>;
+  readonly asks: Readonly<Record<string, unknown>>;
+  readonly content: Uint8Array<ArrayBuffer>;
+  readonly seconds: number;
+}
+
+const ONCE = { report_goal: 3, rounds: 1, max_participations: 1 };
+const HISTOGRAMS = { ...ONCE, kind: "histograms", zcdp: 0.02, epsilon: 2, delta: 1e-5, histograms: [2], noise_multiplier: 5 };
+const LOCAL = { ...ONCE, kind: "local", zcdp: 0.5, local_epsilon: 1 };
+const planOnce = (kind: string, privacy: object, recipe: string) => ({ kind, privacy, recipe, separation: { rounds: 1, timer_seconds: null, clock: "start" } });
+const STATISTICS = `
+[[settings.statistics]]
+statistic = "words"
+cuts = [5.0, 9.0, 20.0]
+[[settings.statistics]]
+statistic = "unknown_share"
+cuts = [0.05, 0.5]
+`;
+const COUNT: Round = {
+  plan: planOnce("count", HISTOGRAMS, STATISTICS), asks: { kind: "count", cells: [5, 4], local_epsilon: null, norms: null }, content: new Uint8Array(10), seconds: 300,
+};
 
 describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 90_000 }, () => {
   const out = join(tmpdir(), `tacit-round-${process.pid}`);
@@ -48,14 +74,12 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
   });
 
   /** A server of one round, whose receipts fail so often. */
-  async function operating(vocabulary: string, lost = 0): Promise<{ readonly server: Served; readonly key: string }> {
+  async function operating(vocabulary: string, lost: number, { plan: said, asks, content, seconds }: Round): Promise<{ readonly server: Served; readonly key: string }> {
     const operator = await newOperator();
-    const plan = planSaid({ vocabulary });
-    const content = tensorFile("model", start, {});
+    const plan = planSaid({ ...said, vocabulary });
     const now = Date.now() / 1000;
-    const asks = { ...ASKS, parameters: start.length };
     const named = { sha256: sha256(content), bytes: content.length, path: `/v1/models/${sha256(content)}` };
-    const task = taskSaid({ plan: await digest(plan), content: named, asks, opens: now - 5, deadline: now + 300 });
+    const task = taskSaid({ plan: await digest(plan), content: named, asks, opens: now - 5, deadline: now + seconds });
     const assignment = "01".repeat(16);
     let [given, failures] = [false, lost];
     const json = (said: unknown): { status: number; body: string } => ({ status: 200, body: JSON.stringify(said) });
@@ -75,9 +99,11 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     return { server: await served(out, answers), key: operator.key };
   }
 
-  async function takesPart(texts: readonly string[], lost = 0): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
+  const training = (): Round => ({ plan: {}, asks: { ...ASKS, parameters: start.length }, content: tensorFile("model", start, {}), seconds: 300 });
+
+  async function takesPart(texts: readonly string[], lost = 0, round: Round = training(), policy = "send_after_s = 2\n"): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
     const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
-    const { server, key } = await operating(exported.vocabulary.sha256, lost);
+    const { server, key } = await operating(exported.vocabulary.sha256, lost, round);
     const page = await (await browser.newContext()).newPage();
     const errors: string[] = [];
     page.on("pageerror", (thrown) => errors.push(thrown.message));
@@ -90,7 +116,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     }
     await page.click('nav a[href="#rules"]');
     await page.click("#policy summary");
-    await page.fill("#policy-text", "send_after_s = 2\n");
+    await page.fill("#policy-text", policy);
     await page.click("#policy button[type=submit]");
     await expect.poll(() => page.textContent("#policy-answer")).toContain("Saved");
     await page.click('nav a[href="#rounds"]');
@@ -156,6 +182,68 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     for (const each of reports) expect(each.equals(reports[0] as Buffer)).toBe(true);
     await page.click('nav a[href="#left"]');
     expect(await page.locator("#journal li.card").count()).toBe(1);
+    await page.context().close();
+    await server.close();
+  });
+
+  /** The words of the one report of a round, and the journal's text after it. */
+  async function counts(round: Round, texts: readonly string[], policy?: string): Promise<{ readonly words: Uint32Array; readonly journal: string; readonly requests: readonly string[] }> {
+    const { page, server, reports, errors } = await takesPart(texts, 0, round, policy);
+    expect(await page.textContent("#turn")).toContain("The device took part, and the operator signed for it.");
+    expect(reports.length).toBe(1);
+    expect(errors).toEqual([]);
+    const { cells = [0], local_epsilon, question, reports: hidden } = round.asks as { cells?: number[]; local_epsilon?: number | null; question?: { words: string[] }; reports?: object };
+    const length = hidden === undefined ? cells.reduce((sum, each) => sum + each, 0) + (local_epsilon === null ? 0 : cells.length) : (question?.words.length ?? 0) + 2;
+    const words = readTensor(new Uint8Array(reports[0] as Buffer), "words", "U32", length);
+    await page.click('nav a[href="#left"]');
+    const journal = (await page.textContent("#journal")) ?? "";
+    const seen = server.seen.filter(({ path }) => path.startsWith("/v1/"));
+    expect(seen.filter(({ path, headers, body }) => JSON.stringify([path, headers, body.toString("latin1")]).includes(SECRET))).toEqual([]);
+    await page.context().close();
+    await server.close();
+    return { words, journal, requests: seen.map(({ method, path, body }) => `${method} ${path.slice(0, 12)} ${body.length}`) };
+  }
+
+  test("to count: the device is in one cell of each histogram, and with no text the requests are the same", async () => {
+    const [some, none] = [await counts(COUNT, TEXTS), await counts(COUNT, [])];
+    expect([...some.words]).toEqual([0, 0, 1, 0, 0, 0, 1, 0, 0]); // ten words, one in ten unknown
+    expect([...none.words]).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 1]); // no word, and no share of none
+    expect(none.requests).toEqual(some.requests);
+    expect(some.journal).toContain("counting words (count)");
+    expect(some.journal).toContain("0.02 of zCDP");
+  });
+
+  test("to discover: votes that no text decides, for words that the page does not know", async () => {
+    const reports = { local_epsilon: 1, contributions: 1, sampler: "random", randomizer: "subset-selection" };
+    const round: Round = {
+      plan: planOnce("discover", LOCAL, "[reports]\nlocal_epsilon = 1.0\n"),
+      asks: { kind: "discover", question: { about: "words", words: ["yes", "zebra"] }, reports },
+      content: new Uint8Array(await readFile(join(model, "vocabulary.json"))),
+      seconds: 300,
+    };
+    const { words, journal } = await counts(round, TEXTS);
+    expect(words.reduce((sum, each) => sum + each, 0)).toBe(2); // of four answers, ceil(4 / (e + 1))
+    expect(Math.max(...words)).toBe(1);
+    expect(journal).toContain("finding new words (discover)");
+    expect(journal).toContain("0.5 of zCDP");
+  });
+
+  test("to evaluate: the cell of the accuracy on text that no training reads, which the owner has to keep", async () => {
+    const recipe = `[[models]]\n[models.network]\nkind = "cifg"\nembedding = 8\nunits = 16\ntied = false\n[settings]\n`;
+    const asks = { kind: "evaluate", cells: [63], local_epsilon: null, parameters: [start.length] };
+    const round: Round = { plan: planOnce("evaluate", { ...HISTOGRAMS, histograms: [1] }, recipe), asks, content: tensorFile("model", start, {}), seconds: 60 };
+    const { words, journal } = await counts(round, TEXTS, 'send_after_s = 2\nsplit = "count:1"\n');
+    const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
+    prepareRuntime(null);
+    const accuracy = await accuracyOf(await nextWordsOf(exported.step), TEXTS.slice(1).flatMap((each) => encode(exported.vocabulary, each)));
+    expect(words.indexOf(1)).toBe(cellOf({ slices: [], bins: Array.from({ length: 61 }, (_, at) => at / 100) }, 0, accuracy));
+    expect(words.reduce((sum, each) => sum + each, 0)).toBe(1);
+    expect(journal).toContain("judging models (evaluate)");
+    const { page, server, reports } = await takesPart(TEXTS, 0, round);
+    expect(await page.textContent("#turn")).toContain("keep some for that (split in the policy)");
+    expect(reports).toEqual([]);
+    await page.click('nav a[href="#rules"]');
+    expect(await page.textContent("#policy")).toContain("judging models of one's own (this page does no such task)");
     await page.context().close();
     await server.close();
   });

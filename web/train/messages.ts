@@ -1,6 +1,4 @@
-/** What the page and its two workers say to each other. */
-
-import type { Client } from "./trainer.ts";
+/** What the page and the worker that shows next words say to each other. */
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -16,17 +14,4 @@ export type Which = "shipped" | "latest";
 export type FromReader =
   | { readonly kind: "ready" }
   | { readonly kind: "shown"; readonly id: number; readonly shown: readonly { readonly word: string; readonly slips: number; readonly whole: number }[]; readonly ms: number }
-  | { readonly kind: "failed"; readonly why: string };
-
-/** To the worker that trains, which does one update and is ended. */
-export interface ToTrainer {
-  readonly runtime: string;
-  readonly train: Bytes;
-  readonly model: Float32Array<ArrayBuffer>;
-  readonly sentences: readonly (readonly number[])[];
-  readonly client: Client;
-}
-
-export type FromTrainer =
-  | { readonly kind: "trained"; readonly update: Float32Array<ArrayBuffer>; readonly loss: number }
   | { readonly kind: "failed"; readonly why: string };
