@@ -129,7 +129,7 @@ COMMANDS = {
     ),
     "compare": at(
         "report:compare",
-        "Runs side by side: accuracy of known words, privacy at one delta, what differs, a figure of all curves.",
+        "Runs side by side: accuracy of known words, privacy at one delta, what differs, a page with all curves.",
     ),
     "view": at(
         "view:view", "Show runs in a browser while they go on: answers, curves, words, people, a keyboard and a plan."
