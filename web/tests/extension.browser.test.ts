@@ -13,7 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { built } from "../build.ts";
 import { CannotWork } from "../core/errors.ts";
-import { PYTHON, realServer, type RealServer } from "./real_server.ts";
+import { PYTHON, realServer, turnOf, type RealServer } from "./real_server.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 const WAITS = { timeout: 180_000 }; // ms, on a busy machine
@@ -119,7 +119,7 @@ describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit 
     await page.fill("#operator-key", operator.key);
     await page.check("#first-time");
     await page.click("#join button");
-    await expect.poll(() => page.textContent("#turn"), WAITS).toContain("The device took part, and the operator signed for it.");
+    await expect.poll(() => turnOf(page), WAITS).toContain("The device took part, and the operator signed for it.");
     expect(await operator.released).toEqual({ finished: true, complaints: [] });
     await expect.poll(() => page.textContent("#bundle"), WAITS).toMatch(/entry [12] of 2 of the operator's log/); // its plan came before, or after
     expect(asked.length).toBeGreaterThan(8);

@@ -5,6 +5,8 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
+import type { Page } from "playwright-core";
+
 /** A Python that has tacit, and the repository in its path; empty: none. */
 export const PYTHON = process.env["TACIT_PYTHON"] ?? "";
 const SCRIPT = fileURLToPath(new URL("real_server.py", import.meta.url));
@@ -47,4 +49,11 @@ export async function realServer(folder: string, origins: readonly string[]): Pr
       await once(child, "exit");
     },
   };
+}
+
+/** What the page says of its turn, which is asked for again as long as the round has not begun. */
+export async function turnOf(page: Page): Promise<string> {
+  const said = (await page.textContent("#turn")) ?? "";
+  if (said.includes("nothing to do") && (await page.isEnabled("#turn-now"))) await page.click("#turn-now");
+  return said;
 }
