@@ -6,8 +6,8 @@ its goal; those of the browser are measured by web/tests/measure.ts. CPU-seconds
 processes, megabytes their proportional set size. Wall-clock figures hold for a machine that does nothing else. Needs
 Node, `npm ci` in web/, and Chromium (or CHROMIUM=PATH).
 
-    python benchmarks/web_device.py            about two minutes
-    python benchmarks/web_device.py --small    a smoke test
+    python -m benchmarks.web_device            about two minutes
+    python -m benchmarks.web_device --small    a smoke test
 """
 
 import argparse
