@@ -6,8 +6,8 @@ its goal; those of the browser are measured by web/tests/measure.ts. CPU-seconds
 processes, megabytes their proportional set size. Wall-clock figures hold for a machine that does nothing else. Needs
 Node, `npm ci` in web/, and Chromium (or CHROMIUM=PATH).
 
-    python benchmarks/web_device.py            about two minutes
-    python benchmarks/web_device.py --small    a smoke test
+    python -m benchmarks.web_device            about two minutes
+    python -m benchmarks.web_device --small    a smoke test
 """
 
 import argparse
@@ -33,18 +33,16 @@ from tacit.data.vocabulary_choice import NOVELS
 from tacit.jobs.import_data import import_data
 from tacit.keyboard.model_folder import load_model, write_model
 from tacit.networks.cifg.network import Cifg
-from tacit.server.serve import Serving
 
 WEB = Path(__file__).parents[1] / "web"
 SENTENCES = 32  # of a round
 # The command, and then what its process took.
 DEVICE = """
-import json, re, sys, time
+import json, re, runpy, sys, time
 from pathlib import Path
-from tacit.cli import main
 sys.argv = sys.argv[1:]
 try:
-    main()
+    runpy.run_module('tacit', run_name='__main__')
 except SystemExit as end:
     assert not end.code, end.code
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
@@ -105,7 +103,7 @@ def measured(folder: Path, web: Path, sizes: Sizes, *, small: bool) -> None:
     say({"what": "Python device: a suggestion, ms"} | a_word(model, phone, *by_onnx(model, phone)))
     failures, stop = list[BaseException](), threading.Event()
 
-    def beside(told: Serving) -> None:
+    def beside(told: Any) -> None:
         try:
             first_visit(told.url, folder / "dist")
             pages = [folder / "dist", told.url, told.operator_key, "small" if small else "full"]
@@ -170,7 +168,7 @@ def first_visit(url: str, dist: Path) -> None:
     say({"what": "first visit, bytes", "bytes": sum(map(int, sent.values()))} | bytes_of)
 
 
-def python_device(told: Serving, folder: Path, cache: Cache) -> None:
+def python_device(told: Any, folder: Path, cache: Cache) -> None:
     """`tacit device --onnx` in a process of its own, with the text of a client who has enough."""
     client = max(cache.clients("train").tolist(), key=cache.sentence_count)
     state = folder / "state"
