@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -23,6 +24,9 @@ from typing import Any
 
 import httpx
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what is measured is made as tests make it
+
 from tests.support.made_runs import write_run
 from tests.support.view.rounds import a_round
 from tests.support.view.viewing import Viewed, viewing

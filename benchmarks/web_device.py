@@ -6,8 +6,8 @@ its goal; those of the browser are measured by web/tests/measure.ts. CPU-seconds
 processes, megabytes their proportional set size. Wall-clock figures hold for a machine that does nothing else. Needs
 Node, `npm ci` in web/, and Chromium (or CHROMIUM=PATH).
 
-    python -m benchmarks.web_device            about two minutes
-    python -m benchmarks.web_device --small    a smoke test
+    python benchmarks/web_device.py            about two minutes
+    python benchmarks/web_device.py --small    a smoke test
 """
 
 import argparse
@@ -23,7 +23,11 @@ from typing import Any
 
 import httpx
 import jax
-from benchmarks.keyboard.suggestion_latency import a_word, by_onnx
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # what is measured is made as tests make it
+sys.path.append(str(Path(__file__).parent / "keyboard"))
+
+from suggestion_latency import a_word, by_onnx
 from tests.support.training.tiny import tiny_recipe
 
 import tacit

@@ -167,7 +167,7 @@ def one_round(folder: Path, made: Path, cache: Cache, python: Path) -> dict[str,
         until(all_reported, processes, logs)
         code = server.wait(PATIENCE)
     statement = folder / "served" / "runs" / "chat-devices" / "report" / "statement.json"
-    verify = [sys.executable, "-m", "tacit", "verify", statement]
+    verify = [sys.executable, "-m", "tacit", "verify", str(statement)]
     verified = subprocess.run(verify, env=ENVIRONMENT, capture_output=True, check=False)
     return {
         "reports": len(took),

@@ -29,7 +29,7 @@ def test_what_a_page_costs_is_measured(web: Path) -> None:
     """`benchmarks/web_device.py` at its smallest: a page and a Python device take part in one round."""
     if shutil.which("chromium") is None:
         pytest.skip("Chromium is not installed")
-    found = ran(REPOSITORY, sys.executable, "-m", "benchmarks.web_device", "--small", "--web", str(web))
+    found = ran(REPOSITORY, sys.executable, "benchmarks/web_device.py", "--small", "--web", str(web))
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
     lines = {line["what"]: line for line in map(json.loads, found.stdout.splitlines())}
     assert lines["the round"]["released"] and lines["first visit, bytes"]["bytes"] > 2e6
