@@ -5,8 +5,9 @@
  */
 
 import { createHash } from "node:crypto";
-import { cp, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, join, relative } from "node:path";
+import { existsSync } from "node:fs";
+import { cp, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { basename, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { brotliCompressSync, constants } from "node:zlib";
 
@@ -14,10 +15,11 @@ import { build, type Plugin } from "esbuild";
 
 import { digestOf, writtenBundle } from "./core/bundle.ts";
 import { toHex } from "./core/bytes.ts";
-import { CannotWork } from "./core/errors.ts";
+import { CannotWork, saidBy } from "./core/errors.ts";
 import { readSigningKey } from "./core/signing.ts";
 import { serverAddress } from "./core/transport.ts";
 import { contentPolicy, hostHeaders } from "./page/content_policy.ts";
+import { BUNDLE } from "./page/guarded.ts";
 
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
 const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
@@ -42,16 +44,19 @@ const apart: Plugin = {
 };
 
 /**
- * Writes the page to `out`, with the model of `model`. `web` is the folder of this file. The digest of the bundle.
+ * Writes the page to `folder`, whole or not at all, with the model of `model`. `web` is the folder of this file. The
+ * digest of the bundle.
  *
- * Throws: CannotWork for a server that is neither https nor on this machine, and for an extension without one; Refused
- * for a key that is none.
+ * Throws: CannotWork for a model that is no export, a folder with files of another kind, a server that is neither https
+ * nor on this machine, and an extension without one; Refused for a key that is none.
  */
-export async function built(web: string, model: string, out: string, choices: Choices = {}): Promise<string> {
+export async function built(web: string, model: string, folder: string, choices: Choices = {}): Promise<string> {
+  await refuse(model, folder);
   const servers = (choices.servers ?? []).map((each) => serverAddress(each).origin);
   const publisher = choices.publisher === undefined ? null : toHex(readSigningKey(choices.publisher));
   const manifest = choices.extension === true ? await extensionManifest(web, servers) : null;
   const page = await readFile(join(web, "page", "index.html"), "utf8");
+  const out = `${folder}.part`;
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, "model"), { recursive: true });
   await build({
@@ -81,9 +86,19 @@ export async function built(web: string, model: string, out: string, choices: Ch
   }
   const files = new Map(await Promise.all((await namesIn(out)).map(async (each) => [each, sha256(await readFile(join(out, each)))] as const)));
   const digest = await digestOf(files);
-  await written(out, [["bundle.json", writtenBundle({ digest, files, publisher })]]);
+  await written(out, [[BUNDLE, writtenBundle({ digest, files, publisher })]]);
   if (manifest === null) await forHosts(web, out, servers);
+  await rm(folder, { recursive: true, force: true });
+  await rename(out, folder);
   return digest;
+}
+
+/** Throws: CannotWork where the model lacks a file, or the folder has files that no build made. */
+async function refuse(model: string, folder: string): Promise<void> {
+  const missing = MODEL.find((each) => !existsSync(join(model, each)));
+  if (missing !== undefined) throw new CannotWork(`'${model}' has no ${missing}: give a folder that \`tacit export RUN --out FOLDER\` wrote.`);
+  if (!existsSync(folder) || existsSync(join(folder, BUNDLE)) || (await readdir(folder)).length === 0) return;
+  throw new CannotWork(`'${folder}' has files and no ${BUNDLE}, so no build made it, and it would be removed: name another folder.`);
 }
 
 /** What a host sends and the bundle does not have: files compressed, and headers. */
@@ -149,13 +164,22 @@ function sha256(content: string | Uint8Array): string {
   return createHash("sha256").update(content).digest("hex");
 }
 
-if (basename(process.argv[1] ?? "").startsWith("build")) {
+async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: { server: { type: "string", multiple: true, default: [] }, publisher: { type: "string" }, extension: { type: "boolean", default: false } },
   });
   const { server: servers, publisher, extension } = values;
-  const [model, out = extension ? "dist-extension" : "dist"] = positionals;
-  if (model === undefined) throw new Error("say which model: npm run build -- FOLDER, as `tacit export` wrote it.");
-  process.stdout.write(`${await built(process.cwd(), model, out, { servers, extension, ...(publisher === undefined ? {} : { publisher }) })}\n`);
+  const [model, out] = positionals;
+  if (model === undefined) throw new CannotWork("say which model: npm run build -- FOLDER, as `tacit export` wrote it.");
+  const [web, here] = [process.cwd(), process.env["INIT_CWD"] ?? process.cwd()]; // npm works in web/; paths are from where its user stands
+  const folder = out === undefined ? join(web, extension ? "dist-extension" : "dist") : resolve(here, out);
+  process.stdout.write(`${await built(web, resolve(here, model), folder, { servers, extension, ...(publisher === undefined ? {} : { publisher }) })}\n`);
+}
+
+if (basename(process.argv[1] ?? "").startsWith("build")) {
+  main().catch((thrown: unknown) => {
+    process.stderr.write(`error: ${saidBy(thrown)}\n`);
+    process.exitCode = 2;
+  });
 }

@@ -36,7 +36,7 @@ export function showJournal({ lines, losses }: Overview): void {
     "journal",
     lines.length === 0 ? element("p", {}, "Nothing has left this device.") : element("ol", { class: "cards" }, ...lines.map(journalCard)),
     ...losses.map(({ at, zcdp }) =>
-      element("p", { class: "card" }, `On ${time(at)} this browser could not know what had been spent before: ${number(zcdp)} of zCDP counts as spent.`),
+      element("p", { class: "card" }, `On ${time(at)} this browser could not know what had been spent before: ${number(zcdp)} zCDP counts as spent.`),
     ),
   );
 }
@@ -57,7 +57,7 @@ function journalCard({ participation, report, plan }: JournalLine): HTMLElement 
       ...(report === null ? [] : [digestFact("SHA-256", report.sha256)]),
       fact("Who could read it", plan === null ? "the plan is not here any more" : readersOf(plan)),
       ...keepers.map((key) => digestFact("Decryptor", key)),
-      fact("Cost", `${number(spent)} of zCDP, of the whole run so far`),
+      fact("Cost", `${number(spent)} zCDP, of the whole run so far`),
       fact("Receipt", report?.received === true ? "signed by the operator" : "none came"),
       ...(report?.why ? [fact("It said nothing", report.why)] : []),
       digestFact("Operator", operator),
@@ -83,7 +83,7 @@ export function showBudget({ policy, spent, spentWeek, losses }: Overview): void
 
 function budget(id: string, name: string, spent: number, all: number): readonly HTMLElement[] {
   const left = all === Infinity ? "no limit" : `${number(Math.max(0, all - spent))} of ${number(all)} left`;
-  const words = element("p", {}, `${number(spent)} of zCDP spent, ${left}.`);
+  const words = element("p", {}, `${number(spent)} zCDP spent, ${left}.`);
   if (all === Infinity || all === 0) return [element("h2", {}, name), words];
   const meter = element("meter", { id, min: "0", max: String(all), value: String(Math.min(spent, all)), "aria-label": name });
   return [element("h2", {}, name), meter, words];
@@ -94,7 +94,7 @@ const WHAT: Readonly<Record<Turn["what"], string>> = {
   idle: "The device asked.",
   refused: "The device refused.",
   unanswered: "No answer came that could be used.",
-  reported: "The device took part, and the operator signed for it.",
+  reported: "The device took part.",
   lost: "The device took part, and no receipt came. The round stays spent.",
 };
 

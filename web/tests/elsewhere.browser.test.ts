@@ -76,7 +76,7 @@ describe.skipIf(missing)(`a page elsewhere, by ${CHROMIUM} and a Python with tac
   test("the listed one takes part, and a page says who serves it in every view", async () => {
     const { page, errors } = await joins(listed);
     expect(await page.textContent("#source")).toBe(`Served by ${new URL(listed.address).host}`);
-    await expect.poll(() => turnOf(page), WAITS).toContain("The device took part, and the operator signed for it.");
+    await expect.poll(() => turnOf(page), WAITS).toContain("The device took part. The operator signed for the report.");
     expect(await operator.released).toEqual({ finished: true, complaints: [] });
     expect(errors.filter((each) => !each.includes("net::ERR_CONNECTION"))).toEqual([]); // the server ends with its round
     await page.context().close();

@@ -119,7 +119,7 @@ describe.skipIf(missing)(`the extension, by ${CHROMIUM} and a Python with tacit 
     await page.fill("#operator-key", operator.key);
     await page.check("#first-time");
     await page.click("#join button");
-    await expect.poll(() => turnOf(page), WAITS).toContain("The device took part, and the operator signed for it.");
+    await expect.poll(() => turnOf(page), WAITS).toContain("The device took part. The operator signed for the report.");
     expect(await operator.released).toEqual({ finished: true, complaints: [] });
     await expect.poll(() => page.textContent("#bundle"), WAITS).toMatch(/entry [12] of 2 of the operator's log/); // its plan came before, or after
     expect(asked.length).toBeGreaterThan(8);

@@ -130,7 +130,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
 
   test("the report is the clipped update on the kept text, and the journal has it", async () => {
     const { page, server, reports, errors } = await takesPart(TEXTS);
-    expect(await page.textContent("#turn")).toContain("The device took part, and the operator signed for it.");
+    expect(await page.textContent("#turn")).toContain("The device took part. The operator signed for the report.");
     expect(reports.length).toBe(1);
     const found = readTensor(new Uint8Array(reports[0] as Buffer), "update", "F32", start.length);
 
@@ -177,7 +177,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
 
   test("a server that is busy gets the same bytes again, and the record one participation", async () => {
     const { page, server, reports } = await takesPart(TEXTS, 2);
-    expect(await page.textContent("#turn")).toContain("took part, and the operator signed");
+    expect(await page.textContent("#turn")).toContain("took part. The operator signed");
     expect(reports.length).toBe(3);
     for (const each of reports) expect(each.equals(reports[0] as Buffer)).toBe(true);
     await page.click('nav a[href="#left"]');
@@ -189,7 +189,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
   /** The words of the one report of a round, and the journal's text after it. */
   async function counts(round: Round, texts: readonly string[], policy?: string): Promise<{ readonly words: Uint32Array; readonly journal: string; readonly requests: readonly string[] }> {
     const { page, server, reports, errors } = await takesPart(texts, 0, round, policy);
-    expect(await page.textContent("#turn")).toContain("The device took part, and the operator signed for it.");
+    expect(await page.textContent("#turn")).toContain("The device took part. The operator signed for the report.");
     expect(reports.length).toBe(1);
     expect(errors).toEqual([]);
     const { cells = [0], local_epsilon, question, reports: hidden } = round.asks as { cells?: number[]; local_epsilon?: number | null; question?: { words: string[] }; reports?: object };
@@ -210,7 +210,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     expect([...none.words]).toEqual([1, 0, 0, 0, 0, 0, 0, 0, 1]); // no word, and no share of none
     expect(none.requests).toEqual(some.requests);
     expect(some.journal).toContain("counting words (count)");
-    expect(some.journal).toContain("0.02 of zCDP");
+    expect(some.journal).toContain("0.02 zCDP");
   });
 
   test("to discover: votes that no text decides, for words that the page does not know", async () => {
@@ -225,7 +225,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     expect(words.reduce((sum, each) => sum + each, 0)).toBe(2); // of four answers, ceil(4 / (e + 1))
     expect(Math.max(...words)).toBe(1);
     expect(journal).toContain("finding new words (discover)");
-    expect(journal).toContain("0.5 of zCDP");
+    expect(journal).toContain("0.5 zCDP");
   });
 
   test("to evaluate: the cell of the accuracy on text that no training reads, which the owner has to keep", async () => {
