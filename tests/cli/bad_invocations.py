@@ -5,6 +5,7 @@ the exit codes that it may have. Nothing of it may begin any work.
 """
 
 import copy
+import hashlib
 import json
 import os
 import shutil
@@ -26,6 +27,7 @@ from tacit.cli.commands import COMMANDS, app
 from tacit.design.catalogue import MECHANISMS
 from tacit.keyboard.model_folder import write_model
 from tacit.privacy import Tree
+from tacit.statements.page_bundle import BUNDLE, digest_of
 
 HOSTILE = "m[/red]\x1b[31m\u202e\udcff"  # markup, a colour, writing backwards, half a character
 LONG = "x" * 5_000
@@ -130,6 +132,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--batch", "100", *NOISE),
     ),
     "verify": ("statement.json",),
+    "publish": ("page", "--operator-key", "new"),
     "report": ("run",),
     "docs": ("planning", "--print"),
     "compare": ("run", "unfinished", "--out", "new"),
@@ -180,6 +183,10 @@ def world(at: Path) -> None:
     (at / "foreign" / "thesis.txt").write_text("dear to somebody")
     for name in ("ann", "bob"):
         (at / "text" / f"{name}.txt").write_text("good morning\ngood night\n")
+    page = {"index.html": hashlib.sha256(b"a page").hexdigest()}
+    (at / "page").mkdir()
+    (at / "page" / "index.html").write_text("a page")
+    (at / "page" / BUNDLE).write_text(json.dumps({"digest": digest_of(page), "files": page, "publisher": None}))
     for make in (_damaged_caches, _damaged_runs, _damaged_statements, _damaged_models, _bad_recipes):
         make(at)
 

@@ -51,6 +51,7 @@ def test_a_file_a_record_and_a_value_verify_alike(tmp_path: Path) -> None:
         "failed": [],
         "labels": [],
         "promise": None,
+        "bundle": None,
     }
     assert of_file.to_record() == record == json.loads(json.dumps(record))
     assert "Whether the facts are true is not checked" in of_file._repr_html_()

@@ -73,6 +73,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "preview_data": ("source=3", lambda: job.preview_data(3)),
     "preview_data, text": ("text=3 is of the type int", lambda: job.preview_data("folder:.", text=3)),
     "pretrain": ("data=3 is no path", lambda: job.pretrain(3, "out")),
+    "publish": ("bundle=3 is no path", lambda: job.publish(3, "key")),
+    "publish, key": ("operator_key=3 is no path", lambda: job.publish("page", 3)),
     "report": ("run=3 is no path", lambda: job.report(3)),
     "resume": ("run=3 is no path", lambda: job.resume(3)),
     "serve": ("recipes=3 is of the type int", lambda: job.serve(3, "out")),
