@@ -371,6 +371,8 @@ def _wrong(name: str, parameter: Any) -> tuple[str, ...]:
             return FOLDER_OUT[:-1]
         if name == "plan production" and parameter.name in ("cache", "model"):  # neither need be there yet
             return ("empty", "binary", "list.json", HOSTILE) if parameter.name == "cache" else (HOSTILE,)
+        if (name, parameter.name) == ("publish", "operator_key"):  # made where it is missing
+            return FOUND[1:]
         if (name, parameter.name) in MAY_BE_EMPTY:
             return tuple(each for each in FOUND if each != "empty")
         if parameter.name == "out" and not name.startswith(("design", "vocab", "recipe")):
