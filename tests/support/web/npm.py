@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ENVIRONMENT = {"CI": "true", "NO_COLOR": "1", "NO_UPDATE_NOTIFIER": "1", "TACIT_PYTHON": sys.executable}
-PATIENCE = 600  # seconds
+PATIENCE = 1_500  # seconds: all tests in a browser, beside three other processes of tests
 
 
 def ran(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
