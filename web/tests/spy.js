@@ -1,6 +1,8 @@
 // Goes before each script of a built page in a test: keeps every encoded report, with what it was made of. It changes
 // nothing that the page does: what is written where reports are put together is copied.
 (() => {
+  if (globalThis.spying) return; // a page and a worker have several scripts each
+  globalThis.spying = true;
   const page = typeof document !== "undefined";
   const channel = new BroadcastChannel("spied");
   if (page) {
