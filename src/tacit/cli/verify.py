@@ -42,8 +42,8 @@ def verify_statement(
 ) -> None:
     """Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.
 
-    Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say;
-    of an export, whether its files are those that were exported; with --log, whether devices had the plan of the run.
+    Of a run folder of any kind, also whether its files are what the run wrote, and the facts what ledger and log say.
+    With --log, whether devices had its plan. Of an export, whether its files are those that were exported.
     Of a page, whether its files are those of its bundle; with --log, whether its bundle stands in the log.
     Of the published report of a discovery also whether its list of words follows from the votes that it published.
     """
