@@ -20,6 +20,7 @@ import { readSigningKey } from "./core/signing.ts";
 import { serverAddress } from "./core/transport.ts";
 import { contentPolicy, hostHeaders } from "./page/content_policy.ts";
 import { BUNDLE } from "./page/guarded.ts";
+import { nextWordsOf } from "./train/next_words.ts";
 
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
 const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
@@ -37,7 +38,7 @@ export interface Choices {
   readonly extension?: boolean;
 }
 
-/** The runtime stands beside the page, for both workers and never in the page's own code. */
+/** The runtime stands beside the page, for the worker that trains and never in the page's own code. */
 const apart: Plugin = {
   name: "runtime apart",
   setup: (builder) => builder.onResolve({ filter: /^onnxruntime-web\/wasm$/ }, () => ({ path: `./${RUNTIME[0]}`, external: true })),
@@ -47,7 +48,7 @@ const apart: Plugin = {
  * Writes the page to `folder`, whole or not at all, with the model of `model`. `web` is the folder of this file. The
  * digest of the bundle.
  *
- * Throws: CannotWork for a model that is no export, a folder with files of another kind, a server that is neither https
+ * Throws: CannotWork for a model that is no export or that no page can read, a folder with files of another kind, a server that is neither https
  * nor on this machine, and an extension without one; Refused for a key that is none.
  */
 export async function built(web: string, model: string, folder: string, choices: Choices = {}): Promise<string> {
@@ -61,7 +62,7 @@ export async function built(web: string, model: string, folder: string, choices:
   await mkdir(join(out, "model"), { recursive: true });
   await build({
     ...shared,
-    entryPoints: ["page/page.ts", "train/reader_worker.ts", "answers/report_worker.ts"].map((each) => join(web, each)),
+    entryPoints: ["page/page.ts", "answers/report_worker.ts"].map((each) => join(web, each)),
     entryNames: "[name]",
     chunkNames: "part-[hash]",
     splitting: true,
@@ -93,10 +94,11 @@ export async function built(web: string, model: string, folder: string, choices:
   return digest;
 }
 
-/** Throws: CannotWork where the model lacks a file, or the folder has files that no build made. */
+/** Throws: CannotWork where the model lacks a file or cannot be read, or the folder has files that no build made. */
 async function refuse(model: string, folder: string): Promise<void> {
   const missing = MODEL.find((each) => !existsSync(join(model, each)));
   if (missing !== undefined) throw new CannotWork(`'${model}' has no ${missing}: give a folder that \`tacit export RUN --out FOLDER\` wrote.`);
+  nextWordsOf(new Uint8Array(await readFile(join(model, "step.onnx"))));
   if (!existsSync(folder) || existsSync(join(folder, BUNDLE)) || (await readdir(folder)).length === 0) return;
   throw new CannotWork(`'${folder}' has files and no ${BUNDLE}, so no build made it, and it would be removed: name another folder.`);
 }

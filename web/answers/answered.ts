@@ -7,7 +7,7 @@ import { countQuestion } from "./count.ts";
 import { discoverQuestion } from "./discover.ts";
 import { Draws } from "./draws.ts";
 import { evaluateQuestion } from "./evaluate.ts";
-import type { Known, Opened, Question } from "./question.ts";
+import type { Known, Question } from "./question.ts";
 import type { OwnText } from "./typed_text.ts";
 
 const KINDS: Readonly<Record<string, { readonly seconds: number; question(plan: Plan, task: RoundTask, known: Known): Question }>> = {
@@ -41,8 +41,8 @@ export interface Asked {
 }
 
 /** The counts of a report (length,). Throws: anything. */
-export async function answered({ plan, task, content, known, own }: Asked, opened: Opened, draw: Draw = random): Promise<Uint32Array> {
+export async function answered({ plan, task, content, known, own }: Asked, draw: Draw = random): Promise<Uint32Array> {
   const question = questionOf(plan, task, known);
   const draws = new Draws(draw);
-  return own === null ? question.nothing(draws) : question.answer(own, content, draws, opened);
+  return own === null ? question.nothing(draws) : question.answer(own, content, draws);
 }

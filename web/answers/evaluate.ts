@@ -5,8 +5,8 @@ import { Refused } from "../core/errors.ts";
 import { Section } from "../core/recipe.ts";
 import { readTensor } from "../core/safetensors.ts";
 import { withParameters } from "../train/exported.ts";
-import type { NextWords } from "../train/graphs.ts";
 import { SPECIALS } from "../train/ids.ts";
+import { nextWordsOf, type NextWords } from "../train/next_words.ts";
 import { cellOf, counted, noReport, refuseOthers, type Histogram } from "./histograms.ts";
 import type { Known, Network, Question } from "./question.ts";
 import { judging, marked, type Sentence } from "./typed_text.ts";
@@ -35,12 +35,9 @@ export function evaluateQuestion(plan: Plan, task: RoundTask, { network, split }
   return {
     check: async (content) => void modelsIn(content, asks),
     nothing: (draws) => counted(asks, noReport(asks), draws),
-    answer: async (own, content, draws, opened) => {
+    answer: async (own, content, draws) => {
       const text = spread(judging(own), sentences).map((each) => marked(each).slice(0, words + 1));
-      const accuracies: number[] = [];
-      for (const model of modelsIn(content, asks)) {
-        accuracies.push(await accuracyOf(await opened(withParameters(network.step, network.train, model)), text));
-      }
+      const accuracies = modelsIn(content, asks).map((model) => accuracyOf(nextWordsOf(withParameters(network.step, network.train, model)), text));
       const [first] = accuracies as [number];
       const cells = [...accuracies.map((each) => cellOf(ACCURACY, 0, each)), ...accuracies.slice(1).map((each) => cellOf(CHANGE, 0, each - first))];
       return counted(asks, cells, draws);
@@ -58,12 +55,12 @@ export function spread(text: readonly Sentence[], most: number): readonly Senten
 }
 
 /** The share of known words that a model's first suggestion is; NaN without one. text: sentences that begin with BOS. */
-export async function accuracyOf(model: NextWords, text: readonly (readonly number[])[]): Promise<number> {
+export function accuracyOf(model: NextWords, text: readonly (readonly number[])[]): number {
   let [known, right] = [0, 0];
   for (const ids of text) {
     let state = model.begin();
     for (const [place, id] of ids.slice(0, -1).entries()) {
-      const next = await model.step(state, id);
+      const next = model.step(state, id);
       state = next.state;
       const target = ids[place + 1] as number;
       if (target < SPECIALS) continue; // nobody is shown an end, or an unknown word

@@ -1,7 +1,6 @@
 /** What a task asks whose report is counts: everything that can be known of it without text, and its answer. */
 
 import type { Split } from "../core/split.ts";
-import type { NextWords } from "../train/graphs.ts";
 import type { Vocabulary } from "../train/vocabulary.ts";
 import type { Draws } from "./draws.ts";
 import type { OwnText } from "./typed_text.ts";
@@ -14,11 +13,8 @@ export interface Question {
   /** The report (length,) of a device that has nothing to say, randomised as every other. */
   nothing(draws: Draws): Uint32Array;
   /** The report (length,). content: one that `check` passed. Throws: anything. */
-  answer(own: OwnText, content: Uint8Array, draws: Draws, opened: Opened): Promise<Uint32Array>;
+  answer(own: OwnText, content: Uint8Array, draws: Draws): Promise<Uint32Array>;
 }
-
-/** The next words of a `step.onnx`: the runtime is the worker's alone, so that a page which checks a task loads none. */
-export type Opened = (step: Bytes) => Promise<NextWords>;
 
 /** The exported network that a device has the code of. */
 export interface Network {

@@ -2,7 +2,6 @@
 
 import { calculationsOf } from "../core/sealing.ts";
 import { saidBy } from "../core/errors.ts";
-import { nextWordsOf, prepareRuntime, stepperOf } from "../train/graphs.ts";
 import { batchesOf, drawnOrder, localUpdate } from "../train/trainer.ts";
 import { answered } from "./answered.ts";
 import type { Calculated, FromReporter, ToReporter } from "./messages.ts";
@@ -29,12 +28,12 @@ async function calculated(asks: ToReporter): Promise<Calculated[keyof Calculated
     case "seal":
       return calculationsOf(asks.lattice).seal(asks.plan, asks.task, asks.words);
     case "answer":
-      prepareRuntime(asks.known.network?.runtime ?? null);
-      return answered(asks, nextWordsOf);
+      return answered(asks);
   }
 }
 
 async function trained({ network, model, own, client }: Extract<ToReporter, { kind: "train" }>): Promise<Calculated["train"]> {
+  const { prepareRuntime, stepperOf } = await import("../train/graphs.ts"); // with the runtime, which no other calculation needs
   prepareRuntime(network.runtime);
   const stepper = await stepperOf(network.train);
   const sentences = trainable(own).map(marked);

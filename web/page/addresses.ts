@@ -1,6 +1,6 @@
 /** The page's own scripts, as Trusted Types want them: no other address ever becomes a worker. */
 
-const SCRIPTS = ["reader_worker.js", "report_worker.js", "sw.js"] as const;
+const SCRIPTS = ["report_worker.js", "sw.js"] as const;
 
 type Script = (typeof SCRIPTS)[number];
 

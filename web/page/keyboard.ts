@@ -6,8 +6,15 @@ import { LINE_END, pieces } from "../train/words.ts";
 import { correctionOf, type Shown } from "./decoder.ts";
 import { element } from "./dom.ts";
 
-/** Next words for a context of ids. */
-export type Ask = (ids: readonly number[], typed: string, count: number) => Promise<readonly Shown[]>;
+/** Next words for a context of ids, and what was typed of the next one. */
+export type Suggest = (ids: readonly number[], typed: string, count: number) => readonly Shown[];
+
+export interface Keyboard {
+  /** From here on words are suggested, and typed ones mended where they are not known. */
+  know(vocabulary: Vocabulary, suggest: Suggest): void;
+  /** Suggests anew, as for another model. */
+  refresh(): void;
+}
 
 const SUGGESTED = 3;
 const ASKED = 6; // more than are shown: the same word may come in two cases
@@ -33,52 +40,26 @@ export function contextOf(before: string, vocabulary: Vocabulary): { readonly id
   return { ids: ids.slice(0, -1), typed };
 }
 
-/**
- * A keyboard for `field`; `says` hears of corrections. `refresh` shows suggestions anew, as for another model.
- *
- * `known` gives the words, or null as long as they are not there: then keys write, and nothing is suggested or mended.
- */
+/** A keyboard for `field`; `says` hears of corrections. Until it knows words, keys write, and nothing is suggested or mended. */
 export function keyboard(
   parts: { readonly field: HTMLTextAreaElement; readonly suggestions: HTMLElement; readonly keys: HTMLElement },
-  known: () => Vocabulary | null,
-  ask: Ask,
   says: (what: string) => void,
-): { refresh(): Promise<void> } {
+): Keyboard {
   const { field, suggestions, keys } = parts;
   let shifted = false;
+  let known: { readonly vocabulary: Vocabulary; readonly suggest: Suggest } | null = null;
   let shown: readonly Shown[] = [];
-  let asking: Promise<void> | null = null;
-  let again = false;
+  let shownFor = ""; // what stood before the caret
   let undo: { readonly end: number; readonly typed: string; readonly word: string } | null = null;
-  const isKnown = (word: string): boolean => {
-    const vocabulary = known();
-    return vocabulary === null || idOf(vocabulary, word) !== OOV;
-  };
+  const isKnown = (word: string): boolean => known === null || idOf(known.vocabulary, word) !== OOV;
 
-  // One question at a time: keys that come meanwhile are asked about together, when it is answered.
-  const refresh = async (): Promise<void> => {
-    again = true;
-    asking ??= (async () => {
-      try {
-        while (again) {
-          again = false;
-          await asked();
-        }
-      } finally {
-        asking = null;
-      }
-    })();
-    return asking;
-  };
-
-  const asked = async (): Promise<void> => {
-    const vocabulary = known();
-    if (vocabulary === null) return;
-    const { ids, typed } = contextOf(field.value.slice(0, field.selectionStart), vocabulary);
-    const found = await ask(ids, typed, ASKED);
-    shown = found;
-    const correction = correctionOf(typed, found, isKnown);
-    const words = [...new Set([...(correction === null ? [] : [correction]), ...found.map((each) => each.word)])].slice(0, SUGGESTED);
+  const refresh = (): void => {
+    if (known === null) return;
+    shownFor = field.value.slice(0, field.selectionStart);
+    const { ids, typed } = contextOf(shownFor, known.vocabulary);
+    shown = known.suggest(ids, typed, ASKED);
+    const correction = correctionOf(typed, shown, isKnown);
+    const words = [...new Set([...(correction === null ? [] : [correction]), ...shown.map((each) => each.word)])].slice(0, SUGGESTED);
     suggestions.replaceChildren(
       ...words.map((word) =>
         element("button", { type: "button", class: word === correction ? "will" : "", click: () => take(word) }, word),
@@ -90,7 +71,7 @@ export function keyboard(
 
   const put = (text: string, from: number): void => {
     field.setRangeText(text, from, field.selectionEnd, "end");
-    void refresh();
+    refresh();
   };
 
   const take = (word: string): void => {
@@ -152,7 +133,11 @@ export function keyboard(
       deleted();
     }
   });
-  for (const event of ["input", "selectionchange"]) field.addEventListener(event, () => void refresh());
+  for (const event of ["input", "selectionchange"]) {
+    field.addEventListener(event, () => {
+      if (field.value.slice(0, field.selectionStart) !== shownFor) refresh(); // a key is both
+    });
+  }
   keys.replaceChildren(
     ...ROWS.map((row) =>
       element("div", { class: "keys-row" }, ...row.map((key) => {
@@ -169,5 +154,11 @@ export function keyboard(
     ),
   );
   setShift(false);
-  return { refresh };
+  return {
+    refresh,
+    know(vocabulary, suggest) {
+      known = { vocabulary, suggest };
+      refresh();
+    },
+  };
 }

@@ -2,18 +2,16 @@
 
 import { ended, waitAfter, type Turn } from "../core/device.ts";
 import { saidBy } from "../core/errors.ts";
-import { loadExported, withParameters, type Exported } from "../train/exported.ts";
-import type { Vocabulary } from "../train/vocabulary.ts";
-import type { FromReader, ToReader, Which } from "../train/messages.ts";
-import { bundled, scriptAddress } from "./addresses.ts";
+import { loadExported } from "../train/exported.ts";
+import { bundled } from "./addresses.ts";
 import { extension } from "./built.ts";
-import type { Shown } from "./decoder.ts";
 import type { Joined, LatestModel } from "./device.ts";
 import { byId, download, fact, show } from "./dom.ts";
 import { guarded, showPackage } from "./guard.ts";
 import { keyboard } from "./keyboard.ts";
 import { number } from "./said.ts";
 import { openStorage, type Storage } from "./storage.ts";
+import { Suggestions, type Which } from "./suggestions.ts";
 import type { PastTurn } from "./views.ts";
 
 const VIEWS = ["type", "kept", "left", "rounds", "rules"] as const;
@@ -21,81 +19,38 @@ const COMPARED = 3;
 const FAILED: readonly Turn["what"][] = ["unanswered", "refused", "lost", "not eligible"];
 const LONGEST_TIMER = 2 ** 31 / 1000; // seconds that a browser's timer can wait
 
-/** The worker with the models: a question and its answer. */
-interface Reader {
-  ask(ids: readonly number[], typed: string, count: number, model: Which): Promise<readonly Shown[]>;
-  latest(step: Uint8Array<ArrayBuffer>): void;
-}
-
 async function file(name: string): Promise<Uint8Array<ArrayBuffer>> {
   const answer = await fetch(bundled(`model/${name}`), { credentials: "omit" });
   if (!answer.ok) throw new Error(`the page has no model/${name} (${answer.status}); build it again.`);
   return new Uint8Array(await answer.arrayBuffer());
 }
 
-function startReader(exported: Exported, latest: Uint8Array<ArrayBuffer> | null): Promise<Reader> {
-  const worker = new Worker(scriptAddress("reader_worker.js"), { type: "module", name: "next words" });
-  const waiting = new Map<number, (shown: readonly Shown[]) => void>();
-  const says = (asked: ToReader): void => worker.postMessage(asked);
-  let last = 0;
-  const reader: Reader = {
-    ask: (ids, typed, count, model) =>
-      new Promise((resolve) => {
-        waiting.set(++last, resolve);
-        says({ kind: "show", id: last, ids, typed, count, model });
-      }),
-    latest: (step) => says({ kind: "latest", step }),
-  };
-  return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data }: MessageEvent<FromReader>) => {
-      if (data.kind === "ready") resolve(reader);
-      else if (data.kind === "failed") reject(new Error(data.why));
-      else {
-        waiting.get(data.id)?.(data.shown);
-        waiting.delete(data.id);
-      }
-    };
-    worker.onerror = () => reject(new Error("the worker with the model could not be started."));
-    says({ kind: "open", runtime: bundled("./"), step: exported.step, latest, words: exported.vocabulary.words });
-  });
-}
-
-/** The shipped graph with the numbers of the last round; null before the first, or where they are another network's. */
-function stepOf(exported: Exported, latest: LatestModel | null): Uint8Array<ArrayBuffer> | null {
-  if (latest === null || exported.train === null || latest.model.length !== exported.parameters) return null;
-  return withParameters(exported.step, exported.train, latest.model);
-}
-
 async function start(): Promise<void> {
-  const loading = Promise.all([openStorage(), loadExported(file)]);
-  const starting = loading.then(async ([storage, exported]) => startReader(exported, stepOf(exported, await storage.setting("latest"))));
-  starting.catch(() => {}); // said below, where it is waited for
-  let vocabulary: Vocabulary | null = null;
   let which: Which = "shipped";
   const field = byId("message", HTMLTextAreaElement);
   // Keys work at once; suggestions come when the model is there.
+  const loading = Promise.all([openStorage(), loadExported(file)]);
   const typing = keyboard(
     { field, suggestions: byId("suggestions", HTMLElement), keys: byId("keys", HTMLElement) },
-    () => vocabulary,
-    async (ids, typed, count) => {
-      if (byId("compare", HTMLDetailsElement).open) void compare(ids, typed);
-      return (await starting).ask(ids, typed, count, which);
-    },
     (what) => show("corrected", what),
   );
   const [storage, exported] = await loading;
-  vocabulary = exported.vocabulary;
+  let latest = await storage.setting<LatestModel>("latest");
+  const suggestions = new Suggestions(exported);
+  if (latest !== null) suggestions.showLatest(latest.model);
+  typing.know(exported.vocabulary, (ids, typed, count) => {
+    if (byId("compare", HTMLDetailsElement).open) compare(ids, typed);
+    return suggestions.shown(ids, typed, count, which);
+  });
   const [{ overview, pause, randomShare, takeTurn }, { joinForm, whyUnread }, { policyForm }, { showBudget, showJournal, showTexts, showTurn }] = await Promise.all([
     import("./device.ts"),
     import("./joining.ts"),
     import("./rules.ts"),
     import("./views.ts"),
   ]);
-  let latest = await storage.setting<LatestModel>("latest");
 
-  const compare = async (ids: readonly number[], typed: string): Promise<void> => {
-    const reader = await starting;
-    const words = async (model: Which): Promise<string> => (await reader.ask(ids, typed, COMPARED, model)).map((each) => each.word).join(", ") || "nothing";
+  function compare(ids: readonly number[], typed: string): void {
+    const words = (model: Which): string => suggestions.shown(ids, typed, COMPARED, model).map((each) => each.word).join(", ") || "nothing";
     show(
       "compare-about",
       latest === null
@@ -104,11 +59,11 @@ async function start(): Promise<void> {
     );
     show(
       "compare-words",
-      fact("As shipped", await words("shipped")),
-      ...(latest === null ? [] : [fact(`Round ${latest.round}`, await words("latest"))]),
+      fact("As shipped", words("shipped")),
+      ...(latest === null ? [] : [fact(`Round ${latest.round}`, words("latest"))]),
     );
     byId("use-latest", HTMLInputElement).disabled = latest === null;
-  };
+  }
 
   const refreshTexts = async (): Promise<void> =>
     showTexts(await storage.texts(), (id) => act(async () => {
@@ -150,8 +105,7 @@ async function start(): Promise<void> {
       timer = setTimeout(() => act(turn), 1000 * Math.min(seconds, LONGEST_TIMER));
       const before = latest;
       latest = await storage.setting<LatestModel>("latest");
-      const step = stepOf(exported, latest);
-      if (step !== null && latest?.round !== before?.round) (await starting).latest(step);
+      if (latest !== null && latest.round !== before?.round) suggestions.showLatest(latest.model);
     } finally {
       button.disabled = false;
       await refreshDevice();
@@ -163,20 +117,21 @@ async function start(): Promise<void> {
     if (text === "") return;
     await storage.keep(text, Date.now() / 1000);
     field.value = "";
-    await Promise.all([typing.refresh(), refreshTexts()]);
+    typing.refresh();
+    await refreshTexts();
     show("corrected", "Kept in this browser.");
     field.focus();
   });
   byId("clear", HTMLButtonElement).onclick = () => {
     field.value = "";
-    void typing.refresh();
+    typing.refresh();
     field.focus();
   };
-  byId("compare", HTMLDetailsElement).addEventListener("toggle", () => void typing.refresh());
+  byId("compare", HTMLDetailsElement).addEventListener("toggle", () => typing.refresh());
   for (const each of document.querySelectorAll<HTMLInputElement>("input[name=model]")) {
     each.addEventListener("change", () => {
       which = each.value === "latest" ? "latest" : "shipped";
-      void typing.refresh();
+      typing.refresh();
     });
   }
   byId("delete-all", HTMLButtonElement).onclick = () => act(async () => {
@@ -210,7 +165,7 @@ async function start(): Promise<void> {
   });
   show("about", fact("The model", exported.privacy), fact("Words", `${exported.vocabulary.words.length}`));
   if (extension === null) void guarded(); // a package is replaced by its store alone
-  await Promise.all([refreshTexts(), refreshDevice(), starting.then(() => typing.refresh())]);
+  await Promise.all([refreshTexts(), refreshDevice()]);
   if ((await storage.setting<Joined>("joined")) !== null) void act(turn);
 }
 

@@ -1,7 +1,8 @@
 /**
  * Keeps the built page, so that it works without a network, and takes another bundle only with a proof.
  *
- * A bundle is kept only whole: each file by its SHA-256. Where the page was built with a publisher's key, a bundle is
+ * A bundle is kept only whole: each file by its SHA-256. Of these the runtime of training comes when the page first
+ * trains, and is held against the bundle's digest then. Where the page was built with a publisher's key, a bundle is
  * taken only where that publisher's log shows it: a signed head, the bundle's line, the log that was seen before goes
  * on, and the line stands behind that of the bundle that is here. Otherwise the one that is here stays.
  *
@@ -16,7 +17,7 @@ import { sha256, toHex } from "../core/bytes.ts";
 import { saidBy } from "../core/errors.ts";
 import type { KeptLog } from "../core/log.ts";
 import { publisher } from "./built.ts";
-import { BUNDLE, GUARD, LOG, type Found, type FromGuard } from "./guarded.ts";
+import { BUNDLE, GUARD, isRuntime, LOG, type Found, type FromGuard } from "./guarded.ts";
 
 /** Written in by the build: by what this script knows itself, among those that came before and come after. */
 declare const GUARD_ID: string;
@@ -82,13 +83,14 @@ async function take(here: Bundle | null): Promise<void> {
   await onlyThese();
 }
 
-/** Each file of a bundle by its digest, from the network or from the bundle before. Throws: Error for any other. */
+/** The files of a bundle by their digests, from the network or from the bundle before. Throws: Error for any other. */
 async function stored(offered: Bundle, before: Bundle | null): Promise<void> {
   const cache = await caches.open(FILES + offered.digest);
   // One after the other: all of them at once stand in memory twice.
   for (const [name, digest] of offered.files) {
     if (name === GUARD) continue; // the browser keeps it
     const same = before?.files.get(name) === digest ? await (await caches.open(FILES + before.digest)).match(new URL(name, scope)) : undefined;
+    if (same === undefined && isRuntime(name)) continue;
     await cache.put(new URL(name, scope), same ?? (await verified(name, digest)));
   }
 }
@@ -116,7 +118,12 @@ async function answered(name: string, asked: Request): Promise<Response> {
   if (name === BUNDLE) return new Response(writtenBundle(kept), { headers: { "content-type": "application/json" } });
   const digest = kept.files.get(name);
   if (digest === undefined) return fetch(asked);
-  return (await (await caches.open(FILES + kept.digest)).match(new URL(name, scope))) ?? verified(name, digest);
+  const cache = await caches.open(FILES + kept.digest);
+  const here = await cache.match(new URL(name, scope));
+  if (here !== undefined) return here;
+  const came = await verified(name, digest);
+  await cache.put(new URL(name, scope), came.clone()).catch(() => {}); // where there is no room it is used and not kept
+  return came;
 }
 
 async function begun(): Promise<void> {

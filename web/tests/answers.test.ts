@@ -18,7 +18,6 @@ import { countsOf, domainOf } from "../core/report.ts";
 import type { Draw } from "../core/seal/secrets.ts";
 import { parted, readSplit } from "../core/split.ts";
 import { loadExported, type Exported } from "../train/exported.ts";
-import { nextWordsOf, prepareRuntime } from "../train/graphs.ts";
 import { planSaid, taskSaid } from "./plans.ts";
 import { seeded } from "./seeded.ts";
 
@@ -53,7 +52,6 @@ let exported: Exported;
 let known: Known;
 
 beforeAll(async () => {
-  prepareRuntime(null);
   exported = await loadExported(async (name) => new Uint8Array(readFileSync(new URL(`fixtures/training/${name}`, import.meta.url))));
   const { network: settings, parameters, step, train } = exported;
   known = { vocabulary: exported.vocabulary, split: readSplit("time:0.5"), network: { settings, parameters, step, train: train as Uint8Array<ArrayBuffer>, runtime: null } };
@@ -94,7 +92,7 @@ describe("the same text, the same counts as Python", () => {
     const content = new Uint8Array(Buffer.from(each.content, "base64"));
     await questionOf(plan, task, known).check(content);
     const own = text(each.name.includes("no text") ? [] : python.texts);
-    const found = await answered({ plan, task, content, known, own }, nextWordsOf);
+    const found = await answered({ plan, task, content, known, own });
     expect([...found]).toEqual(each.words);
     if (task.asks.kind !== "train") expect(found.length).toBe(countsOf(task.asks).length);
   });
@@ -223,7 +221,7 @@ describe("words that the vocabulary lacks", () => {
     const sum = (total: Uint32Array, found: Uint32Array): void => found.forEach((each, value) => (total[value] = (total[value] as number) + each));
     const own = text([{ at: 1, text: "one xylophone" }, { at: 2, text: "two" }]);
     for (let report = 0; report < reports; report++) {
-      sum(said, await question.answer(own, new Uint8Array(), draws, nextWordsOf));
+      sum(said, await question.answer(own, new Uint8Array(), draws));
       sum(silent, question.nothing(draws));
     }
     const { lie, q } = randomizerOf("subset-selection", 4, 2);
@@ -332,9 +330,9 @@ test("whatever is kept, a report is as long, and what nobody can say anything of
   for (const each of python.cases) {
     const { plan, task } = asked(each);
     const content = new Uint8Array(Buffer.from(each.content, "base64"));
-    const silent = await answered({ plan, task, content, known, own: null }, nextWordsOf);
+    const silent = await answered({ plan, task, content, known, own: null });
     expect(silent.length).toBe(each.words.length);
-    const none = await answered({ plan, task, content, known, own: text([]) }, nextWordsOf);
+    const none = await answered({ plan, task, content, known, own: text([]) });
     expect(none.length).toBe(each.words.length);
     if (task.asks.kind === "evaluate") expect(none).toEqual(silent);
   }

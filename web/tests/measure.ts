@@ -26,7 +26,7 @@ const VISITS = SMALL ? 2 : 10;
 const EVERY = 50; // milliseconds between two looks at the memory
 const TICKS = 100; // a second, of /proc
 const PATIENCE = 120_000; // milliseconds for a round
-const ENTRIES = ["page/page.ts", "train/reader_worker.ts", "answers/report_worker.ts", "page/sw.ts"];
+const ENTRIES = ["page/page.ts", "answers/report_worker.ts", "page/sw.ts"];
 
 const says = (what: string, found: object): boolean => process.stdout.write(`${JSON.stringify({ what, ...found })}\n`);
 const sum = (sizes: readonly number[]): number => sizes.reduce((all, each) => all + each, 0);
@@ -37,7 +37,7 @@ const quantile = (values: readonly number[], share: number): number => Number((v
 async function ownCode(): Promise<void> {
   const names = (await readdir(dist)).filter((each) => /\.(js|css|html|svg|webmanifest|wasm)$/.test(each) && !each.startsWith("ort"));
   const contents = new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(dist, name))] as const)));
-  const first = new Set<string>(["index.html", "page.css", "page.js", "reader_worker.js"]);
+  const first = new Set<string>(["index.html", "page.css", "page.js"]);
   for (const name of first) {
     for (const [, part = ""] of (contents.get(name) ?? "").toString().matchAll(/(?:from|import)"\.\/(part-\w+\.js)"/g)) first.add(part);
   }
@@ -138,22 +138,15 @@ async function visits(browser: Browser): Promise<void> {
   await context.close();
 }
 
-/** Has the page say how long each question to the reading worker took, from its message to the answer, and there. */
+/** Has the page say how long each key took until its words were there: from its `input` event, and from the key itself. */
 async function timed(context: BrowserContext): Promise<void> {
   await context.addInitScript(() => {
-    const asked = new Map<number, number>();
     const times: [number, number][] = [];
     Object.assign(globalThis, { times });
-    const post = Worker.prototype.postMessage as (this: Worker, message: unknown) => void;
-    Worker.prototype.postMessage = function (this: Worker, message: { kind?: string; id?: number }) {
-      if (message.kind === "open") {
-        this.addEventListener("message", ({ data }: MessageEvent<{ kind: string; id: number; ms: number }>) => {
-          if (data.kind === "shown") times.push([performance.now() - (asked.get(data.id) ?? NaN), data.ms]);
-        });
-      }
-      if (message.kind === "show" && message.id !== undefined) asked.set(message.id, performance.now());
-      post.call(this, message);
-    };
+    let [key, began] = [NaN, NaN];
+    addEventListener("keydown", (event) => (key = event.timeStamp), true);
+    addEventListener("input", () => (began = performance.now()), true); // before the page hears of it
+    addEventListener("input", () => times.push([performance.now() - began, performance.now() - key])); // and after
   });
 }
 
@@ -170,7 +163,7 @@ async function suggestions(browser: Browser): Promise<void> {
     await page.keyboard.type(KEYS, { delay: 15 });
     await page.waitForTimeout(200);
     const times = await page.evaluate(() => (globalThis as unknown as { times: [number, number][] }).times);
-    for (const [where, at] of [["in the worker", 1], ["page to worker and back", 0]] as const) {
+    for (const [where, at] of [["from input to words", 0], ["from key to words", 1]] as const) {
       const found = times.map((each) => each[at]);
       says(`a suggestion, ${what}, ${where}, ms`, { count: found.length, median: quantile(found, 0.5), p95: quantile(found, 0.95), most: quantile(found, 1) });
     }

@@ -18,7 +18,8 @@ import { clipped } from "../core/report.ts";
 import { readTensor, tensorFile } from "../core/safetensors.ts";
 import { digest } from "../core/signing.ts";
 import { loadExported } from "../train/exported.ts";
-import { nextWordsOf, prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { nextWordsOf } from "../train/next_words.ts";
 import { batchesOf, localUpdate } from "../train/trainer.ts";
 import { encode } from "../train/vocabulary.ts";
 import { newOperator } from "./operator.ts";
@@ -101,7 +102,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
 
   const training = (): Round => ({ plan: {}, asks: { ...ASKS, parameters: start.length }, content: tensorFile("model", start, {}), seconds: 300 });
 
-  async function takesPart(texts: readonly string[], lost = 0, round: Round = training(), policy = "send_after_s = 2\n"): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
+  async function takesPart(texts: readonly string[], lost = 0, round: Round = training(), policy = "send_after_s = 5\n"): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
     const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
     const { server, key } = await operating(exported.vocabulary.sha256, lost, round);
     const page = await (await browser.newContext()).newPage();
@@ -232,10 +233,9 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     const recipe = `[[models]]\n[models.network]\nkind = "cifg"\nembedding = 8\nunits = 16\ntied = false\n[settings]\n`;
     const asks = { kind: "evaluate", cells: [63], local_epsilon: null, parameters: [start.length] };
     const round: Round = { plan: planOnce("evaluate", { ...HISTOGRAMS, histograms: [1] }, recipe), asks, content: tensorFile("model", start, {}), seconds: 60 };
-    const { words, journal } = await counts(round, TEXTS, 'send_after_s = 2\nsplit = "count:1"\n');
+    const { words, journal } = await counts(round, TEXTS, 'send_after_s = 5\nsplit = "count:1"\n');
     const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
-    prepareRuntime(null);
-    const accuracy = await accuracyOf(await nextWordsOf(exported.step), TEXTS.slice(1).flatMap((each) => encode(exported.vocabulary, each)));
+    const accuracy = accuracyOf(nextWordsOf(exported.step), TEXTS.slice(1).flatMap((each) => encode(exported.vocabulary, each)));
     expect(words.indexOf(1)).toBe(cellOf({ slices: [], bins: Array.from({ length: 61 }, (_, at) => at / 100) }, 0, accuracy));
     expect(words.reduce((sum, each) => sum + each, 0)).toBe(1);
     expect(journal).toContain("judging models (evaluate)");

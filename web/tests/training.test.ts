@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
-import { nextWordsOf, prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { prepareRuntime, stepperOf } from "../train/graphs.ts";
+import { nextWordsOf } from "../train/next_words.ts";
 import { batchesOf, drawnOrder, localUpdate, type Client, type Stepper } from "../train/trainer.ts";
 import { encode } from "../train/vocabulary.ts";
 
@@ -53,20 +54,20 @@ test("no text moves nothing", async () => {
   expect(found.loss).toBe(0);
 });
 
-test("next words are Python's, and those of other parameters once they are in", async () => {
+test("next words are Python's, and those of other parameters once they are in", () => {
   const ids = (expected.ids[0] as readonly number[]).slice(0, -1);
-  const logsOf = async (graph: Uint8Array<ArrayBuffer>): Promise<Float32Array> => {
-    const words = await nextWordsOf(graph);
-    let found: Awaited<ReturnType<typeof words.step>> = { state: words.begin(), logs: new Float32Array() };
-    for (const id of ids) found = await words.step(found.state, id);
+  const logsOf = (graph: Uint8Array<ArrayBuffer>): Float32Array => {
+    const words = nextWordsOf(graph);
+    let found = { state: words.begin(), logs: new Float32Array() };
+    for (const id of ids) found = words.step(found.state, id);
     return found.logs;
   };
   const train = exported.train as Uint8Array<ArrayBuffer>;
-  const before = await logsOf(exported.step);
+  const before = logsOf(exported.step);
   before.forEach((each, at) => expect(each).toBeCloseTo(expected.logs[at] as number, 4));
   const same = withParameters(exported.step, train, Float32Array.from(expected.model));
   expect(same).toEqual(exported.step);
-  const zero = await logsOf(withParameters(exported.step, train, new Float32Array(expected.model.length)));
+  const zero = logsOf(withParameters(exported.step, train, new Float32Array(expected.model.length)));
   zero.forEach((each) => expect(each).toBeCloseTo(-Math.log(zero.length), 5));
   expect(() => withParameters(exported.step, train, new Float32Array(3))).toThrow(/not 3 numbers/);
 });

@@ -2,6 +2,7 @@
 
 import { sha256, toHex } from "../core/bytes.ts";
 import { CannotWork } from "../core/errors.ts";
+import { readOnnx } from "./onnx.ts";
 import { readVocabulary, type Vocabulary } from "./vocabulary.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -49,34 +50,22 @@ export async function loadExported(read: (name: string) => Promise<Bytes>): Prom
   };
 }
 
-// Numbers of fields in onnx/onnx.proto.
-const MODEL_GRAPH = 7;
-const GRAPH_INITIALIZER = 5;
-const GRAPH_INPUT = 11;
-const INPUT_NAME = 1;
-const TENSOR_NAME = 8;
-const TENSOR_RAW_DATA = 9;
 const GIVEN_TO_TRAIN: readonly string[] = ["sentences", "learning_rate"];
 
 /**
  * A copy of `step.onnx` with the numbers of another model of the same network: those of a later round, say.
  *
  * model: in the order in which `train` takes its parameters. `step` has them as initializers `parameters.NAME` in
- * float32; the files are walked as protocol buffers, and nothing else of the copy changes.
+ * float32; nothing else of the copy changes.
  * Throws: CannotWork where the graphs have other parameters, or not so many numbers (a quantized one).
  */
 export function withParameters(step: Bytes, train: Bytes, model: Float32Array): Bytes {
   const copy = step.slice();
-  const places = new Map<string, Span>();
-  for (const graph of messages(copy, [0, copy.length], MODEL_GRAPH)) {
-    for (const tensor of messages(copy, graph, GRAPH_INITIALIZER)) {
-      const raw = [...messages(copy, tensor, TENSOR_RAW_DATA)][0];
-      if (raw !== undefined) places.set(named(copy, tensor, TENSOR_NAME), raw);
-    }
-  }
+  const { weights } = readOnnx(copy);
   let at = 0;
-  for (const name of parametersOf(train)) {
-    const place = places.get(`parameters.${name}`);
+  for (const name of readOnnx(train).inputs.keys()) {
+    if (GIVEN_TO_TRAIN.includes(name)) continue;
+    const place = weights.get(`parameters.${name}`)?.raw;
     if (place === undefined) throw wrong(`step.onnx has no numbers of the parameter '${name}'`);
     const size = (place[1] - place[0]) / 4;
     const part = model.subarray(at, at + size);
@@ -86,47 +75,6 @@ export function withParameters(step: Bytes, train: Bytes, model: Float32Array): 
   }
   if (at !== model.length) throw wrong(`its network has not ${model.length} numbers`);
   return copy;
-}
-
-/** The names of the parameters, in the order of the vector of all. */
-function parametersOf(train: Bytes): readonly string[] {
-  const graphs = [...messages(train, [0, train.length], MODEL_GRAPH)];
-  const inputs = graphs.flatMap((graph) => [...messages(train, graph, GRAPH_INPUT)]);
-  return inputs.map((input) => named(train, input, INPUT_NAME)).filter((name) => !GIVEN_TO_TRAIN.includes(name));
-}
-
-function named(content: Bytes, message: Span, number: number): string {
-  const [place] = messages(content, message, number);
-  return place === undefined ? "" : new TextDecoder().decode(content.subarray(...place));
-}
-
-type Span = readonly [number, number]; // where a message begins and ends
-
-/** The messages of one field; any other field is stepped over. */
-function* messages(content: Bytes, [begin, end]: Span, number: number): Generator<Span> {
-  let at = begin;
-  const varint = (): number => {
-    let value = 0;
-    for (let scale = 1; at < end && scale <= 2 ** 49; scale *= 128) {
-      const byte = content[at++] as number;
-      value += (byte & 127) * scale;
-      if (byte < 128) return value;
-    }
-    throw wrong("a graph is damaged");
-  };
-  while (at < end) {
-    const tag = varint();
-    const wire = tag & 7;
-    if (wire === 0) varint();
-    else if (wire === 1) at += 8;
-    else if (wire === 5) at += 4;
-    else if (wire === 2) {
-      const length = varint();
-      if (at + length > end) throw wrong("a graph is cut off");
-      if (Math.floor(tag / 8) === number) yield [at, at + length];
-      at += length;
-    } else throw wrong("a graph is damaged");
-  }
 }
 
 function parsed(text: string): Readonly<Record<string, unknown>> {

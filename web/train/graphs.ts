@@ -1,4 +1,4 @@
-/** The graphs of a `tacit export` in ONNX Runtime's WebAssembly, on one thread: a step of training, and next words. */
+/** The step of training of a `tacit export`, in ONNX Runtime's WebAssembly, on one thread. */
 
 import * as ort from "onnxruntime-web/wasm";
 
@@ -7,20 +7,7 @@ import type { Batch, Stepper } from "./trainer.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-/** What a network carries from word to word. */
-export type State = readonly ort.Tensor[];
-
-/** `step.onnx`: one word read, and what comes next. */
-export interface NextWords {
-  /** Ids that the network knows. */
-  readonly size: number;
-  begin(): State;
-  /** The state after a word, and the natural logarithms of the probabilities of what comes next (size,). */
-  step(state: State, id: number): Promise<{ readonly state: State; readonly logs: Float32Array }>;
-}
-
 const GIVEN_TO_TRAIN: readonly string[] = ["sentences", "learning_rate"];
-const GIVEN_TO_STEP: readonly string[] = ["word", "k"];
 
 /** Where the runtime's own two files are; null: beside its module. One thread: more need a page isolated from others. */
 export function prepareRuntime(folder: string | null): void {
@@ -56,32 +43,6 @@ export async function stepperOf(graph: Bytes): Promise<Stepper> {
         at += part.length;
       }
       return { model: after, loss: floats(found["loss"])[0] as number };
-    },
-  };
-}
-
-/** `step.onnx`. Throws: CannotWork where the graph cannot be loaded, or is not one of a word and a state. */
-export async function nextWordsOf(graph: Bytes): Promise<NextWords> {
-  const session = await sessionOf(graph, "step.onnx");
-  const said = session.outputMetadata.find((each) => each.name === "log_probabilities");
-  const size = said?.isTensor ? said.shape[1] : undefined;
-  if (typeof size !== "number") throw new CannotWork("step.onnx is a graph, but not one of a word and a state.");
-  const states = session.inputMetadata
-    .filter((each) => !GIVEN_TO_STEP.includes(each.name))
-    .map((each) => ({ name: each.name, width: each.isTensor ? Number(each.shape[1]) : 0 }));
-  const outputs = ["log_probabilities", ...states.map((each) => `${each.name}_after`)];
-  const k = new ort.Tensor("int64", BigInt64Array.of(1n), [1]);
-  return {
-    size,
-    begin: () => states.map(({ width }) => new ort.Tensor("float32", new Float32Array(width), [1, width])),
-    async step(state: State, id: number) {
-      const fed: Record<string, ort.Tensor> = { word: new ort.Tensor("int64", BigInt64Array.of(BigInt(id)), [1]), k };
-      states.forEach(({ name }, place) => (fed[name] = state[place] as ort.Tensor));
-      const found = await session.run(fed, outputs);
-      return {
-        logs: floats(found["log_probabilities"]),
-        state: states.map(({ name }) => found[`${name}_after`] as ort.Tensor),
-      };
     },
   };
 }
