@@ -152,7 +152,9 @@ async function compressed(path: string, web: string): Promise<void> {
   } catch {
     shorter = brotliCompressSync(content, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: content.length } });
     await mkdir(join(web, "node_modules", ".cache"), { recursive: true });
-    await writeFile(kept, shorter);
+    const part = `${kept}.${process.pid}`; // a build that is killed leaves no half of one
+    await writeFile(part, shorter);
+    await rename(part, kept);
   }
   if (shorter.length < content.length) await writeFile(`${path}.br`, shorter);
 }

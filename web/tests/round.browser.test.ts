@@ -27,6 +27,7 @@ import { planSaid, TRAIN, taskSaid } from "./plans.ts";
 import { served, type Came, type Protocol, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+const PATIENCE = [2, 10, 50]; // seconds, after which a report is sent
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");
 const TEXTS = ["one two three four", "two three xylophone", "five six seven"];
@@ -58,7 +59,7 @@ const COUNT: Round = {
   plan: planOnce("count", HISTOGRAMS, STATISTICS), asks: { kind: "count", cells: [5, 4], local_epsilon: null, norms: null }, content: new Uint8Array(10), seconds: 300,
 };
 
-describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 90_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 600_000 }, () => {
   const out = join(tmpdir(), `tacit-round-${process.pid}`);
   let browser: Browser;
   let start: Float32Array<ArrayBuffer>;
@@ -68,7 +69,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     const { model: numbers } = JSON.parse(await readFile(join(model, "expected.json"), "utf8")) as { readonly model: readonly number[] };
     start = Float32Array.from(numbers);
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 90_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -102,7 +103,25 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
 
   const training = (): Round => ({ plan: {}, asks: { ...ASKS, parameters: start.length }, content: tensorFile("model", start, {}), seconds: 300 });
 
-  async function takesPart(texts: readonly string[], lost = 0, round: Round = training(), policy = "send_after_s = 5\n"): Promise<{ readonly page: Page; readonly server: Served; readonly reports: readonly Buffer[]; readonly errors: readonly string[] }> {
+  interface Taken {
+    readonly page: Page;
+    readonly server: Served;
+    readonly reports: readonly Buffer[];
+    readonly errors: readonly string[];
+  }
+
+  /** A page's first turn. On a machine too busy to answer in the time that the policy says, it says nothing: then another's. */
+  async function takesPart(texts: readonly string[], lost = 0, round: Round = training(), policy = ""): Promise<Taken> {
+    for (const seconds of PATIENCE) {
+      const taken = await turnOf(texts, lost, round, `send_after_s = ${seconds}\n${policy}`);
+      if (!(await taken.page.textContent("#turn"))?.includes("it took longer than") || seconds === PATIENCE.at(-1)) return taken;
+      await taken.page.context().close();
+      await taken.server.close();
+    }
+    throw new Error("no patience at all");
+  }
+
+  async function turnOf(texts: readonly string[], lost: number, round: Round, policy: string): Promise<Taken> {
     const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
     const { server, key } = await operating(exported.vocabulary.sha256, lost, round);
     const page = await (await browser.newContext()).newPage();
@@ -124,7 +143,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     await page.fill("#operator-key", key);
     await page.check("#first-time");
     await page.click("#join button");
-    await expect.poll(() => page.textContent("#turn"), { timeout: 30_000 }).toMatch(/took part|refused|No answer/);
+    await expect.poll(() => page.textContent("#turn"), { timeout: 90_000 }).toMatch(/took part|refused|No answer/);
     const reports = server.seen.filter(({ method, path }) => method === "POST" && path.startsWith("/v1/reports/")).map((each) => each.body);
     return { page, server, reports, errors };
   }
@@ -164,16 +183,20 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
 
   test("with other text, or with none, the requests are the same and the report is as long", async () => {
     const seen: string[][] = [];
+    const runtime: string[][] = [];
     for (const texts of [TEXTS, ["ten"], []]) {
       const { page, server, reports } = await takesPart(texts);
       expect(await page.textContent("#turn")).toContain("took part");
       seen.push(server.seen.filter(({ path }) => path.startsWith("/v1/")).map(({ method, path, body }) => `${method} ${path.slice(0, 12)} ${body.length}`));
+      runtime.push([...new Set(server.seen.map(({ path }) => path).filter((path) => path.startsWith("/ort")))].sort());
       expect(reports.length).toBe(1);
       await page.context().close();
       await server.close();
     }
     expect(seen[1]).toEqual(seen[0]);
     expect(seen[2]).toEqual(seen[0]);
+    expect(runtime[0]?.length).toBe(3);
+    expect(runtime).toEqual([runtime[0], runtime[0], runtime[0]]);
   });
 
   test("a server that is busy gets the same bytes again, and the record one participation", async () => {
@@ -233,7 +256,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     const recipe = `[[models]]\n[models.network]\nkind = "cifg"\nembedding = 8\nunits = 16\ntied = false\n[settings]\n`;
     const asks = { kind: "evaluate", cells: [63], local_epsilon: null, parameters: [start.length] };
     const round: Round = { plan: planOnce("evaluate", { ...HISTOGRAMS, histograms: [1] }, recipe), asks, content: tensorFile("model", start, {}), seconds: 60 };
-    const { words, journal } = await counts(round, TEXTS, 'send_after_s = 5\nsplit = "count:1"\n');
+    const { words, journal } = await counts(round, TEXTS, 'split = "count:1"\n');
     const exported = await loadExported(async (name) => new Uint8Array(await readFile(join(model, name))));
     const accuracy = accuracyOf(nextWordsOf(exported.step), TEXTS.slice(1).flatMap((each) => encode(exported.vocabulary, each)));
     expect(words.indexOf(1)).toBe(cellOf({ slices: [], bins: Array.from({ length: 61 }, (_, at) => at / 100) }, 0, accuracy));

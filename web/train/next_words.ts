@@ -148,14 +148,26 @@ function operation(node: OnnxNode, graph: OnnxGraph, rows: Map<string, Row>, fil
   throw wrong(`it has the operator ${operator} in a form that this page does not know; export the model without --quantize`);
 }
 
-/** to = from @ matrix (K, M) + bias. */
+/** to = from @ matrix (K, M) + bias. Four rows at a time: each number of `to` is loaded and stored a quarter as often. */
 function byColumns(to: Row, from: Row, matrix: Row, bias: Row): void {
   const width = to.length;
   to.set(bias);
-  for (let key = 0; key < from.length; key++) {
+  let key = 0;
+  for (; key + 4 <= from.length; key += 4) {
+    const [a, b, c, d] = [from[key] as number, from[key + 1] as number, from[key + 2] as number, from[key + 3] as number];
+    let one = key * width;
+    for (let at = 0; at < width; at++, one++) {
+      to[at] =
+        (to[at] as number) +
+        a * (matrix[one] as number) +
+        b * (matrix[one + width] as number) +
+        c * (matrix[one + 2 * width] as number) +
+        d * (matrix[one + 3 * width] as number);
+    }
+  }
+  for (; key < from.length; key++) {
     const factor = from[key] as number;
-    const begin = key * width;
-    for (let at = 0; at < width; at++) to[at] = (to[at] as number) + factor * (matrix[begin + at] as number);
+    for (let at = 0; at < width; at++) to[at] = (to[at] as number) + factor * (matrix[key * width + at] as number);
   }
 }
 
