@@ -37,8 +37,7 @@ async function trained({ network, model, own, client }: Extract<ToReporter, { ki
   prepareRuntime(network.runtime);
   const stepper = await stepperOf(network.train);
   const sentences = trainable(own).map(marked);
-  const { update, loss } = await localUpdate(stepper, model, batchesOf(sentences, drawnOrder(sentences.length), client), client);
-  return { update: new Float32Array(update), loss };
+  return localUpdate(stepper, model, batchesOf(sentences, drawnOrder(sentences.length), client), client);
 }
 
 /** What is handed over, and not copied. */

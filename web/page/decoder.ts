@@ -46,33 +46,29 @@ ROWS.forEach((row, line) =>
   }),
 );
 
-interface Branch {
-  readonly letter: number;
-  readonly children: Map<number, Branch>;
-  readonly ends: number[]; // places of the words that are written so, but for capitals
-}
-
 export function lexiconOf(words: readonly string[]): Lexicon {
-  const root: Branch = { letter: 0, children: new Map(), ends: [] };
-  words.forEach((word, place) => {
-    let branch = root;
-    for (const letter of codesOf(word)) {
-      const child = branch.children.get(letter) ?? { letter, children: new Map(), ends: [] };
-      branch.children.set(letter, child);
-      branch = child;
-    }
-    branch.ends.push(place);
-  });
-  const made = { letters: [] as number[], depths: [] as number[], next: [] as number[], places: [] as number[], from: [] as number[] };
-  const number = (branch: Branch, depth: number): void => {
-    const node = made.letters.push(branch.letter) - 1;
-    made.depths.push(depth);
-    made.from.push(made.places.length);
-    made.places.push(...branch.ends);
-    for (const child of branch.children.values()) number(child, depth + 1);
-    made.next[node] = made.letters.length;
+  const spelled = words.map((word) => word.toLowerCase());
+  const sorted = Array.from(words.keys()).sort((a, b) => ((spelled[a] as string) < (spelled[b] as string) ? -1 : spelled[a] === spelled[b] ? a - b : 1));
+  const made = { letters: [0], depths: [0], next: [0], places: [] as number[], from: [0] }; // the root
+  const open = [0]; // the nodes of the word before, whose words may not all be there yet
+  let before: readonly number[] = [];
+  const close = (depth: number): void => {
+    while (open.length > depth + 1) made.next[open.pop() as number] = made.letters.length;
   };
-  number(root, 0);
+  for (const place of sorted) {
+    const letters = codesOf(spelled[place] as string);
+    let same = 0;
+    while (same < letters.length && letters[same] === before[same]) same++;
+    close(same);
+    for (let depth = same; depth < letters.length; depth++) {
+      open.push(made.letters.push(letters[depth] as number) - 1);
+      made.depths.push(depth + 1);
+      made.from.push(made.places.length);
+    }
+    made.places.push(place);
+    before = letters;
+  }
+  close(-1);
   return {
     words,
     letters: Uint32Array.from(made.letters),

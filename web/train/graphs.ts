@@ -35,14 +35,13 @@ export async function stepperOf(graph: Bytes): Promise<Stepper> {
         at += size;
       }
       const found = await session.run(fed);
-      const after = new Float32Array(parameters);
       at = 0;
       for (const name of names) {
         const part = floats(found[`${name}_after`]);
-        after.set(part, at);
+        model.set(part, at);
         at += part.length;
       }
-      return { model: after, loss: floats(found["loss"])[0] as number };
+      return floats(found["loss"])[0] as number;
     },
   };
 }

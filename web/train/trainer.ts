@@ -9,8 +9,8 @@ export type Client = Train["client"];
 export interface Stepper {
   /** How many numbers the model has. */
   readonly parameters: number;
-  /** The model (parameters,) after one step on padded sentences (rows, columns), and the mean loss before it, in nats. */
-  descend(model: Float32Array, batch: Batch, learningRate: number): Promise<{ readonly model: Float32Array; readonly loss: number }>;
+  /** One step of the model (parameters,), which it changes, on padded sentences; the mean loss before it, in nats. */
+  descend(model: Float32Array, batch: Batch, learningRate: number): Promise<number>;
 }
 
 export interface Batch {
@@ -62,20 +62,20 @@ export async function localUpdate(
   start: Float32Array,
   batches: readonly Batch[],
   client: Client,
-): Promise<{ readonly update: Float32Array; readonly loss: number }> {
+): Promise<{ readonly update: Float32Array<ArrayBuffer>; readonly loss: number }> {
   const pull = Math.fround(client.learning_rate * client.proximal);
-  let model = start;
+  const model = new Float32Array(start); // the one buffer of all steps, or each would leave another behind
   let total = 0;
   for (let epoch = 0; epoch < client.epochs; epoch++) {
     for (const batch of batches) {
-      const before = model;
-      const after = await stepper.descend(before, batch, client.learning_rate);
-      model = pull === 0 ? after.model : after.model.map((each, at) => each - pull * ((before[at] as number) - (start[at] as number)));
-      total += after.loss;
+      const before = pull === 0 ? null : model.slice();
+      total += await stepper.descend(model, batch, client.learning_rate);
+      before?.forEach((each, at) => (model[at] = (model[at] as number) - pull * (each - (start[at] as number))));
     }
   }
   const steps = client.epochs * batches.length;
-  return { update: model.map((each, at) => each - (start[at] as number)), loss: total / Math.max(steps, 1) };
+  start.forEach((each, at) => (model[at] = (model[at] as number) - each));
+  return { update: model, loss: total / Math.max(steps, 1) };
 }
 
 /** What a round's training takes, an estimate from its sizes: tacit.networks.training_cost. */
