@@ -85,12 +85,7 @@ async function start(): Promise<void> {
   );
   const [storage, exported] = await loading;
   vocabulary = exported.vocabulary;
-  const [{ overview, pause, randomShare, takeTurn }, { joinForm, whyUnread }, { policyForm }, { showBudget, showJournal, showTexts, showTurn }] = await Promise.all([
-    import("./device.ts"),
-    import("./joining.ts"),
-    import("./rules.ts"),
-    import("./views.ts"),
-  ]);
+  const { joinForm, overview, pause, policyForm, randomShare, showBudget, showJournal, showTexts, showTurn, takeTurn, whyUnread } = await import("./behind.ts");
   let latest = await storage.setting<LatestModel>("latest");
 
   const compare = async (ids: readonly number[], typed: string): Promise<void> => {

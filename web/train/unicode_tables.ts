@@ -2,7 +2,7 @@
  * Properties of Unicode 15.0.0 as runs of letters: written by web/tests/make_unicode_tables.py, not by hand.
  *
  * The same as in src/tacit/text/unicode_tables.py, which says what a letter stands for. Its two tables of breaks are
- * one here, which is half as long: PAIRS says for each letter what it stands for in that of words and in that of sentences.
+ * one here, and shorter: PAIRS says for each letter what it stands for in that of words and in that of sentences.
  * Copyright (c) 1991-2022 Unicode, Inc. All rights reserved. Terms of use: https://www.unicode.org/copyright.html
  */
 
