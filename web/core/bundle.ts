@@ -4,7 +4,7 @@ import { sha256, toHex, utf8 } from "./bytes.ts";
 import { Malformed, Refused } from "./errors.ts";
 import { parseJson, type Json, type JsonObject } from "./json.ts";
 import { bundleLine, checkLog, longerOf, type KeptLog } from "./log.ts";
-import { readShownLog } from "./documents.ts";
+import { readShownLog } from "./log_documents.ts";
 
 /** `bundle.json`. */
 export interface Bundle {

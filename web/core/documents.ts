@@ -1,40 +1,32 @@
 /** The documents of version 2 of the protocol (docs/protocol.md, docs/openapi.json), which a device reads. */
 
 import { fromHex } from "./bytes.ts";
-import { parseJson, textOf } from "./json.ts";
-import { byKey, integer, listOf, nullOr, object, oneOf, real, text, where, type Read, type Reader } from "./schema.ts";
+import { digits, MOST_COUNT, of, sha256, signed, signedText } from "./log_documents.ts";
+import { byKey, integer, listOf, nullOr, object, oneOf, real, text, where, type Read } from "./schema.ts";
 import { isSmallAgreementKey, isSmallSigningKey } from "./signing.ts";
+
+export { readShownLog, readTreeHead, type ShownLog, type Signed, type TreeHead } from "./log_documents.ts";
 
 const MOST_TIME = 1e11;
 const MOST_REAL = 1e50;
-const BILLION = 1_000_000_000;
 
 const name = text({ pattern: /^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$/ });
-const digits = (count: number) => text({ pattern: new RegExp(`^[0-9a-f]{${count}}$`) });
 const evenDigits = (most: number) => text({ pattern: /^([0-9a-f]{2})+$/, most: 2 * most });
-const sha256 = digits(64);
 const positive = real({ above: 0, most: MOST_REAL });
 const contentPath = text({ pattern: /^\/v1\/models\/[0-9a-f]{64}$/ });
 const seconds = real({ least: 0, most: 1e9 });
 const time = real({ least: 0, most: MOST_TIME });
-const goal = integer(1, BILLION);
+const goal = integer(1, MOST_COUNT);
 const delta = real({ above: 0, below: 1 });
-const signedText = text({ least: 2, most: 2_097_152 });
 
-const signed = object({ document: signedText, signature: digits(128) });
 const signedPlan = object({ document: signedText, signature: digits(128), evidence: nullOr(evenDigits(20_000)) });
 const smallOrder = "it is a point of small order: anybody could sign or agree with it.";
 const signingKey = where(sha256, (key) => (isSmallSigningKey(fromHex(key)) ? smallOrder : null));
 const boxKey = where(sha256, (key) => (isSmallAgreementKey(fromHex(key)) ? smallOrder : null));
 const keyRotation = object({ old: signingKey, new: signingKey });
 const signedKeyRotation = object({ document: signedText, by_old: digits(128), by_new: digits(128) });
-const treeHead = object({ size: integer(1, BILLION), root: sha256 });
-const shownLog = object({
-  head: signed,
-  entries: listOf(text({ pattern: /^[a-z][a-z-]{0,30}( [0-9]{1,10})? [0-9a-f]{64}$/ }), { most: 131_072 }),
-});
 const tokenKey = object({
-  epoch: integer(0, BILLION),
+  epoch: integer(0, MOST_COUNT),
   opens: time,
   ends: time,
   batch: integer(1, 100),
@@ -42,7 +34,7 @@ const tokenKey = object({
   exponent: integer(65_537, 4_294_967_295),
 });
 const blindSignatures = object({
-  epoch: integer(0, BILLION),
+  epoch: integer(0, MOST_COUNT),
   signatures: listOf(digits(512), { least: 1, most: 100 }),
 });
 const receipt = object({ assignment: digits(32), sha256, received: oneOf(true) });
@@ -214,7 +206,7 @@ const count = object({ ...cells, kind: oneOf("count"), norms: nullOr(listOf(posi
 const task = object({
   run: name,
   plan: sha256,
-  round: integer(0, BILLION),
+  round: integer(0, MOST_COUNT),
   attempt: integer(0, 1_000_000),
   task: digits(32),
   content: object({ sha256, bytes: integer(1, 8_000_000_000), path: contentPath }),
@@ -228,12 +220,9 @@ const consistentTask = where(task, ({ asks, sealed, opens, deadline }) => {
   return asks.kind === "train" && asks.encoded === null && sealed !== null ? "it seals what is not encoded." : null;
 });
 
-export type Signed = Read<typeof signed>;
 export type SignedPlan = Read<typeof signedPlan>;
 export type KeyRotation = Read<typeof keyRotation>;
 export type SignedKeyRotation = Read<typeof signedKeyRotation>;
-export type TreeHead = Read<typeof treeHead>;
-export type ShownLog = Read<typeof shownLog>;
 export type TokenKey = Read<typeof tokenKey>;
 export type BlindSignatures = Read<typeof blindSignatures>;
 export type Receipt = Read<typeof receipt>;
@@ -257,19 +246,12 @@ export type Personalize = Read<typeof personalize>;
 export type Count = Read<typeof count>;
 export type RoundTask = Read<typeof task>;
 
-/** Reads of a JSON text. Each throws `Malformed`, which names the key. */
-function of<T>(reader: Reader<T>): (said: string | Uint8Array) => T {
-  return (said) => reader(parseJson(typeof said === "string" ? said : textOf(said)), "");
-}
-
 export const readAnswer = of(answer);
 export const readSigned = of(signed);
 export const readSignedPlan = of(signedPlan);
 export const readPlan = of(plan);
 export const readTask = of(consistentTask);
 export const readReceipt = of(receipt);
-export const readShownLog = of(shownLog);
-export const readTreeHead = of(treeHead);
 export const readTokenKey = of(tokenKey);
 export const readBlindSignatures = of(blindSignatures);
 export const readKeyRotation = of(keyRotation);

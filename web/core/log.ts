@@ -1,9 +1,11 @@
 /** The operator's transparency log: a Merkle tree (RFC 9162, section 2.1) of lines, which a device fetches whole. */
 
 import { joined, sha256, toHex, utf8 } from "./bytes.ts";
-import { readTreeHead, type ShownLog, type Signed } from "./documents.ts";
 import { Refused } from "./errors.ts";
+import { readTreeHead, type ShownLog, type Signed } from "./log_documents.ts";
 import { isSigned } from "./signing.ts";
+
+export * from "./log_lines.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -15,11 +17,6 @@ export interface KeptLog {
 
 /** The operator signed two lists that do not begin alike: no device believes it any more. */
 export class TwoLogs extends Refused {}
-
-export const planLine = (digest: string): string => `plan ${digest}`;
-export const bundleLine = (digest: string): string => `bundle ${digest}`;
-export const handOverLine = (digest: string): string => `hand-over ${digest}`;
-export const tokenKeyLine = (epoch: number, digest: string): string => `token-key ${epoch} ${digest}`;
 
 const AT_ONCE = 4096; // hashes that wait for WebCrypto together: more would only fill memory
 

@@ -38,44 +38,43 @@ function signOf(word: u64): i64 {
   return <i64>(word & 1) - <i64>((word >> 1) & 1);
 }
 
+/** Four numbers below twice the prime, below it. */
+// @ts-ignore: decorator
+@inline
+function within(numbers: v128): v128 {
+  return i32x4.min_u(numbers, i32x4.sub(numbers, i32x4.splat(<i32>PRIME)));
+}
+
 /**
- * The numbers by which a key is summed in each test (tests, N) u32: the picked coefficients of the public polynomials
- * times their signs, less the factors.
+ * The numbers by which a key is summed in a test (N,) u32: the picked coefficients of the public polynomials times their
+ * signs, less the factors. One test a call: a browser makes a loop fast from the second call on.
  *
- * words: (tests, picks) u64; factors: (tests, N) bytes, of which `factor` makes signed numbers; rows: (polynomials,
- * 2 N - 1) u32; sums: room for (N,) i64.
+ * words: (picks,) u64; factors: (N,) bytes, of which `factor` makes signed numbers; rows: (polynomials, 2 N - 1) u32.
  */
-export function keyRows(
-  words: usize, tests: i32, picks: i32, factors: usize, factor: i64,
-  rows: usize, polynomials: i32, degree: i32, sums: usize, out: usize,
+export function keyRow(
+  words: usize, picks: i32, factors: usize, factor: i32, rows: usize, polynomials: i32, degree: i32, out: usize,
 ): void {
   const length = <usize>(2 * degree - 1) << 2;
-  for (let test = 0; test < tests; test++) {
-    const bytes = factors + <usize>(test * degree);
-    for (let at = 0; at < degree; at++) {
-      store<i64>(sums + (<usize>at << 3), factor - (<i64>load<u8>(bytes + at) & (2 * factor - 1)));
-    }
-    for (let pick = 0; pick < picks; pick++) {
-      const word = load<u64>(words + (<usize>(test * picks + pick) << 3));
-      const sign = signOf(word);
-      if (sign == 0) continue;
-      const index = <i32>highHalf(word, <u64>(polynomials * degree));
-      const row = rows + <usize>(index / degree) * length + (<usize>(degree - 1 - (index % degree)) << 2);
-      for (let at = 0; at < degree; at++) {
-        const place = sums + (<usize>at << 3);
-        store<i64>(place, load<i64>(place) + sign * <i64>load<u32>(row + (<usize>at << 2)));
-      }
-    }
-    const found = out + (<usize>(test * degree) << 2);
-    for (let at = 0; at < degree; at++) {
-      // A sum of at most 17 numbers below the prime, and their negatives.
-      const value = <u64>(load<i64>(sums + (<usize>at << 3)) + <i64>(PRIME << 5));
-      store<u32>(found + (<usize>at << 2), <u32>((value & PRIME) + (value >> 31)));
+  for (let at = 0; at < degree; at += 4) {
+    const drawn = i32x4.extend_low_i16x8_u(i16x8.extend_low_i8x16_u(v128.load32_zero(factors + at)));
+    const negative = v128.and(drawn, i32x4.splat(2 * factor - 1));
+    v128.store(out + (<usize>at << 2), within(i32x4.sub(i32x4.splat(factor + <i32>PRIME), negative)));
+  }
+  for (let pick = 0; pick < picks; pick++) {
+    const word = load<u64>(words + (<usize>pick << 3));
+    const sign = signOf(word);
+    if (sign == 0) continue;
+    const index = <i32>highHalf(word, <u64>(polynomials * degree));
+    const row = rows + <usize>(index / degree) * length + (<usize>(degree - 1 - (index % degree)) << 2);
+    const flipped = i32x4.splat(sign < 0 ? <i32>PRIME : 0); // the negative of a number has its other 31 bits
+    for (let place: usize = 0; place < <usize>degree << 2; place += 16) {
+      const number = v128.xor(v128.load(row + place), flipped);
+      v128.store(out + place, within(i32x4.add(v128.load(out + place), number)));
     }
   }
 }
 
-/** A share's sums with the numbers of `keyRows` that are in row r of a key, for each r: (tests, packed) u32. */
+/** A share's sums with the numbers of `keyRow` that are in row r of a key, for each r: (tests, packed) u32. */
 export function keyParts(
   rows: usize, tests: i32, degree: i32, share: usize, columns: i32, packed: i32, out: usize,
 ): void {
@@ -84,8 +83,17 @@ export function keyParts(
       const start = place * columns;
       const row = rows + (<usize>(test * degree + start) << 2);
       const size = min(columns, degree - start);
-      let sum: u64 = 0;
-      for (let column: usize = 0; column < <usize>size << 2; column += 4) {
+      const whole = <usize>(size & ~3) << 2;
+      let sums = i64x2.splat(0);
+      for (let column: usize = 0; column < whole; column += 16) {
+        const left = v128.load(row + column);
+        const right = v128.load(share + column);
+        // Two products below 2^62.
+        const products = i64x2.add(i64x2.extmul_low_i32x4_u(left, right), i64x2.extmul_high_i32x4_u(left, right));
+        sums = i64x2.add(sums, i64x2.add(v128.and(products, i64x2.splat(PRIME)), i64x2.shr_u(products, 31)));
+      }
+      let sum = i64x2.extract_lane(sums, 0) + i64x2.extract_lane(sums, 1);
+      for (let column = whole; column < <usize>size << 2; column += 4) {
         const product = <u64>load<u32>(row + column) * <u64>load<u32>(share + column);
         sum += (product & PRIME) + (product >> 31);
       }

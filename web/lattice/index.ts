@@ -4,5 +4,5 @@
 export { powers, transform, invert, scaleSmall, scale, addProduct, addWide, keep } from "./ring";
 export { sample } from "./gaussian";
 export { fill, pack } from "./slots";
-export { addFraction, toField, asRow, keyRows, keyParts, picked, combine } from "./check";
+export { addFraction, toField, asRow, keyRow, keyParts, picked, combine } from "./check";
 export { flip, sylvester, paley, scaleWithin, roundAtRandom, roundToZero, squaredNorm } from "./rotation";

@@ -1,19 +1,27 @@
 // How coordinates lie in coefficients, and residues in bytes.
 
-/** A polynomial's coefficients as whole numbers of four words (N, 4), zeros before: check slots of 1, then numbers. */
+/** A polynomial's coefficients as whole numbers of four words (N, 4), zeros before
+ * beyond the last slot: check slots of 1, then numbers. */
 export function fill(wide: usize, degree: i32, numbers: usize, count: i32, slots: i32, width: i32, checks: i32): void {
-  let number = 0;
+  let number = -checks;
   for (let at = 0; at < degree; at++) {
+    let place = wide + ((<usize>at) << 5);
+    let word: u64 = 0;
+    let bits = 0; // of the word, that have a value
     for (let slot = 0; slot < slots; slot++) {
       let value: u64 = 0;
-      if (number < checks) value = 1;
-      else if (number - checks < count) value = load<u32>(numbers + ((<usize>(number - checks)) << 2));
+      if (number < 0) value = 1;
+      else if (number < count) value = load<u32>(numbers + ((<usize>number) << 2));
       number++;
-      const shift = (slot * width) & 63;
-      const place = wide + ((<usize>at) << 5) + ((<usize>((slot * width) >> 6)) << 3);
-      store<u64>(place, load<u64>(place) | (value << shift));
-      if (shift + width > 64) store<u64>(place + 8, load<u64>(place + 8) | (value >> (64 - shift)));
+      word |= value << bits;
+      bits += width;
+      if (bits < 64) continue;
+      store<u64>(place, word);
+      place += 8;
+      bits -= 64;
+      word = value >> (width - bits);
     }
+    store<u64>(place, word);
   }
 }
 

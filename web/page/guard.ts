@@ -7,7 +7,7 @@
 
 import { sha256, toHex } from "../core/bytes.ts";
 import { saidBy } from "../core/errors.ts";
-import { bundleLine } from "../core/log.ts";
+import { bundleLine } from "../core/log_lines.ts";
 import { bundled, scriptAddress } from "./addresses.ts";
 import { publisher } from "./built.ts";
 import { byId, fact, show } from "./dom.ts";

@@ -42,12 +42,7 @@ async function start(): Promise<void> {
     if (byId("compare", HTMLDetailsElement).open) compare(ids, typed);
     return suggestions.shown(ids, typed, count, which);
   });
-  const [{ overview, pause, randomShare, takeTurn }, { joinForm, whyUnread }, { policyForm }, { showBudget, showJournal, showTexts, showTurn }] = await Promise.all([
-    import("./device.ts"),
-    import("./joining.ts"),
-    import("./rules.ts"),
-    import("./views.ts"),
-  ]);
+  const { joinForm, overview, pause, policyForm, randomShare, showBudget, showJournal, showTexts, showTurn, takeTurn, whyUnread } = await import("./behind.ts");
 
   function compare(ids: readonly number[], typed: string): void {
     const words = (model: Which): string => suggestions.shown(ids, typed, COMPARED, model).map((each) => each.word).join(", ") || "nothing";

@@ -238,16 +238,15 @@ test("parts and picks of a challenge are of products modulo X^N + 1, products of
     const share = Uint32Array.from({ length: columns }, element);
     const asked = BigUint64Array.from({ length: tests * picks }, () => word(chance));
     const factors = Uint8Array.from({ length: tests * degree }, () => chance.below(256));
-    const [at, rows, ask, bytesAt, sums, keys, own, out] = [
+    const [at, rows, ask, bytesAt, keys, own, out] = [
       4 * degree,
       4 * polynomials * 2 * degree,
       8 * asked.length,
       factors.length,
-      8 * degree,
       4 * tests * degree,
       4 * columns,
       4 * tests * packed,
-    ].map(room) as [number, number, number, number, number, number, number, number];
+    ].map(room) as [number, number, number, number, number, number, number];
     alphas.forEach((alpha, j) => {
       words(at, degree).set(alpha);
       loops.asRow(at, degree, rows + 4 * j * (2 * degree - 1));
@@ -255,7 +254,10 @@ test("parts and picks of a challenge are of products modulo X^N + 1, products of
     longs(ask, asked.length).set(asked);
     bytes(bytesAt, factors.length).set(factors);
     words(own, columns).set(share);
-    loops.keyRows(ask, tests, picks, bytesAt, BigInt(factor), rows, polynomials, degree, sums, keys);
+    for (let test = 0; test < tests; test++) {
+      const [picked, signed, row] = [ask + 8 * test * picks, bytesAt + test * degree, keys + 4 * test * degree];
+      loops.keyRow(picked, picks, signed, factor, rows, polynomials, degree, row);
+    }
     loops.keyParts(keys, tests, degree, own, columns, packed, out);
     const picksOf = (test: number): { sign: bigint; index: number }[] =>
       [...asked.subarray(test * picks, (test + 1) * picks)].map((each) => ({

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import * as tables from "../train/unicode_tables.ts";
+import { BREAKS, EMOJI, PAIRS } from "../train/unicode_tables.ts";
 import { pieces, sentencesOf, type Writing } from "../train/words.ts";
 
 interface Case {
@@ -30,7 +30,16 @@ test("the tables are those of Python", () => {
   const python = readFileSync(new URL("../../src/tacit/text/unicode_tables.py", import.meta.url), "utf8");
   const of = (name: string): string =>
     [...(new RegExp(`^${name} = \\(([^)]*)\\)`, "m").exec(python)?.[1] ?? "").matchAll(/"([^"]*)"/g)].map((each) => each[1]).join("");
-  for (const name of ["WORD_BREAK", "SENTENCE_BREAK", "EMOJI"] as const) expect(tables[name]).toBe(of(name));
+  const written = (table: string, meant: (letter: string) => string): string =>
+    [...table.matchAll(/([A-Za-z])(\d*)/g)].map(([, letter = "", length]) => meant(letter).repeat(Number(length || 1))).join("");
+  const pairs = new Map(PAIRS.split(" ").map((each) => [each.charAt(0), each]));
+  for (const [place, name] of ["WORD_BREAK", "SENTENCE_BREAK"].entries()) {
+    const python = written(of(name), (letter) => letter);
+    const ours = written(BREAKS, (letter) => pairs.get(letter)?.[1 + place] ?? "");
+    expect(ours.length).toBe(0x110000);
+    expect(ours === python).toBe(true);
+  }
+  expect(EMOJI).toBe(of("EMOJI"));
 });
 
 test("a million marks take no long", () => {

@@ -5,7 +5,7 @@
  * would disagree; `tests/words.test.ts` compares the two on texts full of marks, joiners and emoji.
  */
 
-import { EMOJI, SENTENCE_BREAK, WORD_BREAK } from "./unicode_tables.ts";
+import { BREAKS, EMOJI, PAIRS } from "./unicode_tables.ts";
 
 export const RULES = "tacit-words-2";
 export const LINE_END = "\n"; // what every sentence end becomes
@@ -36,17 +36,18 @@ const DOT_STAYS: ReadonlyMap<string, string> = new Map([ // in Lithuanian
 ]);
 const INVISIBLE = /[\u00ad\u061c\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff]/gu;
 const UZBEK = /(?<=[OoGg])['`\u2018]/gu; // the comma of two of its letters, however it was typed
-const BREAKS = /[\r\v\f\x85\u2028\u2029]/gu;
+const LINE_BREAKS = /[\r\v\f\x85\u2028\u2029]/gu;
 const ASCII = /^[\0-\x7f]*$/u;
 
-const word = rangesOf(WORD_BREAK);
-const sentence = rangesOf(SENTENCE_BREAK);
-const picture = rangesOf(EMOJI);
+const pairs: ReadonlyMap<string, string> = new Map(PAIRS.split(" ").map((each) => [each.charAt(0), each.slice(1)]));
+const word = rangesOf(BREAKS, (letter) => pairs.get(letter)?.[0] ?? "x");
+const sentence = rangesOf(BREAKS, (letter) => pairs.get(letter)?.[1] ?? "x");
+const picture = rangesOf(EMOJI, (letter) => letter);
 
 /** The words of a text and, between its sentences, LINE_ENDs; no word is ever spelled in two ways. */
 export function pieces(text: string, writing: Writing): readonly string[] {
   const whole = canonical(text, writing);
-  const marked = whole.replace(ASCII.test(whole) ? asciiStops() : stops(), lineEnd).replace(BREAKS, LINE_END);
+  const marked = whole.replace(ASCII.test(whole) ? asciiStops() : stops(), lineEnd).replace(LINE_BREAKS, LINE_END);
   const found = marked.match(writing.emoji ? cutterWithEmoji() : cutter()) ?? [];
   return writing.lowercase ? found.map((each) => lowered(each, writing.language)) : found;
 }
@@ -191,15 +192,17 @@ function once(made: () => string, flags: string): () => RegExp {
   return () => (found ??= new RegExp(made(), flags));
 }
 
-/** For each letter of a table of runs, the first and last code points that have it. */
-function rangesOf(table: string): Letters {
-  const found = new Map<string, Range[]>();
-  let at = 0;
-  for (const [, letter, length] of table.matchAll(/([A-Za-z])(\d*)/g)) {
-    if (letter === undefined) continue;
-    const end = at + Number(length || 1);
-    found.set(letter, [...(found.get(letter) ?? []), [at, end - 1]]);
-    at = end;
+/** For each letter the first and last code points that have it; `meant` says which one a letter of a table stands for. */
+function rangesOf(table: string, meant: (letter: string) => string): Letters {
+  const found = new Map<string, [number, number][]>();
+  let start = 0;
+  for (const [, letter = "", length] of table.matchAll(/([A-Za-z])(\d*)/g)) {
+    const end = start + Number(length || 1) - 1;
+    const ranges = found.get(meant(letter)) ?? [];
+    const last = ranges.at(-1);
+    if (last?.[1] === start - 1) last[1] = end;
+    else found.set(meant(letter), [...ranges, [start, end]]);
+    start = end + 1;
   }
   return found;
 }

@@ -35,7 +35,7 @@ export interface Loops {
   ): void;
   addWide(wide: number, degree: number, powers: number, quotients: number, prime: bigint, total: number): void;
   keep(words: number, count: number, mask: bigint, prime: bigint, out: number, filled: number, degree: number): number;
-  sample(words: number, count: number, high: number, low: number, thresholds: number, tail: bigint, out: number): void;
+  sample(words: number, count: number, high: number, low: number, thresholds: number, out: number): void;
   fill(
     wide: number,
     degree: number,
@@ -58,16 +58,14 @@ export interface Loops {
   ): void;
   toField(fractions: number, degree: number, out: number): void;
   asRow(polynomial: number, degree: number, out: number): void;
-  keyRows(
+  keyRow(
     words: number,
-    tests: number,
     picks: number,
     factors: number,
-    factor: bigint,
+    factor: number,
     rows: number,
     polynomials: number,
     degree: number,
-    sums: number,
     out: number,
   ): void;
   keyParts(

@@ -76,9 +76,10 @@ function refuseVector(round: SealedRound, vector: Uint32Array, client: Uint8Arra
   if (vector.length !== round.dimension)
     throw new Refused(`a vector of ${vector.length} words is not of ${round.dimension}, which the round sums.`);
   const most = isAmong(client, round.contributors) ? 2 * round.margin : round.largest;
-  const beyond = vector.find((each) => each > most);
-  if (beyond !== undefined)
-    throw new Refused(`a word of the vector is ${beyond}, and the round takes numbers up to ${most}.`);
+  for (let place = 0; place < vector.length; place++) {
+    if (vector[place]! > most)
+      throw new Refused(`a word of the vector is ${vector[place]}, and the round takes numbers up to ${most}.`);
+  }
 }
 
 /** The ciphertexts a_j s + t e_j + m_j in `body`, what the check needs of them, and the key s (N,). */
@@ -89,7 +90,7 @@ async function encrypt(
   body: Uint8Array,
   draw: Stream,
 ): Promise<{ scaled: Scaled; key: BigInt64Array }> {
-  const { loops, room, bytes, words, longs } = machine;
+  const { loops, room, words, longs } = machine;
   const { polynomials, capacity, perCoefficient, width, checks } = round.slots;
   const ring: Ring = ringOf(machine, round.parameters);
   const { degree } = ring;
@@ -106,7 +107,6 @@ async function encrypt(
     ring.sample(await draw(16 * degree), small);
     const part = vector.subarray(j * capacity, (j + 1) * capacity);
     words(numbers, part.length).set(part);
-    bytes(wide, 32 * degree).fill(0);
     loops.fill(wide, degree, numbers, part.length, perCoefficient, width, checks);
     ring.encrypted(small, wide, total);
     await ring.publicPolynomial(round.seed, j, open);

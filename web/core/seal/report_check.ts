@@ -62,7 +62,7 @@ export function testing(machine: Machine, round: SealedRound, scaled: Scaled, co
   const { columns, packed, quorum, partElements, parameters } = round;
   const { degree, factor, shift } = parameters;
   const { polynomials } = round.slots;
-  const [picks, factors, sums] = [room(8 * TESTS * PICKS), room(TESTS * degree), room(8 * degree)];
+  const [picks, factors] = [room(8 * TESTS * PICKS), room(TESTS * degree)];
   const [rows, share, found] = [room(4 * TESTS * degree), room(4 * columns), room(4 * TESTS * packed)];
   const back = Array.from({ length: packed }, (_, place) => PRIME - 1 - place);
   const weights = lagrange(pointsOf(quorum), back);
@@ -70,7 +70,10 @@ export function testing(machine: Machine, round: SealedRound, scaled: Scaled, co
   return (challenge, shares, masks) => {
     bytes(picks, challenge.words.length).set(challenge.words);
     bytes(factors, challenge.factors.length).set(challenge.factors);
-    loops.keyRows(picks, TESTS, PICKS, factors, BigInt(factor), scaled.rows, polynomials, degree, sums, rows);
+    for (let test = 0; test < TESTS; test++) {
+      const [asked, signed, row] = [picks + 8 * test * PICKS, factors + test * degree, rows + 4 * test * degree];
+      loops.keyRow(asked, PICKS, signed, factor, scaled.rows, polynomials, degree, row);
+    }
     const parts = new Uint32Array(quorum * partElements);
     for (let party = 0; party < quorum; party++) {
       const own = rowOf(shares, party);

@@ -9,6 +9,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
 
 const LIMBS = 4; // words of a coefficient below 2^256
 const WORD = 1n << 64n;
+const FIRST_BIT = 1n << 63n; // of a word
 
 /** A number that many are multiplied with modulo one prime. */
 interface Factor {
@@ -119,10 +120,10 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
   const primes = parameters.primes.map((prime) => primeOf(machine, prime, parameters));
   const row = 8 * degree;
   const [words, fractions, packed] = [room(2 * row), room(row), room(row)];
-  const table = thresholds();
+  const table = thresholds().slice(0, TAIL); // those below 2^127
   const [high, low] = [room(8 * table.length), room(8 * table.length)];
   longs(high, table.length).set(table.map((each) => each >> 64n));
-  longs(low, table.length).set(table.map((each) => BigInt.asUintN(64, each)));
+  longs(low, table.length).set(table.map((each) => BigInt.asUintN(64, each) ^ FIRST_BIT));
 
   const transform = (polynomial: number): void =>
     primes.forEach((each, at) =>
@@ -196,7 +197,7 @@ export function ringOf(machine: Machine, parameters: LatticeParameters): Ring {
     },
     sample: (drawn, out) => {
       bytes(words, drawn.length).set(drawn);
-      loops.sample(words, degree, high, low, table.length, BigInt(TAIL), out);
+      loops.sample(words, degree, high, low, table.length, out);
       bytes(words, drawn.length).fill(0);
     },
   };

@@ -35,6 +35,8 @@ export const random: Draw = (size) => {
   return drawn;
 };
 
+let zeros = new Uint8Array(0); // what streams encrypt: one for all, as no number of it ever changes
+
 /** stream(seed): AES-256 in counter mode from counter 0. */
 export function stream(seed: Bytes): Stream {
   const key = crypto.subtle.importKey("raw", seed, "AES-CTR", false, ["encrypt"]);
@@ -44,9 +46,9 @@ export function stream(seed: Bytes): Stream {
     const counter = new Uint8Array(16);
     new DataView(counter.buffer).setBigUint64(8, BigInt((position - skipped) / 16));
     position += size;
-    const zeros = new Uint8Array(skipped + size);
+    if (zeros.length < skipped + size) zeros = new Uint8Array(skipped + size);
     return new Uint8Array(
-      await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 64 }, await key, zeros),
+      await crypto.subtle.encrypt({ name: "AES-CTR", counter, length: 64 }, await key, zeros.subarray(0, skipped + size)),
       skipped,
     );
   };
@@ -74,13 +76,10 @@ export interface KeyPair {
 async function keyPair(kind: "X25519" | "Ed25519", secret: Uint8Array): Promise<KeyPair> {
   const document = joined(Uint8Array.from(PRIVATE[kind]), secret);
   const use: KeyUsage = kind === "X25519" ? "deriveBits" : "sign";
+  const key = await crypto.subtle.importKey("pkcs8", document, kind, true, [use]);
   // WebCrypto tells the public half of a private key in its JSON form alone.
-  const { x } = await crypto.subtle.exportKey(
-    "jwk",
-    await crypto.subtle.importKey("pkcs8", document, kind, true, [use]),
-  );
+  const { x } = await crypto.subtle.exportKey("jwk", key);
   const digits = atob((x ?? "").replaceAll("-", "+").replaceAll("_", "/"));
-  const key = await crypto.subtle.importKey("pkcs8", document, kind, false, [use]);
   return { key, public: Uint8Array.from(digits, (each) => each.charCodeAt(0)) };
 }
 

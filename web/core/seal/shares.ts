@@ -22,7 +22,8 @@ export function modulo(value: number): number {
 export async function uniform(count: number, draw: Stream): Promise<Uint32Array> {
   const found = elementsIn(await draw(4 * count));
   for (;;) {
-    const again = [...found.keys()].filter((place) => found[place] === PRIME);
+    const again: number[] = [];
+    for (let place = found.indexOf(PRIME); place >= 0; place = found.indexOf(PRIME, place + 1)) again.push(place);
     if (again.length === 0) return found;
     const drawn = elementsIn(await draw(4 * again.length));
     again.forEach((place, at) => (found[place] = drawn[at]!));
