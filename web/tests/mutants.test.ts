@@ -45,6 +45,8 @@ interface Base {
   readonly task: Said;
   readonly settings?: Readonly<Record<string, string>>;
   readonly content: string;
+  readonly key?: Said;
+  readonly lines?: readonly string[];
 }
 
 interface Vectors {
@@ -52,6 +54,7 @@ interface Vectors {
   readonly words: string;
   readonly network: Said;
   readonly split: string;
+  readonly code: string;
   readonly now: number;
   readonly keys: Readonly<Record<string, { readonly private: string; readonly public: string }>>;
   readonly bases: Readonly<Record<string, Base>>;
@@ -116,16 +119,20 @@ async function serverOf(each: Mutant): Promise<(asks: { readonly method: string;
   if (base === undefined) throw new Error(each.base);
   const [ours, other] = await Promise.all(["operator", "another"].map((name) => operatorOf(fromHex(said.keys[name]?.private ?? ""))));
   if (ours === undefined || other === undefined) throw new Error("keys");
-  const signed = (purpose: "plan" | "task" | "head", text: string) => (each.by === "another" && each.in === purpose ? other : ours).signed(purpose, text);
+  const signed = (purpose: "plan" | "task" | "head" | "token-key", text: string, of: string = purpose) => (each.by === "another" && each.in === of ? other : ours).signed(purpose, text);
+  const key = changed(base.key ?? {}, each, "key");
+  const keySum = await digest(key);
   const plan = changed(base.plan, each, "plan");
   const sum = await digest(plan);
   const content = fromHex(each.in === "content" ? String(each.set?.["content"]) : base.content);
   const sha = toHex(await sha256(content));
   const named = { sha256: sha, bytes: content.length, path: `/v1/models/${sha}` };
   const task = changed({ ...base.task, plan: sum, content: named, sealed: await sealedDigits(base, each, sum) }, each, "task");
-  const lines = (each.in === "log" ? (each.set?.["lines"] as readonly string[]) : ["plan PLAN"]).map((line) => line.replace("PLAN", sum));
+  const lines = (each.in === "log" ? (each.set?.["lines"] as readonly string[]) : (base.lines ?? ["plan PLAN"])).map((line) => line.replace("PLAN", sum).replace("KEY", keySum));
   const root = toHex(await rootOf(await Promise.all(lines.map(leafOf))));
   return async ({ method, path }) => {
+    if (path === "/v1/check-in" && base.key !== undefined) return problem(401, "tacit:token");
+    if (path === "/v1/tokens/key") return json(await signed("token-key", key, "key"));
     if (path === "/v1/check-in") return json({ answer: "assignment", assignment: PLACE, secret: "78".repeat(32), signed_task: await signed("task", task) });
     if (path.startsWith("/v1/plans/")) return json({ ...(await signed("plan", plan)), evidence: null });
     if (path === "/v1/log") return json({ head: await signed("head", changed({ size: lines.length, root }, each, "head")), entries: lines });
@@ -166,7 +173,7 @@ async function played(each: Mutant) {
     record,
     handlers: [trainHandler(training, encodingOf(LATTICE, calculations)), ...answers],
     sealing: sealingOf(LATTICE, joinedRounds, calculations),
-    enrolmentCode: null,
+    enrolmentCode: said.code,
     clock: () => now,
     eligible: async () => null,
   };
@@ -190,7 +197,9 @@ async function played(each: Mutant) {
 
 test.each(Object.keys(said.bases))("as it is the device follows the base '%s'", async (base) => {
   const found = await played({ name: base, base, in: "nothing", reason: "", what: "" });
-  expect([found.turn.what, found.read, found.participations.length], found.turn.why).toEqual(["lost", true, 1]);
+  const enrolling = said.bases[base]?.key !== undefined;
+  expect([found.turn.what, found.read, found.participations.length], found.turn.why).toEqual(enrolling ? ["unanswered", false, 0] : ["lost", true, 1]);
+  expect(found.asked.at(-1)).toMatch(enrolling ? /^POST .v1.tokens$/ : /^POST .v1.reports/);
 });
 
 describe("of each the device reads no text, and remembers no participation", () => {
@@ -198,6 +207,7 @@ describe("of each the device reads no text, and remembers no participation", () 
     const { turn, read, asked, participations } = await played(each);
     expect([turn.what, read, participations], turn.why).toEqual([each.what, false, []]);
     expect(asked.filter((path) => path.startsWith("POST /v1/reports"))).toEqual([]);
-    expect(asked).toContain(`DELETE /v1/reports/${PLACE}`);
+    if (said.bases[each.base]?.key === undefined) expect(asked).toContain(`DELETE /v1/reports/${PLACE}`);
+    else expect(asked).not.toContain("POST /v1/tokens");
   });
 });

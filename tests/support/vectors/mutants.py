@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from tests.support.vectors import mutants_of_counts, mutants_of_sums
+from tests.support.vectors import mutants_of_counts, mutants_of_sums, mutants_of_tokens
 from tests.support.vectors.case import Case, file_of
 from tests.support.vectors.changes import (
     CHECKS,
@@ -26,7 +26,7 @@ from tests.support.vectors.changes import (
 )
 from tests.support.vectors.mutants_of_counts import NETWORK, WORDS
 from tests.support.vectors.prices import training_plan
-from tests.support.vectors.scripted_turn import NOON, Scripted, Steps, Text, Trainer, driven, standing
+from tests.support.vectors.scripted_turn import CODE, NOON, Scripted, Steps, Text, Trainer, driven, standing
 from tests.support.vectors.signed import KEYS, OTHER, OURS
 from tests.support.vectors.turns import HOUR, MEMORY, MODEL, NO_CONTENT, a_task, problem
 
@@ -50,7 +50,9 @@ ABOUT = (
     "head, or content (its hexadecimal digits). `set` has new values by their path, `remove` paths, `behind` a path "
     "and what is added to its text, `replace` a piece of the whole text (no spaces between its signs) and what stands "
     "there instead, `by` who signs instead. The device ends its turn with `what`, gives its place back, has read no "
-    "text, and has written no participation."
+    "text, and has written no participation. To a base with a `key` the operator answers instead that a token is "
+    "needed, and shows this key, whose SHA-256 is KEY in the log's `lines`: the device, whose enrolment code is "
+    "`code`, asks for no tokens."
 )
 
 
@@ -75,6 +77,7 @@ def bases() -> dict[str, Said]:
         for name, plan, more in (("plain", plain, {}), ("encoded", encoded, asks))
     }
     found |= mutants_of_sums.bases(MODEL) | mutants_of_counts.bases()
+    found["enrolled"] = mutants_of_tokens.base(found["plain"])
     for base in found.values():
         base["plan"]["vocabulary"] = WORDS.sha256
     return found
@@ -136,8 +139,8 @@ class Server:
     base: Said
     each: Case
 
-    def signed(self, purpose: Any, text: str) -> Said:
-        other = self.each.get("by") == "another" and self.each["in"] == purpose
+    def signed(self, purpose: Any, text: str, *, of: str | None = None) -> Said:
+        other = self.each.get("by") == "another" and self.each["in"] == (of or purpose)
         return {"document": text, "signature": (OTHER if other else OURS).signature(purpose, text)}
 
     def __call__(self, ask: Ask) -> Scripted:
@@ -145,7 +148,10 @@ class Server:
         base, each, path = self.base, self.each, ask.path
         plan = changed(base["plan"], each, "plan")
         content = bytes.fromhex(each["set"]["content"] if each["in"] == "content" else base["content"])
+        key = changed(base.get("key"), each, "key")
         if path == "/v1/check-in":
+            if "key" in base:
+                return problem("token")
             sha256 = hashlib.sha256(content).hexdigest()
             named = {"sha256": sha256, "bytes": len(content), "path": f"/v1/models/{sha256}"}
             sealed = sealed_digits(base, each, digest(plan)) if "settings" in base else None
@@ -153,11 +159,13 @@ class Server:
             task = changed(said, each, "task")
             given = {"answer": "assignment", "assignment": PLACE, "secret": "78" * 32}
             return _answer(compact({**given, "signed_task": self.signed("task", task)}))
+        if path == "/v1/tokens/key":
+            return _answer(compact(self.signed("token-key", key, of="key")))
         if path.startswith("/v1/plans/"):
             return _answer(compact({**self.signed("plan", plan), "evidence": None}))
         if path == "/v1/log":
-            given = each["set"]["lines"] if each["in"] == "log" else ["plan PLAN"]
-            lines = [line.replace("PLAN", digest(plan)) for line in given]
+            given = each["set"]["lines"] if each["in"] == "log" else base.get("lines", ["plan PLAN"])
+            lines = [line.replace("PLAN", digest(plan)).replace("KEY", digest(key)) for line in given]
             head = {"size": len(lines), "root": root_of(map(leaf_of, lines)).hex()}
             return _answer(compact({"head": self.signed("head", changed(head, each, "head")), "entries": lines}))
         if path.startswith("/v1/models/"):
@@ -209,12 +217,18 @@ def check(each: Case, bases: Mapping[str, Said]) -> None:
     assert outcome is not None and outcome.what == each["what"], (each["name"], str(outcome))
     assert not read and not kept, each["name"]
     assert not any(path.startswith("POST /v1/reports") for path in asked), each["name"]
-    assert f"DELETE /v1/reports/{PLACE}" in asked, (each["name"], asked)
+    if "key" in bases[each["base"]]:
+        assert asked[:2] == ["POST /v1/check-in", "GET /v1/tokens/key"] and "POST /v1/tokens" not in asked, each["name"]
+    else:
+        assert f"DELETE /v1/reports/{PLACE}" in asked, (each["name"], asked)
 
 
 def check_base(base: str, bases: Mapping[str, Said]) -> None:
     """That this program follows what no case has changed."""
     outcome, asked, kept, read = _played({"name": base, "base": base, "in": "nothing"}, bases)
+    if "key" in bases[base]:
+        assert outcome is not None and outcome.what == "unanswered" and asked[-1] == "POST /v1/tokens", str(outcome)
+        return
     assert outcome is not None and outcome.what == "lost" and read and len(kept) == 1, (base, str(outcome))
     assert f"POST /v1/reports/{PLACE}" in asked
 
@@ -227,7 +241,15 @@ def _played(each: Case, bases: Mapping[str, Said]) -> tuple[Any, list[str], list
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         folder, server = Path(place), Server(bases[each["base"]], each)
         outcome = driven(
-            folder, server, steps, now=NOON, key=OURS.public, policy=policy, handlers=handlers, draw=os.urandom
+            folder,
+            server,
+            steps,
+            now=NOON,
+            key=OURS.public,
+            policy=policy,
+            handlers=handlers,
+            code=CODE,
+            draw=os.urandom,
         )
         kept = standing(folder, NOON, policy)["participations"]
     asked = [f"{step['ask']['method']} {step['ask']['path']}" for step in steps.said if "ask" in step]
@@ -408,6 +430,7 @@ def file() -> dict[str, Any]:
         *made("plain", "content", CHECKS, models()),
         *mutants_of_sums.cases(),
         *mutants_of_counts.cases(known),
+        *mutants_of_tokens.cases(),
     ]
     shared = {
         "population": "es",
@@ -417,5 +440,5 @@ def file() -> dict[str, Any]:
         "now": NOON,
         "keys": KEYS,
     }
-    shared["bases"] = known
+    shared |= {"code": CODE, "bases": known}
     return file_of(ABOUT, cases, **shared)
