@@ -41,8 +41,21 @@ FILES: Mapping[str, Callable[[], dict[str, Any]]] = {
 
 
 def text_of(name: str) -> str:
-    """The content of a file of vectors."""
-    return json.dumps(FILES[name](), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    """The content of a file of vectors: a line for each case, and for each entry of what they share."""
+    parts = (f" {_line(key)}: {_lines(value)}" for key, value in FILES[name]().items())
+    return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+def _lines(value: Any) -> str:
+    if isinstance(value, list) and value:
+        return "[\n" + ",\n".join(f"  {_line(each)}" for each in value) + "\n ]"
+    if isinstance(value, dict) and value:
+        return "{\n" + ",\n".join(f"  {_line(key)}: {_line(each)}" for key, each in value.items()) + "\n }"
+    return _line(value)
+
+
+def _line(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 
 def main() -> None:

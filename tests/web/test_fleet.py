@@ -1,4 +1,4 @@
-"""Pages and processes in one sealed run: every sum that is opened is that of what each of them says it encoded.
+"""Pages and processes in one sealed run: every sum that is opened is that of what each of them says it reported.
 
 Three of each and two rounds; FLEET=15,15,5 has so many pages, processes and rounds. FIGURES=FILE adds a line of what
 they took.
@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import tomli_w
 from numpy.typing import NDArray
 from tests.conftest import REPOSITORY
 from tests.support.server.decryptor_process import decryptor
@@ -46,17 +47,47 @@ PAGES, PROCESSES, ROUNDS = (int(each) for each in os.environ.get("FLEET", "3,3,2
 DEVICES = PAGES + PROCESSES
 PATIENCE = 600  # seconds
 POLICY = {"largest_epsilon": 1e6, "largest_zcdp": 1e6, "budget_zcdp": 1e6, "largest_delta": 0.1, "send_after_s": 0.0}
+TEXTS = [  # of the pages: each second one has a word that the model lacks
+    [" ".join(WORDS[(page + at) % 56] for at in range(6)), WORDS[page % 56] + " faced" * (page % 2)]
+    for page in range(PAGES)
+]
+GOALS = {"count": DEVICES, "discover": DEVICES // 2}  # reports of a round: a device answers once
+QUESTIONS: dict[str, dict[str, Any]] = {
+    "count": {
+        "clients": DEVICES,
+        "statistics": [{"statistic": "words", "cuts": [8.0]}, {"statistic": "unknown_share", "cuts": [0.1]}],
+        "release": {"zcdp": 2.0, "delta": 1e-6},
+    },
+    "discover": {
+        "users_per_layer": DEVICES // 2,
+        "prefixes": 30,
+        "depth": 2,
+        "reports": {"local_epsilon": 2.0, "contributions": 1},
+        "alphabet": {"characters": "abcdefghw"},
+    },
+}
 Words = NDArray[np.uint32]
 Said = Sequence[Mapping[str, Any]]  # lines of a program
 
 
 class Encoded(NamedTuple):
-    """A report as its device says it: what it encoded, and in a page of which update and secret."""
+    """A report as its device says it: its numbers, and in a page that trained of which update and secret they are."""
 
     device: str
     words: Words  # (length,)
     update: NDArray[np.float32] | None = None  # (parameters,)
     seed: bytes = b""
+
+
+class Played(NamedTuple):
+    """What came of a run."""
+
+    served: Serving
+    released: Sequence[round_states.Attempt]
+    reports: Mapping[str, Sequence[Encoded]]  # by the task
+    said: Mapping[str, Said]  # by the program
+    cpu: Mapping[str, float]  # seconds, by the program
+    seconds: float
 
 
 @dataclass
@@ -118,7 +149,7 @@ def built_page(web: Path, export: Path, out: Path) -> Path:
 
 
 @contextmanager
-def serving(recipe: Recipe, out: Path, page: Path, key: Path) -> Iterator[tuple[Serving, threading.Event]]:
+def serving(job: Recipe | Path, out: Path, page: Path, key: Path) -> Iterator[tuple[Serving, threading.Event]]:
     """A server of the run; the event is set once it is done, or has failed."""
     there, done, stop = threading.Event(), threading.Event(), threading.Event()
     told: list[Serving] = []
@@ -131,7 +162,7 @@ def serving(recipe: Recipe, out: Path, page: Path, key: Path) -> Iterator[tuple[
     def serve() -> None:
         rest: dict[str, Any] = {"operator_key": key, "web": page, "without_enrolment": True, "workers": 1}
         try:
-            tacit.serve([recipe], out, address=Address(port=0), serving=says, stop=stop, **rest)
+            tacit.serve([job], out, address=Address(port=0), serving=says, stop=stop, **rest)
         except BaseException as error:
             failed.append(error)
         finally:
@@ -167,8 +198,7 @@ def recipe_of(cache: Path, decryptors: Sequence[str]) -> Recipe:
 def start_all(programs: Programs, web: Path, cache: Path, served: Serving) -> None:
     asked = {"address": served.url, "key": served.operator_key, "population": "phones"}
     rules = "\n".join(f"{name} = {value!r}" for name, value in POLICY.items())
-    texts = [[" ".join(WORDS[(each + at) % 56] for at in range(6)), WORDS[each % 56]] for each in range(PAGES)]
-    programs.start("pages", ["npm", "run", "--silent", "fleet"], {**asked, "policy": rules, "texts": texts}, web)
+    programs.start("pages", ["npm", "run", "--silent", "fleet"], {**asked, "policy": rules, "texts": TEXTS}, web)
     device = str(Path(__file__).parent / "fleet_device.py")
     for client in range(PROCESSES):
         own = {"cache": str(cache), "client": client, "state": str(programs.folder / f"device-{client}")}
@@ -188,8 +218,13 @@ def encoded(said: Mapping[str, Said]) -> Mapping[str, Sequence[Encoded]]:
             tasks = [taken["task"] for taken in each["participations"]]
             assert len(set(tasks)) == len(tasks) == len(each["encoded"]), each["turn"]
             for task, made in zip(tasks, each["encoded"], strict=True):
-                words, update = _array(made["words"], "<u4"), _array(made["update"], "<f4")
-                found[task].append(Encoded(f"page {each['page']}", words, update, base64.b64decode(made["seed"])))
+                device, words = f"page {each['page']}", _array(made["words"], "<u4")
+                trained = (
+                    {"update": _array(made["update"], "<f4"), "seed": base64.b64decode(made["seed"])}
+                    if made["update"]
+                    else {}
+                )
+                found[task].append(Encoded(device, words, **trained))
     return found
 
 
@@ -205,12 +240,16 @@ def total_of(reports: Sequence[Encoded]) -> Words:
     return np.asarray(np.sum([each.words for each in reports], axis=0, dtype=np.uint32), np.uint32)
 
 
-def check_sum(attempt: round_states.Attempt, reports: Sequence[Encoded]) -> None:
-    """What decryptors and server opened is the sum of these, and Python alone makes the same of them."""
-    assert attempt.reports == DEVICES == len(reports) == len({each.device for each in reports})
-    whole = total_of(reports)
-    assert digest_of(whole) == attempt.total_digest
+def check_opened(attempt: round_states.Attempt, reports: Sequence[Encoded], *, goal: int = DEVICES) -> None:
+    """What decryptors and server opened is the sum of these, one of each device."""
+    assert attempt.reports == goal == len(reports) == len({each.device for each in reports})
+    assert digest_of(total_of(reports)) == attempt.total_digest
     assert digest_of(total_of(reports[1:])) != attempt.total_digest
+
+
+def check_sum(attempt: round_states.Attempt, reports: Sequence[Encoded]) -> None:
+    """It is their sum, and Python alone makes the same of what the devices say they encoded."""
+    check_opened(attempt, reports)
     asks = Signed.from_json(attempt.signed_task).read(RoundTask).question(TrainDocument)
     assert asks.encoded is not None
     encoding, signs = asks.encoded.encoding(), bytes.fromhex(asks.encoded.signs)
@@ -219,55 +258,112 @@ def check_sum(attempt: round_states.Attempt, reports: Sequence[Encoded]) -> None
     for words, update, seed in by_pages:
         again = encode(update, encoding, signs=signs, rounding=seed)
         assert again.tobytes() == words[: encoding.dimension].tobytes()
-    played = play("one-message", [each.words for each in reports], bits=32, each=2 * encoding.largest)
-    assert played.total.tobytes() == whole.tobytes()
+    alone = play("one-message", [each.words for each in reports], bits=32, each=2 * encoding.largest)
+    assert alone.total.tobytes() == total_of(reports).tobytes()
 
 
-@pytest.mark.long
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-def test_pages_and_processes_make_sums_of_what_each_says_it_encoded(web: Path, tmp_path: Path) -> None:
-    cache = tiny_cache(tmp_path / "cache", {"train": max(DEVICES, 18), "validation": 5, "test": 6})
+def question_of(kind: str, folder: Path, decryptors: Sequence[str], export: Path) -> Path:
+    """The file of a sealed run in which each device answers."""
+    deployment = {"population": "phones", "devices": DEVICES, "decryptors": decryptors, "over_selection": 1.0}
+    said = {"kind": kind, "name": "asked", "vocabulary": str(export / "vocabulary.json"), **QUESTIONS[kind]}
+    file = folder / "asked.toml"
+    file.write_text(tomli_w.dumps({**said, "deployment": deployment | {"reporting_minutes": 5.0}}), encoding="utf-8")
+    return file
+
+
+def exported(folder: Path) -> tuple[Path, Path]:
+    """(the devices' text, a model for phones)"""
+    cache = tiny_cache(folder / "cache", {"train": max(DEVICES, 18), "validation": 5, "test": 6})
     before = tiny_recipe(cache.path, rounds={"rounds": 3}, privacy=MECHANISMS["independent"])
-    tacit.export(tacit.train(before, tmp_path / "before").run.path, tmp_path / "export")
-    page, key = built_page(web, tmp_path / "export", tmp_path / "page"), tmp_path / "operator.key"
-    operator, programs = OperatorKey.in_file(key).public, Programs(tmp_path)
+    tacit.export(tacit.train(before, folder / "before").run.path, folder / "export")
+    return cache.path, folder / "export"
+
+
+def played(
+    web: Path,
+    folder: Path,
+    cache: Path,
+    export: Path,
+    job: Callable[[Sequence[str]], Recipe | Path],
+    *,
+    least: int = DEVICES,
+) -> Played:
+    """A sealed run to its end. job: what is served, by the lines of two decryptors. least: reports of a sum."""
+    page, key = built_page(web, export, folder / "page"), folder / "operator.key"
+    operator, programs = OperatorKey.in_file(key).public, Programs(folder)
     with ExitStack() as stack:
-        folders = [tmp_path / f"decryptor-{each}" for each in range(2)]
-        keepers = [stack.enter_context(decryptor(each, operator, least=DEVICES))[0] for each in folders]
-        recipe = recipe_of(cache.path, keepers)
-        served, done = stack.enter_context(serving(recipe, tmp_path / "served", page, key))
+        folders = [folder / f"decryptor-{each}" for each in range(2)]
+        keepers = [stack.enter_context(decryptor(each, operator, least=least))[0] for each in folders]
+        served, done = stack.enter_context(serving(job(keepers), folder / "served", page, key))
         stack.callback(programs.kill)
         began = time.monotonic()
-        start_all(programs, web, cache.path, served)
+        start_all(programs, web, cache, served)
         names = list(programs.started)
         while not done.wait(0.2):
             assert time.monotonic() < began + PATIENCE, "the run does not end"
             programs.check_alive()
         seconds = time.monotonic() - began
         cpu = {each: programs.end(each, by_signal=each != "pages") for each in names}
-    by_task = encoded({name: programs.said(name) for name in names})
-    with closing(Store.open(f"sqlite:///{tmp_path / 'served' / 'store.db'}")) as store:
-        released = [each for each in round_states.attempts(store, recipe.name) if each.total_digest is not None]
-    assert [each.round for each in released] == list(range(ROUNDS))
-    for attempt in released:
-        check_sum(attempt, by_task[attempt.task])
-    run = served.runs[0]
-    with Run.open(run) as found:
-        assert [each["reports"] for row in found.steps() for each in row.releases] == [DEVICES] * ROUNDS
+    said = {name: programs.said(name) for name in names}
+    with closing(Store.open(f"sqlite:///{folder / 'served' / 'store.db'}")) as store:
+        all_attempts = round_states.attempts(store, served.runs[0].name)
+    released = [each for each in all_attempts if each.total_digest is not None]
+    return Played(served, released, encoded(said), said, cpu, seconds)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_pages_and_processes_answer_in_one_sealed_sum(kind: str, web: Path, tmp_path: Path) -> None:
+    cache, export = exported(tmp_path)
+    found = played(
+        web,
+        tmp_path,
+        cache,
+        export,
+        lambda keepers: question_of(kind, tmp_path, keepers, export),
+        least=GOALS[kind],
+    )
+    assert len(found.released) == DEVICES // GOALS[kind]
+    for attempt in found.released:
+        check_opened(attempt, found.reports[attempt.task], goal=GOALS[kind])
+    reports = [each for said in found.reports.values() for each in said]
+    of_pages = {each.device: each.words.tolist() for each in reports if each.device.startswith("page ")}
+    assert len(of_pages) == PAGES
+    if kind == "count":  # seven words or eight, of which none or one is unknown
+        wanted = {f"page {page}": [0, 1, 0] * 2 if page % 2 else [1, 0, 0] * 2 for page in range(PAGES)}
+        assert of_pages == wanted
+    with Run.open(found.served.runs[0]) as run:
+        assert run.finished
+    assert tacit.verify(found.served.runs[0]).holds
+    assert all(each.holds for each in tacit.verify_log(found.served.runs[0], str(tmp_path / "operator.log")))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
+def test_pages_and_processes_make_sums_of_what_each_says_it_encoded(web: Path, tmp_path: Path) -> None:
+    cache, export = exported(tmp_path)
+    found = played(web, tmp_path, cache, export, lambda keepers: recipe_of(cache, keepers))
+    assert [each.round for each in found.released] == list(range(ROUNDS))
+    for attempt in found.released:
+        check_sum(attempt, found.reports[attempt.task])
+    run = found.served.runs[0]
+    with Run.open(run) as opened:
+        assert [each["reports"] for row in opened.steps() for each in row.releases] == [DEVICES] * ROUNDS
     held, log = tacit.verify(run), tacit.verify_log(run, str(tmp_path / "operator.log"))
     assert held.holds and log and all(each.holds for each in log)
 
-    said = {each: programs.said(each) for each in names}
+    said = found.said
     browser = next(each for each in said["pages"] if each["what"] == "browser")
     kept = [report["bytes"] for each in said["pages"] if each["what"] == "page" for report in each["reports"]]
     sizes = {*kept, *(each["bytes"] for lines in said.values() for each in lines if each["what"] == "report")}
     assert len(sizes) == 1  # whoever made it
     if file := os.environ.get("FIGURES"):
         figures = {
-            "sizes": {"pages": PAGES, "processes": PROCESSES, "rounds": ROUNDS, "attempts": len(by_task)},
-            "seconds": seconds,
+            "sizes": {"pages": PAGES, "processes": PROCESSES, "rounds": ROUNDS, "attempts": len(found.reports)},
+            "seconds": found.seconds,
             "cpu_s": {"of pages": browser["pagesCpu"], "rest of the browser": browser["otherCpu"]},
-            "processes_cpu_s": sum(each for name, each in cpu.items() if name != "pages"),
+            "processes_cpu_s": sum(each for name, each in found.cpu.items() if name != "pages"),
             "bytes": {"report": sizes.pop(), "pages sent": browser["sent"], "pages got": browser["received"]},
             "lines that hold": {"statement": len(held.lines), "log": len(log)},
         }

@@ -4,7 +4,7 @@ import { asked, refuseStatus, request, Unanswered, type Steps } from "./asks.ts"
 import { anotherKey, keep, shownLog } from "./belief.ts";
 import { ended, type Device, type Turn } from "./device.ts";
 import { readBlindSignatures, readSigned, readTokenKey, tokenRequest, type TokenKey } from "./documents.ts";
-import { Refused } from "./errors.ts";
+import { Malformed, Refused } from "./errors.ts";
 import { checkLog } from "./log.ts";
 import type { EpochTokens, KnownOperator } from "./record.ts";
 import { digest, isSigned } from "./signing.ts";
@@ -20,7 +20,7 @@ export async function* withToken(device: Device, operator: KnownOperator): Steps
     yield* anotherKey(record, operator);
   const log = yield* shownLog();
   await checkLog(log, operator.key);
-  const key = readTokenKey(signed.document);
+  const key = keyIn(signed.document);
   checkTokenKey(key, await digest(signed.document), log);
   await keep(record, operator, log);
   const known = record.tokens(operator);
@@ -31,6 +31,15 @@ export async function* withToken(device: Device, operator: KnownOperator): Steps
   if (ours?.tokens) return yield* shownToken(device, operator, ours, ours.tokens);
   if (device.enrolmentCode === null) throw new Unanswered("the operator enrols devices, and this one has no code.");
   return yield* newTokens(device, operator, key, ours ?? null);
+}
+
+/** Throws: Refused for a text that is no key, since the operator signed it. */
+function keyIn(document: string): TokenKey {
+  try {
+    return readTokenKey(document);
+  } catch (thrown) {
+    throw thrown instanceof Malformed ? new Refused(`the operator's key of tokens cannot be followed: ${thrown.message}`) : thrown;
+  }
 }
 
 async function* shownToken(

@@ -180,18 +180,13 @@ export function refusePlan(plan: Plan, policy: Policy): void {
         refuse("largest_model_mb", "the plan's matrix is larger");
     }
   }
-  if (policy.noise_by_decryptors && privacy.kind !== "local" && aggregation.contributors.length === 0) {
-    refuse("noise_by_decryptors", "the operator adds the plan's noise");
-  }
   if (aggregation.kind === "sealed") refuseDecryptors(plan, policy, refuse);
+  refuseNoise(plan, policy, refuse);
 }
 
-function refuseDecryptors(
-  { aggregation }: Plan,
-  policy: Policy,
-  refuse: (key: keyof Policy, what: string) => never,
-): void {
-  const { keepers, boxes, contributors, corrupt, honest } = aggregation;
+type Refuse = (key: keyof Policy, what: string) => never;
+
+function refuseDecryptors({ aggregation: { keepers, boxes, corrupt } }: Plan, policy: Policy, refuse: Refuse): void {
   if (keepers.length !== boxes.length || new Set(keepers).size !== keepers.length) {
     throw new Refused("the plan's decryptors are not one identity and one box each.");
   }
@@ -200,15 +195,20 @@ function refuseDecryptors(
     refuse("decryptors", `the plan's decryptor ${strange.slice(0, 8)}... is not among those that you trust`);
   if (corrupt < policy.corrupt_decryptors)
     refuse("corrupt_decryptors", `${corrupt} decryptors of the plan may learn nothing`);
-  if (contributors.length === 0) return;
+}
+
+function refuseNoise({ privacy, aggregation }: Plan, policy: Policy, refuse: Refuse): void {
+  const { keepers, contributors, corrupt, honest } = aggregation;
   if (contributors.some((each) => !keepers.includes(each)) || new Set(contributors).size !== contributors.length) {
     throw new Refused("the plan has noise from others than its decryptors.");
   }
-  if (honest > contributors.length - corrupt) {
+  if (honest > (contributors.length > 0 ? contributors.length - corrupt : 1)) {
     throw new Refused(
       `the plan relies on ${honest} honest decryptors of ${contributors.length}, of which ${corrupt} may be corrupt.`,
     );
   }
+  if (!policy.noise_by_decryptors || privacy.kind === "local") return; // that needs no noise on a sum
+  if (contributors.length === 0) refuse("noise_by_decryptors", "the operator adds the plan's noise");
   if (honest > policy.honest_decryptors)
     refuse("honest_decryptors", `${honest} of the plan's decryptors have to be honest`);
 }

@@ -278,6 +278,7 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks, round }: Round
   if (asks.kind === "train") throw contradiction("it is to train");
   if (asks.kind === "discover") {
     const reports = Section.of(recipe).required("reports");
+    reports.refuseOthers(["local_epsilon", "contributions", "sampler", "randomizer"]);
     const { contributions, local_epsilon } = asks.reports;
     if (privacy.kind !== "local") throw contradiction("a plan to discover has reports that devices randomise");
     if ((reports.whole("contributions") ?? 1) !== contributions) throw contradiction("reports.contributions");
@@ -294,8 +295,7 @@ export function refuseCounting({ privacy, recipe }: Plan, { asks, round }: Round
     return;
   }
   if (privacy.kind === "local") {
-    if (asks.local_epsilon === null || asks.local_epsilon > privacy.local_epsilon)
-      throw contradiction("its reports are randomised less");
+    if (asks.local_epsilon !== privacy.local_epsilon) throw contradiction("its reports are randomised otherwise");
     return;
   }
   if (asks.local_epsilon !== null) throw contradiction("its reports are randomised, and the plan's are not");

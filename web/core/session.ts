@@ -180,8 +180,9 @@ function refuseStrangers(device: Device, plan: Plan, task: RoundTask): void {
     (plan.attestation.server !== "none" &&
       `this device cannot check the server's attestation '${plan.attestation.server}'`) ||
     (plan.attestation.devices !== "none" && `this device cannot show the attestation '${plan.attestation.devices}'`) ||
-    (task.asks.kind === "train" &&
-      (task.asks.encoded === null) !== (plan.aggregation.kind === "plain") &&
-      "the task sums updates in another way than its plan");
+    ((task.asks.kind === "train"
+      ? (task.asks.encoded === null) !== (plan.aggregation.kind === "plain")
+      : plan.aggregation.kind === "encoded") &&
+      "the task sums reports in another way than its plan");
   if (wrong) throw new Refused(`${wrong}.`);
 }

@@ -4,16 +4,23 @@ import { readFileSync } from "node:fs";
 
 import { describe, expect, test } from "vitest";
 
+import { answered, COUNTED, questionOf } from "../answers/answered.ts";
+import type { Known } from "../answers/question.ts";
 import type { Ask, Came } from "../core/asks.ts";
-import { fromHex, sha256, toHex, utf8 } from "../core/bytes.ts";
+import { fromHex, joined, sha256, toHex, utf8 } from "../core/bytes.ts";
 import type { Device } from "../core/device.ts";
 import { leafOf, rootOf } from "../core/log.ts";
-import { DEFAULT_POLICY } from "../core/policy.ts";
+import { readPolicy } from "../core/policy.ts";
 import { DeviceRecord, MemoryStore } from "../core/record.ts";
-import { trainHandler } from "../core/report.ts";
-import { calculationsOf, encodingOf } from "../core/sealing.ts";
+import { countHandler, countsOf, trainHandler } from "../core/report.ts";
+import { seedOf } from "../core/seal/round.ts";
+import { behindItsLength } from "../core/seal/wire.ts";
+import { calculationsOf, encodingOf, sealingOf } from "../core/sealing.ts";
 import { turn } from "../core/session.ts";
 import { digest } from "../core/signing.ts";
+import { Refused } from "../core/errors.ts";
+import { readSplit } from "../core/split.ts";
+import { readVocabulary } from "../train/vocabulary.ts";
 import { LATTICE } from "./lattice.ts";
 import { operatorOf } from "./operator.ts";
 import { json, problem } from "./turns.ts";
@@ -26,23 +33,43 @@ interface Mutant {
   readonly in: string;
   readonly set?: Said;
   readonly remove?: readonly string[];
+  readonly behind?: readonly [string, string];
   readonly replace?: readonly [string, string];
   readonly by?: string;
   readonly reason: string;
   readonly what: string;
 }
 
+interface Base {
+  readonly plan: Said;
+  readonly task: Said;
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly content: string;
+  readonly key?: Said;
+  readonly lines?: readonly string[];
+}
+
 interface Vectors {
   readonly population: string;
-  readonly vocabulary: string;
+  readonly words: string;
+  readonly network: Said;
+  readonly split: string;
+  readonly code: string;
   readonly now: number;
   readonly keys: Readonly<Record<string, { readonly private: string; readonly public: string }>>;
-  readonly bases: Readonly<Record<string, { readonly plan: Said; readonly task: Said; readonly model: string }>>;
+  readonly bases: Readonly<Record<string, Base>>;
   readonly cases: readonly Mutant[];
 }
 
 const said = JSON.parse(readFileSync(new URL("../../tests/vectors/mutants.json", import.meta.url), "utf8")) as Vectors;
 const PLACE = "3d".repeat(16);
+const { policy } = readPolicy(`split = "${said.split}"`);
+const [parameters = 0] = (said.bases["evaluate"]?.task["asks"] as { readonly parameters: readonly number[] }).parameters;
+const known: Known = {
+  vocabulary: await readVocabulary(said.words),
+  network: { settings: said.network, parameters, step: utf8(""), train: utf8(""), runtime: null },
+  split: readSplit(said.split),
+};
 
 function inside(document: Said, path: string): [Said, string] {
   const names = path.split(".");
@@ -50,9 +77,9 @@ function inside(document: Said, path: string): [Said, string] {
   return [names.reduce((place, name) => place[name] as Said, document), last];
 }
 
-/** The text of a document, with the change of a case where it is of this one. */
-function changed(document: Said, each: Mutant, what: string): string {
-  if (each.in !== what) return JSON.stringify(document);
+/** A document, with the change of a case where it is of this one. */
+function patched(document: Said, each: Mutant, what: string): Said {
+  if (each.in !== what) return document;
   const copy = structuredClone(document);
   for (const [path, value] of Object.entries(each.set ?? {})) {
     const [place, last] = inside(copy, path);
@@ -62,10 +89,28 @@ function changed(document: Said, each: Mutant, what: string): string {
     const [place, last] = inside(copy, path);
     delete place[last];
   }
-  const text = JSON.stringify(copy);
-  if (each.replace === undefined) return text;
+  if (each.behind !== undefined) {
+    const [place, last] = inside(copy, each.behind[0]);
+    place[last] = `${String(place[last])}${each.behind[1]}`;
+  }
+  return copy;
+}
+
+/** The text of a document, with that change. */
+function changed(document: Said, each: Mutant, what: string): string {
+  const text = JSON.stringify(patched(document, each, what));
+  if (each.in !== what || each.replace === undefined) return text;
   expect(text.split(each.replace[0]).length, each.name).toBe(2);
   return text.replace(each.replace[0], () => each.replace?.[1] ?? "");
+}
+
+/** The settings of a task's sealed round, in digits; null where its base has none. */
+async function sealedDigits({ settings, task }: Base, each: Mutant, plan: string): Promise<string | null> {
+  if (settings === undefined) return null;
+  const { encoded } = task["asks"] as { readonly encoded?: { readonly signs: string } | null };
+  const seed = await seedOf(plan, Number(task["round"]), String(task["task"]), fromHex(encoded?.signs ?? ""));
+  const fields = Object.values(patched(settings, each, "settings")).map((field) => String(field).replace("PLAN", plan).replace("SEED", toHex(seed)));
+  return toHex(joined(...fields.map((field) => behindItsLength(fromHex(field)))));
 }
 
 /** A server that answers what the bases and a case say, by the path alone. */
@@ -74,20 +119,24 @@ async function serverOf(each: Mutant): Promise<(asks: { readonly method: string;
   if (base === undefined) throw new Error(each.base);
   const [ours, other] = await Promise.all(["operator", "another"].map((name) => operatorOf(fromHex(said.keys[name]?.private ?? ""))));
   if (ours === undefined || other === undefined) throw new Error("keys");
-  const signed = (purpose: "plan" | "task" | "head", text: string) => (each.by === "another" && each.in === purpose ? other : ours).signed(purpose, text);
+  const signed = (purpose: "plan" | "task" | "head" | "token-key", text: string, of: string = purpose) => (each.by === "another" && each.in === of ? other : ours).signed(purpose, text);
+  const key = changed(base.key ?? {}, each, "key");
+  const keySum = await digest(key);
   const plan = changed(base.plan, each, "plan");
   const sum = await digest(plan);
-  const model = fromHex(each.in === "model" ? String(each.set?.["model"]) : base.model);
-  const sha = toHex(await sha256(model));
-  const content = { sha256: sha, bytes: model.length, path: `/v1/models/${sha}` };
-  const task = changed({ ...base.task, plan: sum, content }, each, "task");
-  const lines = (each.in === "log" ? (each.set?.["lines"] as readonly string[]) : ["plan PLAN"]).map((line) => line.replace("PLAN", sum));
+  const content = fromHex(each.in === "content" ? String(each.set?.["content"]) : base.content);
+  const sha = toHex(await sha256(content));
+  const named = { sha256: sha, bytes: content.length, path: `/v1/models/${sha}` };
+  const task = changed({ ...base.task, plan: sum, content: named, sealed: await sealedDigits(base, each, sum) }, each, "task");
+  const lines = (each.in === "log" ? (each.set?.["lines"] as readonly string[]) : (base.lines ?? ["plan PLAN"])).map((line) => line.replace("PLAN", sum).replace("KEY", keySum));
   const root = toHex(await rootOf(await Promise.all(lines.map(leafOf))));
   return async ({ method, path }) => {
+    if (path === "/v1/check-in" && base.key !== undefined) return problem(401, "tacit:token");
+    if (path === "/v1/tokens/key") return json(await signed("token-key", key, "key"));
     if (path === "/v1/check-in") return json({ answer: "assignment", assignment: PLACE, secret: "78".repeat(32), signed_task: await signed("task", task) });
     if (path.startsWith("/v1/plans/")) return json({ ...(await signed("plan", plan)), evidence: null });
     if (path === "/v1/log") return json({ head: await signed("head", changed({ size: lines.length, root }, each, "head")), entries: lines });
-    if (path.startsWith("/v1/models/")) return { kind: "answered", status: 200, headers: {}, body: model, whole: true };
+    if (path.startsWith("/v1/models/")) return { kind: "answered", status: 200, headers: {}, body: content, whole: true };
     return method === "DELETE" ? { kind: "answered", status: 204, headers: {}, body: utf8(""), whole: true } : problem(404, "tacit:not-found");
   };
 }
@@ -95,25 +144,36 @@ async function serverOf(each: Mutant): Promise<(asks: { readonly method: string;
 /** One turn of a new device; whether its text was read, and all that it asked. */
 async function played(each: Mutant) {
   const answer = await serverOf(each);
-  const budgets = { zcdp: DEFAULT_POLICY.budget_zcdp, week: DEFAULT_POLICY.budget_zcdp_week };
+  const budgets = { zcdp: policy.budget_zcdp, week: policy.budget_zcdp_week };
   const record = await DeviceRecord.open(new MemoryStore(), new MemoryStore(), { firstTime: true, now: said.now, budgets });
   let [read, now] = [false, said.now];
-  const training = {
-    seconds: () => 0,
-    train: async () => {
-      read = true;
-      throw new Error("the text is read");
-    },
+  const reading = async (): Promise<never> => {
+    read = true;
+    throw new Error("the text is read");
   };
+  const [calculations, training] = [calculationsOf(LATTICE), { seconds: () => 0, train: reading }];
+  const answers = COUNTED.map((kind) => countHandler(kind, {
+    seconds: 0,
+    sizes: (plan, task) => {
+      questionOf(plan, task, known);
+      if (task.asks.kind === "train") throw new Refused("the task is to train.");
+      return countsOf(task.asks);
+    },
+    check: (plan, task, content) => questionOf(plan, task, known).check(content),
+    answer: reading,
+    nothing: (plan, task) => answered({ plan, task, content: utf8(""), known, own: null }, reading),
+  }));
+  const sealed: string[] = [];
+  const joinedRounds = { names: async () => sealed, join: async (name: string) => void sealed.push(name) };
   const device: Device = {
     operatorKey: said.keys["operator"]?.public ?? "",
     population: said.population,
-    vocabulary: said.vocabulary,
-    policy: DEFAULT_POLICY,
+    vocabulary: known.vocabulary.sha256,
+    policy,
     record,
-    handlers: [trainHandler(training, encodingOf(LATTICE, calculationsOf(LATTICE)))],
-    sealing: null,
-    enrolmentCode: null,
+    handlers: [trainHandler(training, encodingOf(LATTICE, calculations)), ...answers],
+    sealing: sealingOf(LATTICE, joinedRounds, calculations),
+    enrolmentCode: said.code,
     clock: () => now,
     eligible: async () => null,
   };
@@ -137,7 +197,9 @@ async function played(each: Mutant) {
 
 test.each(Object.keys(said.bases))("as it is the device follows the base '%s'", async (base) => {
   const found = await played({ name: base, base, in: "nothing", reason: "", what: "" });
-  expect([found.turn.what, found.read, found.participations.length], found.turn.why).toEqual(["lost", true, 1]);
+  const enrolling = said.bases[base]?.key !== undefined;
+  expect([found.turn.what, found.read, found.participations.length], found.turn.why).toEqual(enrolling ? ["unanswered", false, 0] : ["lost", true, 1]);
+  expect(found.asked.at(-1)).toMatch(enrolling ? /^POST .v1.tokens$/ : /^POST .v1.reports/);
 });
 
 describe("of each the device reads no text, and remembers no participation", () => {
@@ -145,6 +207,7 @@ describe("of each the device reads no text, and remembers no participation", () 
     const { turn, read, asked, participations } = await played(each);
     expect([turn.what, read, participations], turn.why).toEqual([each.what, false, []]);
     expect(asked.filter((path) => path.startsWith("POST /v1/reports"))).toEqual([]);
-    expect(asked).toContain(`DELETE /v1/reports/${PLACE}`);
+    if (said.bases[each.base]?.key === undefined) expect(asked).toContain(`DELETE /v1/reports/${PLACE}`);
+    else expect(asked).not.toContain("POST /v1/tokens");
   });
 });

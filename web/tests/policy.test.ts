@@ -109,7 +109,7 @@ test.each([
   ["words of a plan with central noise", HISTOGRAMS, DISCOVER, "randomise"],
   ["histograms", HISTOGRAMS, COUNT, null],
   ["more histograms", HISTOGRAMS, { ...COUNT, cells: [4, 4] }, "2 histograms"],
-  ["histograms in the clear of a plan of local reports", LOCAL, COUNT, "randomised less"],
+  ["histograms in the clear of a plan of local reports", LOCAL, COUNT, "randomised otherwise"],
   ["randomised ones", LOCAL, { ...COUNT, local_epsilon: 2 }, null],
   ["sums", SUMS, { ...COUNT, cells: [9, 9], norms: [3, 4] }, null],
   ["sums that are longer", SUMS, { ...COUNT, cells: [9, 9], norms: [4, 4] }, "the norm"],

@@ -1,5 +1,5 @@
-// Goes before each script of a built page in a test: keeps every encoded report, with what it was made of. It changes
-// nothing that the page does: what is written where reports are put together is copied.
+// Goes before each script of a built page in a test: keeps every report before it is sealed, and of what an encoded one
+// was made. It changes nothing that the page does: what is written where reports are put together is copied.
 (() => {
   if (globalThis.spying) return; // a page and a worker have several scripts each
   globalThis.spying = true;
@@ -8,6 +8,12 @@
   if (page) {
     globalThis.spied = [];
     channel.onmessage = ({ data }) => globalThis.spied.push(data);
+    const post = Worker.prototype.postMessage;
+    Worker.prototype.postMessage = function (asks, ...rest) {
+      const counts = asks?.kind === "seal" && asks.task.asks.kind !== "train";
+      if (counts) globalThis.spied.push({ words: asks.words.slice(), update: new Float32Array(), seed: new Uint8Array() });
+      return post.call(this, asks, ...rest);
+    };
   }
   let seed, update;
   const random = crypto.getRandomValues.bind(crypto);

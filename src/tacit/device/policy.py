@@ -129,7 +129,7 @@ class Policy:
         self._check_cost(cost, refuse)
         if plan.privacy.report_goal < self.smallest_cohort:
             refuse(f"has cohorts of {plan.privacy.report_goal}, below smallest_cohort={self.smallest_cohort}")
-        if plan.aggregation.kind != "plain" and plan.aggregation.threshold < self.smallest_cohort:
+        if plan.aggregation.threshold < self.smallest_cohort:
             refuse(f"opens sums of {plan.aggregation.threshold} reports, below smallest_cohort={self.smallest_cohort}")
         if plan.separation.rounds is None and not plan.separation.timer_seconds:
             refuse("lets a device come in every round (it has no separation), for which nothing is promised")
@@ -234,6 +234,8 @@ class Policy:
         said = plan.aggregation
         if said.kind != "sealed":
             return
+        if len(said.boxes) != len(said.keepers) or len(set(said.keepers)) < len(said.keepers):
+            refuse("does not have one identity and one box for each of its decryptors", way_out=OPERATOR)
         if said.corrupt < self.corrupt_decryptors:
             refuse(
                 f"is safe from {said.corrupt} corrupt decryptors, below corrupt_decryptors={self.corrupt_decryptors}"
@@ -246,8 +248,10 @@ class Policy:
         said = plan.aggregation
         if (strange := next((key for key in said.contributors if key not in said.keepers), None)) is not None:
             refuse(f"has noise of {strange[:16]}, which is none of its decryptors", way_out=OPERATOR)
-        if said.honest > max(1, len(said.contributors) - said.corrupt):
-            many = len(said.contributors)
+        many = len(said.contributors)
+        if len(set(said.contributors)) < many:
+            refuse("has noise of a decryptor twice", way_out=OPERATOR)
+        if said.honest > (many - said.corrupt if many else 1):
             refuse(
                 f"relies on {said.honest} honest ones of {many} contributors, of whom {said.corrupt} may be corrupt",
                 way_out=OPERATOR,

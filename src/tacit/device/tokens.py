@@ -91,6 +91,9 @@ def _batch(
 
     try:
         public = public_key(key)
+    except InputError as error:
+        raise TaskRefused(f"by the operator's key of tokens nobody can ask: {error}") from error
+    try:
         if "asked" not in kept:
             made = [
                 Blinded.from_prepared(public, prepare(message_of(key.epoch), draw=draw), draw=draw)

@@ -4,35 +4,55 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
-from tests.support.vectors.case import Case, case, file_of
+from tests.support.vectors import mutants_of_counts, mutants_of_sums, mutants_of_tokens
+from tests.support.vectors.case import Case, file_of
+from tests.support.vectors.changes import (
+    CHECKS,
+    DOCUMENTS,
+    LOG,
+    OWN,
+    SHAPE,
+    TOO_CHEAP,
+    Change,
+    Said,
+    made,
+    of_each_place,
+)
+from tests.support.vectors.mutants_of_counts import NETWORK, WORDS
 from tests.support.vectors.prices import training_plan
-from tests.support.vectors.scripted_turn import NOON, VOCABULARY, Scripted, Steps, Trainer, driven, standing
+from tests.support.vectors.scripted_turn import CODE, NOON, Scripted, Steps, Text, Trainer, driven, standing
 from tests.support.vectors.signed import KEYS, OTHER, OURS
 from tests.support.vectors.turns import HOUR, MEMORY, MODEL, NO_CONTENT, a_task, problem
 
+from tacit.device.own_handlers import task_handlers
 from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.log_proofs import leaf_of, root_of
+from tacit.protocol.messages import RoundTask
+from tacit.protocol.one_message_shape import seed_of
 from tacit.protocol.requests import Ask
 from tacit.protocol.served_bodies import model_body
 from tacit.protocol.signing import digest
 
-CHECKS, DOCUMENTS, LOG = "#what-a-device-checks", "#documents", "#the-log"
-Said = dict[str, Any]
-PLACE = "3d" * 16
+PLACE, SPLIT = "3d" * 16, "time:0.8"
 ABOUT = (
-    "A device of `population` with the words `vocabulary`, new, by the default policy, at `now`. An operator with the "
-    "private key gives it a place: a signed task, then the signed plan, the log, the model, all of `bases`. The plan's "
-    "SHA-256 is the task's `plan` and stands in the log. Each case changes one thing before that is signed. `in` says "
-    "what: plan, task, log (its `lines`, in which PLAN is that SHA-256), head, or model (its hexadecimal digits). "
-    "`set` has new values by their path, `remove` paths, `replace` a piece of the text (no spaces between its signs) "
-    "and what stands there instead, `by` who signs instead. The device ends its turn with `what`, gives its place "
-    "back, has read no text, and has written no participation."
+    "A device of `population` with the `words`, new, by the default policy but for the `split` that keeps text to "
+    "judge models by, at `now`. It has the code of the `network`. An operator with the private key gives it a place: a "
+    "signed task, then the signed plan, the log, the content, all of `bases`. The plan's SHA-256 is the task's `plan` "
+    "and stands in the log. Where a base has `settings`, the task's `sealed` is their fields in order, each behind its "
+    "length; in them PLAN is the plan's SHA-256, and SEED the seed of the base's task. Each case changes one thing "
+    "before that is signed. `in` says what: plan, task, settings, log (its `lines`, in which PLAN is that SHA-256), "
+    "head, or content (its hexadecimal digits). `set` has new values by their path, `remove` paths, `behind` a path "
+    "and what is added to its text, `replace` a piece of the whole text (no spaces between its signs) and what stands "
+    "there instead, `by` who signs instead. The device ends its turn with `what`, gives its place back, has read no "
+    "text, and has written no participation. To a base with a `key` the operator answers instead that a token is "
+    "needed, and shows this key, whose SHA-256 is KEY in the log's `lines`: the device, whose enrolment code is "
+    "`code`, asks for no tokens."
 )
 
 
@@ -44,46 +64,72 @@ def bases() -> dict[str, Said]:
     """What a device follows as it is."""
     plain, _ = training_plan({"name": "independent"}, rounds=40, apart=5)
     encoded, _ = training_plan({"name": "independent"}, rounds=40, apart=5, encoded={"kind": "secure"})
-    found = encoding_within(4, 0.2, 6)
+    encoding = encoding_within(4, 0.2, 6)
     names = ("parameters", "dimension", "clip_norm", "scale", "report_goal", "sigmas", "margin", "margin_each")
-    numbers = {name: getattr(found, name) for name in names}
-    asks = {"encoded": {**numbers, "signs": "ef" * 32, "length": found.dimension + 1, "threshold": 3}}
-    return {
+    numbers = {name: getattr(encoding, name) for name in names}
+    asks = {"encoded": {**numbers, "signs": "ef" * 32, "length": encoding.dimension + 1, "threshold": 3}}
+    found = {
         name: {
             "plan": json.loads(plan.to_json()),
             "task": json.loads(a_task(plan, asks=more).to_json()),
-            "model": MODEL.hex(),
+            "content": MODEL.hex(),
         }
         for name, plan, more in (("plain", plain, {}), ("encoded", encoded, asks))
     }
+    found |= mutants_of_sums.bases(MODEL) | mutants_of_counts.bases()
+    found["enrolled"] = mutants_of_tokens.base(found["plain"])
+    for base in found.values():
+        base["plan"]["vocabulary"] = WORDS.sha256
+    return found
 
 
 # -- one change --------------------------------------------------------------------------------------------------------
 
 
-def changed(said: Any, each: Case, what: str) -> str:
-    """The text of a document, with the change of a case where it is of this one."""
+def patched(said: Any, each: Case, what: str) -> Any:
+    """A document, with the change of a case where it is of this one."""
     if each["in"] != what:
-        return compact(said)
+        return said
     found = json.loads(json.dumps(said))
     for path, value in each.get("set", {}).items():
-        *inner, last = path.split(".")
-        place = found
-        for name in inner:
-            place = place[name]
+        place, last = _inside(found, path)
         place[last] = value
     for path in each.get("remove", ()):
-        *inner, last = path.split(".")
-        place = found
-        for name in inner:
-            place = place[name]
+        place, last = _inside(found, path)
         del place[last]
-    text = compact(found)
-    if "replace" in each:
+    if "behind" in each:
+        path, more = each["behind"]
+        place, last = _inside(found, path)
+        place[last] += more
+    return found
+
+
+def _inside(said: Any, path: str) -> tuple[Any, str]:
+    *inner, last = path.split(".")
+    for name in inner:
+        said = said[name]
+    return said, last
+
+
+def changed(said: Any, each: Case, what: str) -> str:
+    """The text of a document, with that change."""
+    text = compact(patched(said, each, what))
+    if "replace" in each and each["in"] == what:
         old, new = each["replace"]
         assert text.count(old) == 1, (each["name"], old)
         text = text.replace(old, new)
     return text
+
+
+def sealed_digits(base: Said, each: Case, plan: str) -> str:
+    """The settings of a task's sealed round. plan: the plan's SHA-256."""
+    task = RoundTask.from_json(compact({**base["task"], "plan": plan}))
+    known = {"PLAN": plan, "SEED": seed_of(task).hex()}
+    found = b""
+    for value in patched(base["settings"], each, "settings").values():
+        content = bytes.fromhex(known.get(value[:4], value[:4]) + value[4:])
+        found += len(content).to_bytes(4, "little") + content
+    return found.hex()
 
 
 @dataclass
@@ -93,30 +139,37 @@ class Server:
     base: Said
     each: Case
 
-    def signed(self, purpose: Any, text: str) -> Said:
-        other = self.each.get("by") == "another" and self.each["in"] == purpose
+    def signed(self, purpose: Any, text: str, *, of: str | None = None) -> Said:
+        other = self.each.get("by") == "another" and self.each["in"] == (of or purpose)
         return {"document": text, "signature": (OTHER if other else OURS).signature(purpose, text)}
 
     def __call__(self, ask: Ask) -> Scripted:
         """By the path alone; nothing else is known here."""
         base, each, path = self.base, self.each, ask.path
         plan = changed(base["plan"], each, "plan")
-        model = bytes.fromhex(each["set"]["model"] if each["in"] == "model" else base["model"])
-        sha256 = hashlib.sha256(model).hexdigest()
+        content = bytes.fromhex(each["set"]["content"] if each["in"] == "content" else base["content"])
+        key = changed(base.get("key"), each, "key")
         if path == "/v1/check-in":
-            content = {"sha256": sha256, "bytes": len(model), "path": f"/v1/models/{sha256}"}
-            task = changed({**base["task"], "plan": digest(plan), "content": content}, each, "task")
+            if "key" in base:
+                return problem("token")
+            sha256 = hashlib.sha256(content).hexdigest()
+            named = {"sha256": sha256, "bytes": len(content), "path": f"/v1/models/{sha256}"}
+            sealed = sealed_digits(base, each, digest(plan)) if "settings" in base else None
+            said = {**base["task"], "plan": digest(plan), "content": named, "sealed": sealed}
+            task = changed(said, each, "task")
             given = {"answer": "assignment", "assignment": PLACE, "secret": "78" * 32}
             return _answer(compact({**given, "signed_task": self.signed("task", task)}))
+        if path == "/v1/tokens/key":
+            return _answer(compact(self.signed("token-key", key, of="key")))
         if path.startswith("/v1/plans/"):
             return _answer(compact({**self.signed("plan", plan), "evidence": None}))
         if path == "/v1/log":
-            given = each["set"]["lines"] if each["in"] == "log" else ["plan PLAN"]
-            lines = [line.replace("PLAN", digest(plan)) for line in given]
+            given = each["set"]["lines"] if each["in"] == "log" else base.get("lines", ["plan PLAN"])
+            lines = [line.replace("PLAN", digest(plan)).replace("KEY", digest(key)) for line in given]
             head = {"size": len(lines), "root": root_of(map(leaf_of, lines)).hex()}
             return _answer(compact({"head": self.signed("head", changed(head, each, "head")), "entries": lines}))
         if path.startswith("/v1/models/"):
-            return Scripted(200, model)
+            return Scripted(200, content)
         return NO_CONTENT if ask.method == "DELETE" else problem("not-found")
 
 
@@ -124,41 +177,88 @@ def _answer(text: str) -> Scripted:
     return Scripted(200, text.encode())
 
 
+@dataclass
+class Typed(Text):
+    """Text that cannot be read: whoever asks for it is found out."""
+
+    words: int = WORDS.size
+    vocabulary: str = WORDS.sha256
+    vocabulary_json: str = field(default=WORDS.to_json(), repr=False)
+    read: bool = False
+
+    def check_judges(self) -> None:
+        """Its owner keeps some."""
+
+    def check_spelling(self) -> None:
+        """Its words are at hand."""
+
+    def unknown_words(self, known: object) -> NoReturn:
+        """Of its words."""
+        self._is_read()
+
+    @property
+    def whole(self) -> NoReturn:
+        """All of it."""
+        self._is_read()
+
+    @property
+    def judging(self) -> NoReturn:
+        """What is kept."""
+        self._is_read()
+
+    def _is_read(self) -> NoReturn:
+        self.read = True
+        raise RuntimeError("the text cannot be read")
+
+
 def check(each: Case, bases: Mapping[str, Said]) -> None:
     """That this program refuses a case before it reads text, and remembers no participation."""
-    trainer = Trainer("fails")
-    outcome, asked, kept = _played(each, bases, trainer)
+    outcome, asked, kept, read = _played(each, bases)
     assert outcome is not None and outcome.what == each["what"], (each["name"], str(outcome))
-    assert not trainer.read and not kept, each["name"]
+    assert not read and not kept, each["name"]
     assert not any(path.startswith("POST /v1/reports") for path in asked), each["name"]
-    assert f"DELETE /v1/reports/{PLACE}" in asked, (each["name"], asked)
+    if "key" in bases[each["base"]]:
+        assert asked[:2] == ["POST /v1/check-in", "GET /v1/tokens/key"] and "POST /v1/tokens" not in asked, each["name"]
+    else:
+        assert f"DELETE /v1/reports/{PLACE}" in asked, (each["name"], asked)
 
 
 def check_base(base: str, bases: Mapping[str, Said]) -> None:
     """That this program follows what no case has changed."""
-    trainer = Trainer("fails")
-    outcome, asked, kept = _played({"name": base, "base": base, "in": "nothing"}, bases, trainer)
-    assert outcome is not None and outcome.what == "lost" and trainer.read and len(kept) == 1, str(outcome)
+    outcome, asked, kept, read = _played({"name": base, "base": base, "in": "nothing"}, bases)
+    if "key" in bases[base]:
+        assert outcome is not None and outcome.what == "unanswered" and asked[-1] == "POST /v1/tokens", str(outcome)
+        return
+    assert outcome is not None and outcome.what == "lost" and read and len(kept) == 1, (base, str(outcome))
     assert f"POST /v1/reports/{PLACE}" in asked
 
 
-def _played(each: Case, bases: Mapping[str, Said], trainer: Trainer) -> tuple[Any, list[str], list[Any]]:
-    """(what the turn comes to, what was asked, the participations)"""
-    steps = Steps()
+def _played(each: Case, bases: Mapping[str, Said]) -> tuple[Any, list[str], list[Any], bool]:
+    """(what the turn comes to, what was asked, the participations, whether text was read)"""
+    steps, trainer, text = Steps(), Trainer("fails"), Typed()
+    typed: Any = text
+    handlers, policy = task_handlers(typed, trainer), {"split": SPLIT}
     with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as place:
         folder, server = Path(place), Server(bases[each["base"]], each)
-        outcome = driven(folder, server, steps, now=NOON, key=OURS.public, policy={}, trainer=trainer, draw=os.urandom)
-        kept = standing(folder, NOON, {})["participations"]
-    return outcome, [f"{step['ask']['method']} {step['ask']['path']}" for step in steps.said if "ask" in step], kept
+        outcome = driven(
+            folder,
+            server,
+            steps,
+            now=NOON,
+            key=OURS.public,
+            policy=policy,
+            handlers=handlers,
+            code=CODE,
+            draw=os.urandom,
+        )
+        kept = standing(folder, NOON, policy)["participations"]
+    asked = [f"{step['ask']['method']} {step['ask']['path']}" for step in steps.said if "ask" in step]
+    return outcome, asked, kept, text.read or trainer.read
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------
 
-WRONG: Mapping[str, Any] = {"a text": "x", "a number": 7, "a list": [], "an object": {}, "a truth": True}
-Change = tuple[str, str, dict[str, Any]]  # the case's name, why no device follows it, what is changed
-
 RECIPE = '[rounds]\nrounds = 40\nreport_goal = 6\n\n[privacy.mechanism]\nname = "independent"\n'
-TOO_CHEAP, OWN, SHAPE = "it costs more than it says", "it contradicts its own recipe", "the text is no such document"
 PLAN_CHANGES: tuple[Change, ...] = (
     ("claims less zCDP than its numbers give", TOO_CHEAP, {"set": {"privacy.zcdp": 0.111}}),
     ("claims a smaller epsilon", TOO_CHEAP, {"set": {"privacy.epsilon": 2.11}}),
@@ -290,13 +390,13 @@ def models() -> Iterator[Change]:
         yield (
             f"has {value}",
             "a number that is none",
-            {"set": {"model": model_body(np.where(TENSOR, TENSOR, value)).hex()}},
+            {"set": {"content": model_body(np.where(TENSOR, TENSOR, value)).hex()}},
         )
     for count in (3, 5, 0):
         made = model_body(np.zeros(count, np.float32)).hex()
-        yield f"has {count} numbers", "it is of another network", {"set": {"model": made}}
+        yield f"has {count} numbers", "it is of another network", {"set": {"content": made}}
     for cut in (0, 7, 8, 40, len(MODEL) - 1):
-        yield f"is cut after {cut} bytes", SHAPE, {"set": {"model": MODEL[:cut].hex()}}
+        yield f"is cut after {cut} bytes", SHAPE, {"set": {"content": MODEL[:cut].hex()}}
     pieces = (
         (b"F32", b"F64"),
         (b"model", b"words"),
@@ -306,43 +406,9 @@ def models() -> Iterator[Change]:
         (b"{", b"["),
     )
     for old, new in pieces:
-        yield f"says {new.decode()}", SHAPE, {"set": {"model": MODEL.replace(old, new, 1).hex()}}
-    yield "is longer than it says", SHAPE, {"set": {"model": (MODEL + b"\0\0\0\0").hex()}}
-    yield "has a header of many GB", SHAPE, {"set": {"model": ((1 << 40).to_bytes(8, "little") + MODEL[8:]).hex()}}
-
-
-def paths(said: Any, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each place in a document, and what stands there."""
-    for name, value in said.items():
-        path = f"{before}{name}"
-        yield path, value
-        if isinstance(value, dict):
-            yield from paths(value, f"{path}.")
-
-
-def of_each_place(said: Said) -> Iterator[Change]:
-    """Each place missing, empty, of a wrong type, and each number beyond what anybody means."""
-    for path, value in paths(said):
-        yield f"is without {path}", "each key is required", {"remove": [path]}
-        if value is None:
-            continue
-        yield f"has null as {path}", "it may not be null", {"set": {path: None}}
-        for name, wrong in WRONG.items():
-            if (not isinstance(wrong, bool) and isinstance(wrong, type(value))) or (
-                name == "a number" and isinstance(value, float)
-            ):
-                continue
-            yield f"has {name} as {path}", "it is of another type", {"set": {path: wrong}}
-        if isinstance(value, int | float):
-            for number in (-1, 1e300, 0.5 if isinstance(value, int) else -1e-9):
-                yield f"has {number} as {path}", "the number is out of bounds", {"set": {path: number}}
-
-
-def made(base: str, what: str, rule: str, changes: Iterable[Change], *, outcome: str = "refused") -> list[Case]:
-    return [
-        case(f"{base}: the {what} {name}", rule, base=base, **{"in": what}, reason=reason, **change, what=outcome)
-        for name, reason, change in changes
-    ]
+        yield f"says {new.decode()}", SHAPE, {"set": {"content": MODEL.replace(old, new, 1).hex()}}
+    yield "is longer than it says", SHAPE, {"set": {"content": (MODEL + b"\0\0\0\0").hex()}}
+    yield "has a header of many GB", SHAPE, {"set": {"content": ((1 << 40).to_bytes(8, "little") + MODEL[8:]).hex()}}
 
 
 def file() -> dict[str, Any]:
@@ -361,7 +427,18 @@ def file() -> dict[str, Any]:
         *made("plain", "log", LOG, LOG_CHANGES),
         *made("plain", "log", LOG, STRANGE_LOGS, outcome="unanswered"),
         *made("plain", "head", LOG, HEAD_CHANGES),
-        *made("plain", "model", CHECKS, models()),
+        *made("plain", "content", CHECKS, models()),
+        *mutants_of_sums.cases(),
+        *mutants_of_counts.cases(known),
+        *mutants_of_tokens.cases(),
     ]
-    shared = {"population": "es", "vocabulary": VOCABULARY, "now": NOON, "keys": KEYS, "bases": known}
+    shared = {
+        "population": "es",
+        "words": WORDS.to_json(),
+        "network": NETWORK,
+        "split": SPLIT,
+        "now": NOON,
+        "keys": KEYS,
+    }
+    shared |= {"code": CODE, "bases": known}
     return file_of(ABOUT, cases, **shared)

@@ -31,7 +31,7 @@ def shortened(number: float) -> float:
     return float(f"{number:.12g}")
 
 
-def _plan(privacy: Mapping[str, Any], recipe: Mapping[str, Any], kind: str, **changed: Any) -> Plan:
+def a_plan(privacy: Mapping[str, Any], recipe: Mapping[str, Any], kind: str, **changed: Any) -> Plan:
     aggregation = {"kind": "plain", "threshold": 2, "keepers": [], "boxes": [], "corrupt": 0}
     said = {
         **{"version": 2, "kind": kind, "population": "es", "run": "r", "recipe": tomli_w.dumps(recipe)},
@@ -73,12 +73,12 @@ def training_plan(
         more["aggregation"] = {"kind": "encoded", "threshold": 3, "keepers": [], "boxes": [], "corrupt": 0}
         more["aggregation"] |= {"contributors": [], "honest": 1}
     if noise and "zcdp" not in claims:
-        cost = train_cost(_plan(privacy, said, "train", **more), body)
+        cost = train_cost(a_plan(privacy, said, "train", **more), body)
         bounded = apart is not None or most is not None
         claims["zcdp"] = shortened(planned_updates(cost).zcdp if bounded else cost.spent(range(0, rounds, 7)))
     if claims.get("zcdp") is not None and "epsilon" not in claims:
         claims["epsilon"] = shortened(epsilon(claims["zcdp"], DELTA))
-    return _plan({**privacy, **claims}, said, "train", **more), body
+    return a_plan({**privacy, **claims}, said, "train", **more), body
 
 
 THETA, OMEGA = [0.999, 0.9, 0.4], [0.05, 0.1, 0.2]
@@ -262,9 +262,9 @@ def _of_counts() -> list[Case]:
     found = []
     for name, (privacy, kind) in plans.items():
         apart = {"separation": {"rounds": privacy["rounds"], "timer_seconds": None, "clock": "start"}}
-        plan = _plan(privacy, {}, kind, **apart)
+        plan = a_plan(privacy, {}, kind, **apart)
         found.append(_priced(f"counts: {name}", COUNTS, plan, None, [[], [0]]))
-    found.append(_priced("counts: sums without a separation", COUNTS, _plan({**sums, "rounds": 5}, {}, "count")))
+    found.append(_priced("counts: sums without a separation", COUNTS, a_plan({**sums, "rounds": 5}, {}, "count")))
     return found + _of_words(local)
 
 
@@ -283,7 +283,7 @@ def _of_words(local: Mapping[str, Any]) -> list[Case]:
     }
     for name, (settings, claims) in asked.items():
         recipe = {} if settings is None else {"reports": settings}
-        plan = _plan({**local, **claims}, recipe, "discover")
+        plan = a_plan({**local, **claims}, recipe, "discover")
         found.append(_priced(f"discovery: {name}", "#a-report", plan, None, [[], [0]]))
     return found
 

@@ -16,7 +16,7 @@ import numpy as np
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord, opened
 from tacit.device.session import Machine, Session
-from tacit.device.task_handler import SEED_BYTES
+from tacit.device.task_handler import SEED_BYTES, TaskHandler
 from tacit.device.train import TrainHandler, encoding_of
 from tacit.device.turn import Pause, SessionOutcome
 from tacit.errors import ServerError, TaskRefused
@@ -30,13 +30,15 @@ NOON = 1_800_000_000.0
 CODE = "of-a-test-no-secret-0001"
 
 
-class _Text:
+@dataclass
+class Text:
     """Of a device with these words, of which nothing is read."""
 
-    words = WORDS
+    words: int = WORDS
+    vocabulary: str = VOCABULARY
 
     def check_vocabulary(self, plan: Plan) -> None:
-        if plan.vocabulary != VOCABULARY:
+        if plan.vocabulary != self.vocabulary:
             raise TaskRefused(f"run {plan.run!r} has other words than this device.")
 
     def check(self) -> None:
@@ -177,7 +179,8 @@ def driven(
     now: float,
     key: str,
     policy: Mapping[str, Any],
-    trainer: str | Trainer = "trains",
+    trainer: str = "trains",
+    handlers: Mapping[str, TaskHandler] | None = None,
     first_time: bool = True,
     code: str | None = None,
     draw: Callable[[int], bytes] | None = None,
@@ -185,9 +188,11 @@ def driven(
 ) -> SessionOutcome | None:
     """One turn, to its end or the device's; None where it died. The clock stands but for what the device waits.
 
-    answers: all, in order; or what answers each request.
+    answers: all, in order; or what answers each request. handlers: in place of one that trains by `trainer`.
     """
     clock, left, tried = [now], [] if callable(answers) else list(answers), 0
+    text: Any = Text()
+    does = {"train": TrainHandler(text, Trainer(trainer))} if handlers is None else handlers
 
     def drawn(size: int) -> bytes:
         assert draw is not None
@@ -202,11 +207,10 @@ def driven(
         if record.operator is None:
             record.pin(key if record.only_operator() is None else str(record.only_operator()))
         noted: Any = _Noted(record, steps)
-        text: Any = _Text()
         session = Session(
             record=noted,
             policy=rules,
-            handlers={"train": TrainHandler(text, Trainer(trainer) if isinstance(trainer, str) else trainer)},
+            handlers=does,
             population="es",
             machine=Machine(clock=lambda: clock[0], sleep=lambda seconds: None, draw=drawn),
             code=code,

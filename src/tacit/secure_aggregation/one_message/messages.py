@@ -38,6 +38,7 @@ from tacit.secure_aggregation.one_message.slots import Slots
 from tacit.secure_aggregation.residues import packed_bytes
 from tacit.secure_aggregation.secrets import KEY_BYTES, SEALED_BYTES, SIGNATURE_BYTES, TAG_BYTES
 from tacit.secure_aggregation.shares import PRIME, Elements, lagrange
+from tacit.secure_aggregation.small_order import anybody_agrees
 from tacit.secure_aggregation.wire import Bytes, Count, Digest, Index, ManyBytes, Message, Record
 
 MOST_DECRYPTORS = 100
@@ -233,6 +234,8 @@ class OneMessageRound(Record):
         kept through restarts. Without `corrupt` a server asks just those few decryptors that work with it.
         Raises: InputError where the round is another.
         """
+        if any(map(anybody_agrees, (self.server, *self.boxes))):
+            raise InputError("a key of this round is a point of small order, with which anybody agrees.")
         if self.report_goal < least_reports:
             raise InputError(
                 f"this round's report goal is {self.report_goal}, and no sum of fewer than {least_reports} reports is "
