@@ -148,7 +148,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
     // A training that says something of nobody's text.
     await writeFile(join(folder, "report_worker.js"), 'onmessage = () => postMessage({ kind: "done", value: { update: Float32Array.of(3, 4, 0), loss: 2 } });');
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 60_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -320,5 +320,5 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
     const kinds = new Map<string, number>();
     for (const each of faults) kinds.set(each.split(" in round")[0] ?? "", (kinds.get(each.split(" in round")[0] ?? "") ?? 0) + 1);
     process.stdout.write(`${JSON.stringify({ faults: faults.length, browsers: found.length, reports: sent, kinds: Object.fromEntries([...kinds].sort()) })}\n`);
-  }, 20_000 + 1500 * FAULTS);
+  }, 60_000 + 6000 * FAULTS);
 });

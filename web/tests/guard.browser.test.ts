@@ -15,7 +15,7 @@ import { newOperator, type Operator } from "./operator.ts";
 import { served, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const WAITS = { timeout: 60_000 }; // ms, on a busy machine
+const WAITS = { timeout: 180_000 }; // ms, on a busy machine
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");
 // What a host would send that goes round every check: it is active at once, and answers with a page of its own.

@@ -41,7 +41,7 @@ test("the module that is checked in is what its source compiles to, byte for byt
   expect(error, stderr.toString()).toBeNull();
   const [compiled] = made.values();
   expect(Buffer.from(compiled!).equals(readFileSync(new URL("../lattice/lattice.wasm", import.meta.url)))).toBe(true);
-}, 60_000);
+}, 300_000);
 
 describe.each(SETS)("the ring of %s", (_, parameters) => {
   const { degree, primes, plainBits } = parameters;
@@ -82,7 +82,7 @@ describe.each(SETS)("the ring of %s", (_, parameters) => {
     }
   });
 
-  test("scaled to the field, a coefficient is x p / q, rounded", { timeout: 60_000 }, async () => {
+  test("scaled to the field, a coefficient is x p / q, rounded", { timeout: 300_000 }, async () => {
     const machine = await machineOf(LATTICE);
     const ring = ringOf(machine, parameters);
     const [at, out] = [ring.polynomial(), machine.room(4 * degree)];

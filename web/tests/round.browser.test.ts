@@ -57,7 +57,7 @@ const COUNT: Round = {
   plan: planOnce("count", HISTOGRAMS, STATISTICS), asks: { kind: "count", cells: [5, 4], local_epsilon: null, norms: null }, content: new Uint8Array(10), seconds: 300,
 };
 
-describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 90_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 300_000 }, () => {
   const out = join(tmpdir(), `tacit-round-${process.pid}`);
   let browser: Browser;
   let start: Float32Array<ArrayBuffer>;
@@ -67,7 +67,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     const { model: numbers } = JSON.parse(await readFile(join(model, "expected.json"), "utf8")) as { readonly model: readonly number[] };
     start = Float32Array.from(numbers);
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 90_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -123,7 +123,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     await page.fill("#operator-key", key);
     await page.check("#first-time");
     await page.click("#join button");
-    await expect.poll(() => page.textContent("#turn"), { timeout: 30_000 }).toMatch(/took part|refused|No answer/);
+    await expect.poll(() => page.textContent("#turn"), { timeout: 180_000 }).toMatch(/took part|refused|No answer/);
     const reports = server.seen.filter(({ method, path }) => method === "POST" && path.startsWith("/v1/reports/")).map((each) => each.body);
     return { page, server, reports, errors };
   }
