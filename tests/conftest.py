@@ -50,9 +50,10 @@ SHARED = REPOSITORY.parent / "shared"  # papers, reference tables and corpora be
 # `quick` is derandomized: a red run is red for everybody. `full` (`make long`, `make nightly`) looks elsewhere.
 # No deadline: two busy cores are slow, not wrong.
 ANY = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", ANY, max_examples=25, derandomize=True)
-# In CI nothing but the change may turn a run red.
-settings.register_profile("full", ANY, max_examples=200, print_blob=True, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("quick", ANY, max_examples=15, derandomize=True)
+# In CI nothing but the change may turn a run red, and the same examples need not be many: nights bring others.
+CI = bool(os.environ.get("CI"))
+settings.register_profile("full", ANY, max_examples=50 if CI else 200, print_blob=True, derandomize=CI)
 settings.load_profile("quick")
 
 # Of the processes of `make test`, none is left with one of these at the end: they take longest and begin first.

@@ -24,7 +24,7 @@ def test_the_page_works_in_a_browser(web: Path) -> None:
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_what_a_page_costs_is_measured(web: Path) -> None:
     """`benchmarks/web_device.py` at its smallest: a page and a Python device take part in one round."""
     if shutil.which("chromium") is None:

@@ -31,7 +31,7 @@ import { served, type Came, type ProtocolAnswer, type Served } from "./served.ts
 declare const tested: typeof device & typeof storage; // in the page
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const FAULTS = Number(process.env["FAULTS"] ?? 60);
+const FAULTS = Number(process.env["FAULTS"] ?? 20);
 const AT_ONCE = 3; // browsers
 const TURNS = 10; // of a browser, whose record goes on from one to the next
 const web = fileURLToPath(new URL("..", import.meta.url));
