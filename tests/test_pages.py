@@ -49,7 +49,6 @@ IN_A_CLONE = {"browser.md", "for-ml-engineers.md"}
 IN_LONG = {
     "README",
     "api",
-    "browser",
     "deploy",
     "for-ml-engineers",
     "for-operators",
@@ -57,9 +56,6 @@ IN_LONG = {
     "for-researchers",
     "mixture",
     "personalization",
-    "secure-aggregation",
-    "tuning",
-    "typing",
     "word-discovery",
 }
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")

@@ -261,7 +261,7 @@ def test_a_cluster_that_starts_nobody_is_not_waited_for(
         cohort_sum(cache, RayWorkers(silent, Hardware()))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_shard_that_kills_its_workers_ends_the_round(
     cache: Cache, workers: RayWorkers, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,6 @@ from tests.training.ray_nodes import Nodes
 
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
 pytest.importorskip("ray")
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -38,6 +37,7 @@ def finished(process: subprocess.Popen[str]) -> dict[str, object]:
     return dict(json.loads(printed))
 
 
+@pytest.mark.long
 def test_a_run_on_a_cluster_is_the_run_on_one_machine(nodes: Nodes, tmp_path: Path) -> None:
     cache, recipe = tiny_cache(tmp_path / "cache"), tmp_path / "tiny.toml"
     recipe.write_text(tiny_toml(cache.path))
@@ -55,6 +55,7 @@ def test_a_run_on_a_cluster_is_the_run_on_one_machine(nodes: Nodes, tmp_path: Pa
     assert what_happened(there) == what_happened(here)
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     cache, recipe = tiny_cache(tmp_path / "cache"), tmp_path / "tiny.toml"
     recipe.write_text(tiny_toml(cache.path))
