@@ -37,8 +37,9 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(TESTS) $$(($(PROCESSES) + 1))
 
-# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). Two more
-# processes, for the two files that begin wait for minutes: their devices hold reports back, as real ones do.
+# Programs are optimized (in CI those of one test) and figures printed as users have them; `make test` spares both
+# (tests/conftest.py). Two more processes, for the two files that begin wait for minutes: their devices hold reports
+# back, as real ones do.
 long: $(INSTALLED)
 	$(TESTS) $$(($(PROCESSES) + 2)) -m "long and not nightly" --hypothesis-profile full $(LONG)
 

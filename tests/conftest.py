@@ -37,6 +37,7 @@ from tacit.reports.figure import Figure
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+OPTIMIZED = os.environ["XLA_FLAGS"]  # for a process whose programs are to be those of users
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
 if version("jaxlib").startswith("0.10."):  # an unknown flag stops XLA, and flags come and go
@@ -82,7 +83,7 @@ LONGEST_FIRST = (
 
 
 def as_users(config: pytest.Config) -> bool:
-    """Of `make long` and `make nightly`: programs are optimized and figures are printed as users have them."""
+    """Of `make long` and `make nightly`: figures are printed and disks waited for as users have it."""
     return bool(config.getoption("--hypothesis-profile") == "full")
 
 
@@ -90,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until tests begin
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: those who test Ctrl-C would wait
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not as_users(config):
+    if CI or not as_users(config):  # in CI `make long` finds what `make check` compiled
         os.environ["XLA_FLAGS"] += f" {CHEAPLY}"  # before JAX is imported, and of the processes that tests start too
 
 
