@@ -37,14 +37,15 @@ demo: $(INSTALLED)
 test: $(INSTALLED)
 	$(TESTS) $$(($(PROCESSES) + 1))
 
-# Programs are optimized and figures printed as users have them; `make test` spares both (tests/conftest.py). Two more
-# processes, for the two files that begin wait for minutes: their devices hold reports back, as real ones do.
+# Programs are optimized (in CI those of one test) and figures printed as users have them; `make test` spares both
+# (tests/conftest.py). Two more processes, for the two files that begin wait for minutes: their devices hold reports
+# back, as real ones do.
 long: $(INSTALLED)
-	$(TESTS) $$(($(PROCESSES) + 2)) -m long --hypothesis-profile full $(LONG)
+	$(TESTS) $$(($(PROCESSES) + 2)) -m "long and not nightly" --hypothesis-profile full $(LONG)
 
-# The commands of every page at the sizes that are printed, in a fresh clone; `make long` runs them smaller.
+# The commands of every page at the sizes that are printed, in a fresh clone; `make nightly` runs them smaller.
 pages: $(INSTALLED)
-	PAGES=as-printed $(BIN)/python -m pytest -q -n 0 -m long tests/test_pages.py
+	PAGES=as-printed $(BIN)/python -m pytest -q -n 0 -m "long or nightly" tests/test_pages.py
 
 # Every test with other examples than yesterday's, and whatever XLA compiles compiled anew.
 nightly: $(INSTALLED)

@@ -37,6 +37,7 @@ from tacit.reports.figure import Figure
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+OPTIMIZED = os.environ["XLA_FLAGS"]  # for a process whose programs are to be those of users
 # What XLA leaves undone, since tests compile thousands of programs to run each for milliseconds.
 CHEAPLY = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes"
 if version("jaxlib").startswith("0.10."):  # an unknown flag stops XLA, and flags come and go
@@ -50,9 +51,10 @@ SHARED = REPOSITORY.parent / "shared"  # papers, reference tables and corpora be
 # `quick` is derandomized: a red run is red for everybody. `full` (`make long`, `make nightly`) looks elsewhere.
 # No deadline: two busy cores are slow, not wrong.
 ANY = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", ANY, max_examples=25, derandomize=True)
-# In CI nothing but the change may turn a run red.
-settings.register_profile("full", ANY, max_examples=200, print_blob=True, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("quick", ANY, max_examples=15, derandomize=True)
+# In CI nothing but the change may turn a run red, and the same examples need not be many: nights bring others.
+CI = bool(os.environ.get("CI"))
+settings.register_profile("full", ANY, max_examples=50 if CI else 200, print_blob=True, derandomize=CI)
 settings.load_profile("quick")
 
 # Of the processes of `make test`, none is left with one of these at the end: they take longest and begin first.
@@ -81,7 +83,7 @@ LONGEST_FIRST = (
 
 
 def as_users(config: pytest.Config) -> bool:
-    """Of `make long` and `make nightly`: programs are optimized and figures are printed as users have them."""
+    """Of `make long` and `make nightly`: figures are printed and disks waited for as users have it."""
     return bool(config.getoption("--hypothesis-profile") == "full")
 
 
@@ -89,7 +91,7 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until tests begin
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # begun in the background: those who test Ctrl-C would wait
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    if not as_users(config):
+    if CI or not as_users(config):  # in CI `make long` finds what `make check` compiled
         os.environ["XLA_FLAGS"] += f" {CHEAPLY}"  # before JAX is imported, and of the processes that tests start too
 
 

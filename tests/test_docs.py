@@ -26,7 +26,7 @@ SESSIONS = [
 ]
 
 
-# Their Python takes long; that of a page with commands `make long` runs between them anyway (test_pages.py).
+# Their Python takes long; that of a page with commands runs between them anyway (test_pages.py).
 SLOW = {
     "api.md",
     *("changing-recipes.md", "keyboard.md", "secure-aggregation.md", "your-own-data.md"),

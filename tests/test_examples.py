@@ -25,7 +25,7 @@ def little_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few_shipped(monkeypatch, tmp_path / "shipped", people=400, characters=80)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 @pytest.mark.usefixtures("little_text")
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_from_an_empty_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -45,6 +45,19 @@ NOT_RUN = {
 SHOWN = {"api.md": {"py"}, "integrations.md": {"py"}, "your-own-model.md": {"py"}, "deploy.md": {"nginx"}}
 # Pages that name files of the repository; whoever installed the wheel has none, so they say that a clone is needed.
 IN_A_CLONE = {"browser.md", "for-ml-engineers.md"}
+# Pages between whose commands every kind of job is run once; the others are for `make nightly` and `make pages`.
+IN_LONG = {
+    "README",
+    "api",
+    "deploy",
+    "for-ml-engineers",
+    "for-operators",
+    "for-privacy-engineers",
+    "for-researchers",
+    "mixture",
+    "personalization",
+    "word-discovery",
+}
 NOT_OF_A_CLONE = (".*", "__pycache__", "*.egg-info", "build", "dist", "runs", "caches")
 ALL = [command for page in PAGES for command in commands(page)]
 PROGRAMS = {
@@ -153,7 +166,13 @@ def after_demo(small: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.stem, marks=() if page.stem in IN_LONG else pytest.mark.nightly)
+        for page in WITH_COMMANDS
+    ],
+)
 def test_blocks_run_in_order(page: Path, after_demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "tacit"
     shutil.copytree(after_demo, folder, symlinks=True)

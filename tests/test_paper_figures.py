@@ -62,7 +62,7 @@ def test_a_matrix_says_nothing_beyond_its_rounds() -> None:
     assert found[50] >= 1 and found[80] >= 1 and found[125] is None and found[200] is None
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_the_papers_sentences_hold_but_for_three_that_the_page_names() -> None:
     """All but the stopwatch's."""
     claims = importlib.import_module("paper_claims")

@@ -102,7 +102,7 @@ def test_a_servers_models_are_designed_for_and_compared() -> None:
     assert "models rms loss" in run("lambda-cgd", *ASKED, *server)
 
 
-@pytest.mark.long  # seconds: every BLT is designed anew
+@pytest.mark.nightly  # every BLT is designed anew
 def test_mechanisms_are_compared_by_a_servers_models() -> None:
     server = ["--momentum", "0.5", "--objective", "rms"]
     rows = json.loads(run("compare", *ASKED, *server, "--json"))["mechanisms"]

@@ -120,7 +120,7 @@ def test_it_says_so_in_the_signs_that_the_terminal_has() -> None:
 
 # In `make nightly` at more instants.
 more_often = pytest.mark.parametrize(
-    "often", [pytest.param(7, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.nightly)]
+    "often", [pytest.param(4, marks=pytest.mark.long), pytest.param(20, marks=pytest.mark.nightly)]
 )
 
 

@@ -159,8 +159,7 @@ class TestJobsThatMakeARun:
     @every_run
     @pytest.mark.parametrize(
         "shares",
-        [[0.0, 0.3, 0.3], [1.0], pytest.param([0.7], marks=pytest.mark.long)]
-        + [pytest.param([share], marks=pytest.mark.nightly) for share in (0.0, 0.3)],
+        [[0.0, 0.3, 0.3], [1.0], *(pytest.param([share], marks=pytest.mark.nightly) for share in (0.0, 0.3, 0.7))],
     )
     def test_stopped_anywhere_and_called_again_it_ends_with_the_same_bytes(
         self,
@@ -223,7 +222,7 @@ class TestJobsThatMakeARun:
     ) -> None:
         assert ask_of_damaged(whole(job).path, tmp_path / "run", every=4)
 
-    @pytest.mark.long
+    @pytest.mark.nightly
     @every_run
     def test_notes_damaged_in_every_way_are_refused_or_harmless(
         self, job: MakesARun, tmp_path: Path, whole: Callable[[MakesARun], IntArray]

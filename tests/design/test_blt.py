@@ -81,7 +81,7 @@ def test_random_problems_are_solved(row: dict[str, Any]) -> None:
     assert designed_loss(row) <= row["loss"] * (1 + 1e-6)
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_ninety_nine_of_a_hundred_random_problems_are_solved() -> None:
     missed = [row for row in GOLDEN["random"] if designed_loss(row) > row["loss"] * (1 + 1e-6)]
     assert len(GOLDEN["random"]) == 100

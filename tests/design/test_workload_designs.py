@@ -56,7 +56,7 @@ def test_so_is_a_banded_matrix_in_rms(workload: Workload) -> None:
 
 
 @pytest.mark.long  # seconds
-@pytest.mark.parametrize("objective", ["max", "rms"])
+@pytest.mark.parametrize("objective", ["max", pytest.param("rms", marks=pytest.mark.nightly)])
 def test_so_are_a_blt_and_the_inverse_bands_with_a_cooldown(objective: Objective) -> None:
     for found, plain in (
         (
@@ -72,7 +72,7 @@ def test_so_are_a_blt_and_the_inverse_bands_with_a_cooldown(objective: Objective
 
 
 @pytest.mark.long  # seconds
-@pytest.mark.parametrize("objective", ["max", "rms"])
+@pytest.mark.parametrize("objective", ["max", pytest.param("rms", marks=pytest.mark.nightly)])
 def test_without_momentum_and_cooldown_it_is_the_design_for_prefix_sums(objective: Objective) -> None:
     def cost(workload: Workload) -> list[float]:
         designs = (

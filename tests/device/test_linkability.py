@@ -248,7 +248,7 @@ def test_what_two_devices_saw_before_leaves_no_trace(
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("enrols", [False, True])
+@pytest.mark.parametrize("enrols", [pytest.param(False, marks=pytest.mark.nightly), True])
 @given(first=histories, second=histories, last=sessions)
 @looks(60)  # of two whole histories each, a quarter of a second
 def test_what_two_devices_saw_before_leaves_no_trace_at_length(

@@ -94,7 +94,7 @@ def killed_again(made: Path, tmp_path: Path, name: str, kill: int, old: Path | N
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("part", [0.35, 0.85])
+@pytest.mark.parametrize("part", [pytest.param(0.35, marks=pytest.mark.nightly), 0.85])
 def test_a_command_that_is_killed_ends_the_same(name: str, part: float, made: Path, tmp_path: Path) -> None:
     changes = changes_of(made, tmp_path, name)
     killed_again(made, tmp_path, name, max(1, int(part * changes)), None)

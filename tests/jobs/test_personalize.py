@@ -263,7 +263,7 @@ def test_without_a_cost_nothing_is_released(world: tuple[Path, Path], tmp_path: 
     assert found.run.steps_done == 0 and found.released is None and found.account.realised is None
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_all_tokens_are_released_and_told_beside_words(world: tuple[Path, Path], tmp_path: Path) -> None:
     """One metric is released, at the price of one; the exact tables have both; a cache is a strategy like any other."""
     how = (FineTuning(learning_rate=1.0), FineTuning(epochs=0, bigram=0.3))

@@ -91,7 +91,7 @@ assert len(jax.local_devices()) == os.cpu_count(), jax.local_devices()
 """
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_training_after_it_in_the_same_process_has_all_cores(cache: Cache, tmp_path: Path) -> None:
     inherited = {name: value for name, value in os.environ.items() if name != "JAX_NUM_CPU_DEVICES"}
     subprocess.run([sys.executable, "-c", SMALL, cache.path, tmp_path / "run"], env=inherited, check=True)

@@ -233,7 +233,7 @@ def test_stopped_behind_each_step_it_ends_the_same(
     assert resumed.epsilon == trained.epsilon
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_after_kill_9_at_each_stage_it_ends_the_same(parts: Parts, plain: MixtureResult, tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text(tomli_w.dumps(values(parts)), encoding="utf-8")
     code = "import sys; from tests.support.jobs.mixture_runs import main; main(*sys.argv[1:3], int(sys.argv[3]))"

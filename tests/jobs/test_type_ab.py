@@ -195,7 +195,7 @@ tacit.type_ab(a, b, data, out, settings=settings, release=ReleaseCost(epsilon=4.
               hardware=Hardware(workers=2), progress=killed)
 """
 
-    @pytest.mark.long
+    @pytest.mark.nightly
     def test_after_kill_9_it_ends_with_the_same_table(self, world: World) -> None:
         """With another number of workers, too."""
         out = world.folder / "killed"

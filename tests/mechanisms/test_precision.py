@@ -38,7 +38,7 @@ def exact_blt(blt: Blt, seeds: Matrix) -> Matrix:
 
 
 @pytest.mark.parametrize("name", PUBLISHED_BLT)
-@pytest.mark.parametrize("rounds", [4_000, pytest.param(100_000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [4_000, pytest.param(100_000, marks=pytest.mark.nightly)])
 def test_buffers_lose_nothing(name: str, rounds: int) -> None:
     """Noise to 1e-13 of itself, prefix sums to 1e-12 of theirs, even after 100,000 rounds with 1 - theta = 1e-12."""
     seeds, noise = seeds_and_noise(PUBLISHED_BLT[name], rounds, 16)

@@ -294,7 +294,7 @@ def test_weights_that_few_bits_cannot_stand_for_are_refused(odd: float) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("scheme", "most"), [("int8", 2.6e6), ("int4", 1.5e6)])
+@pytest.mark.parametrize(("scheme", "most"), [("int8", 2.6e6), pytest.param("int4", 1.5e6, marks=pytest.mark.nightly)])
 def test_the_papers_network_is_small_and_scores_as_numpy_does(scheme: str, most: float) -> None:
     network = Cifg()
     model = SCHEMES[scheme][0](step_graph(network, begun(network)))

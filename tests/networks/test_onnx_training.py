@@ -156,7 +156,7 @@ def test_an_epoch_is_the_local_update(network: LanguageModel) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.nightly), True])
 @pytest.mark.parametrize("kind", MODELS)
 def test_an_epoch_is_the_local_update_of_the_default_size(kind: str, tied: bool) -> None:
     network = model_of(kind, {"tied": tied})

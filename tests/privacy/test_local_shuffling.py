@@ -40,7 +40,7 @@ Law = npt.NDArray[np.float64]  # (values, reports): the probability of each repo
 KNOWN: dict[str, Any] = json.loads((REPOSITORY / "tests" / "golden" / "shuffling.json").read_text(encoding="utf-8"))
 DOMAIN = 100_000  # of the golden file's Subset Selection
 QUICK = KNOWN["grid"][::7]
-ROWS = [pytest.param(row, marks=() if row in QUICK else pytest.mark.long) for row in KNOWN["grid"]]
+ROWS = [pytest.param(row, marks=() if row in QUICK else pytest.mark.nightly) for row in KNOWN["grid"]]
 
 
 def law_of_subsets(domain: int, size: int, local_epsilon: float) -> Law:

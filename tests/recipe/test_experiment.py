@@ -418,7 +418,7 @@ def test_a_wish_becomes_numbers_that_survive_the_file(wish: dict[str, Any], obje
     [
         {"name": "lambda-cgd"},
         {"name": "square-root"},
-        pytest.param({"name": "banded"}, marks=pytest.mark.long),
+        pytest.param({"name": "banded"}, marks=pytest.mark.nightly),
         pytest.param(None, marks=pytest.mark.long),
     ],
     ids=str,

@@ -71,7 +71,9 @@ def test_every_run_has_a_report(kind: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.long  # where figures are printed, and not only composed
-@pytest.mark.parametrize("kind", ["tree", "unfinished", "one round"])
+@pytest.mark.parametrize(
+    "kind", ["tree", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("unfinished", "one round"))]
+)
 def test_its_figures_are_printed(kind: str, tmp_path: Path) -> None:
     files = report(write_run(tmp_path / "run", **RUNS[kind]))
     assert files.figures and all(figure.read_bytes().startswith(b"\x89PNG") for figure in files.figures)

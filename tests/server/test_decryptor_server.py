@@ -31,7 +31,7 @@ from tacit.errors import InputError
 from tacit.jobs.decryptor import DecryptorDesk
 from tacit.protocol.messages import Problem
 from tacit.protocol.operator_key import OperatorKey
-from tacit.server.http.connections import MOST_HEAD, MOST_STRANGERS
+from tacit.server.http.connections import HEAD_S, MOST_HEAD, MOST_STRANGERS
 from tacit.server.http.decryptor_server import DecryptorAddress, DecryptorFront, operator_of
 from tacit.server.rounds.decryptors import PATH, HttpDecryptor, framed, signed_for_decryptor, unframed
 from tacit.server.rounds.one_message_rounds import DecryptorAway
@@ -218,7 +218,7 @@ def test_strangers_who_hold_sockets_open_shut_nobody_out(listened: tuple[HttpDec
         for _ in range(3):
             (answer,) = decryptor.ask([b"what is no message"])
         assert b"no message of secure aggregation" in answer
-        assert time.monotonic() - began < 5.0, "at once, but for a busy machine"
+        assert time.monotonic() - began < HEAD_S, "before any of them is cut off for its slowness"
         assert sum(map(is_open, strangers)) <= MOST_STRANGERS
         assert resident(process) - before < 32e6
 

@@ -23,7 +23,7 @@ from tests.swarm.faults import SEALED, Fault, SwarmFaults
 from tacit.server.store import round_states
 from tacit.server.store.store import Store
 
-ROUNDS, PATIENCE = 20, 400.0  # seconds, after which something hangs
+ROUNDS, PATIENCE = 20, 900.0  # seconds, after which something hangs
 MOST = 60  # kills: on a busy machine nothing might begin again before it is killed
 
 

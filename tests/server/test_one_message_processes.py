@@ -23,7 +23,7 @@ DEVICES, ROUNDS, GOAL = 12, 2, 3
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("noise", ["server", "decryptors"])
+@pytest.mark.parametrize("noise", [pytest.param("server", marks=pytest.mark.nightly), "decryptors"])
 def test_devices_decryptors_and_a_server_make_a_private_model(tmp_path: Path, noise: str) -> None:
     operator = OperatorKey.in_file(tmp_path / "operator.key").public
     codes = [f"a-secret-code-of-device-{client:04}" for client in range(DEVICES)]

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from tests.server.child_processes import processes_of
 from tests.support.training.tiny import tiny_cache, tiny_recipe
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 from tests.swarm import Swarm, SwarmSettings
 
 import tacit
@@ -128,12 +128,14 @@ def test_a_run_is_served_to_its_end_whatever_is_killed(recipe: Recipe, tmp_path:
     server = threading.Thread(target=serve)
     server.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(PATIENCE)
         (serving,) = told
         settings = SwarmSettings(
             server=serving.url, operator_key=serving.operator_key, population="phones", devices=40, waits=0.1
         )
-        devices = threading.Thread(target=lambda: Swarm(settings).run(300, until=lambda: not server.is_alive()))
+        devices = threading.Thread(
+            target=lambda: Swarm(settings).run(PATIENCE * 2, until=lambda: not server.is_alive())
+        )
         devices.start()
         with closing(Store.open(f"sqlite:///{tmp_path / 'out' / 'store.db'}")) as store:
             for done, role in ((1, "coordinator"), (4, "worker"), (7, "coordinator")):

@@ -174,7 +174,9 @@ def finished(place: Path) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("server", "devices"), [("this", "later"), ("later", "this")])
+@pytest.mark.parametrize(
+    ("server", "devices"), [("this", "later"), pytest.param("later", "this", marks=pytest.mark.nightly)]
+)
 def test_they_train_together(server: str, devices: str, installed: dict[str, Path], place: Path) -> None:
     with machines(place) as running:
         serving = running.serve(installed[server])

@@ -11,7 +11,7 @@ import pytest
 from tests.server.child_processes import processes_of
 from tests.support.server.words import words_toml
 from tests.support.training.tiny import tiny_cache
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 import tacit
 from tacit.runs import Run
@@ -44,7 +44,7 @@ def test_devices_on_sockets_find_words_whoever_is_killed(tmp_path: Path) -> None
     server = threading.Thread(target=serve)
     server.start()
     try:
-        assert ready.wait(60)
+        assert ready.wait(PATIENCE)
         reported = 0
         with closing(Store.open(f"sqlite:///{out / 'store.db'}")) as store:
             for client in range(GROUPS * USERS):
@@ -70,7 +70,7 @@ def test_devices_on_sockets_find_words_whoever_is_killed(tmp_path: Path) -> None
 
 def comes(serving: Serving, data: Path, state: Path, client: int) -> int:
     """One device, until it took part."""
-    last = time.monotonic() + 120
+    last = time.monotonic() + PATIENCE
     while time.monotonic() < last:
         turn = tacit.run_device(
             serving.url,

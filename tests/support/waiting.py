@@ -5,7 +5,7 @@ from collections.abc import Callable
 from subprocess import Popen
 from typing import Any
 
-PATIENCE = 120.0  # seconds, after which something hangs
+PATIENCE = 600.0  # seconds, after which something hangs
 
 
 def until(true: Callable[[], object], *, alive: "Popen[Any] | None" = None, patience: float = PATIENCE) -> None:

@@ -28,7 +28,7 @@ class Nodes:
         self._ask("remove")
 
     def stop(self) -> None:
-        self._process.communicate("stop\n", timeout=60)
+        self._process.communicate("stop\n", timeout=600)
 
     def _ask(self, what: str) -> None:
         assert self._process.stdin is not None

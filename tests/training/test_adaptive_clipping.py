@@ -49,8 +49,14 @@ def played(
     return states, releases
 
 
-@pytest.mark.parametrize("strategy", [None, Independent(), Tree(restarts=(20, 40))])
-@pytest.mark.parametrize("quantile", [0.3, 0.5, 0.8])
+@pytest.mark.parametrize(
+    ("strategy", "quantile"),
+    [
+        pytest.param(strategy, quantile, marks=() if quantile == quick else pytest.mark.nightly)
+        for strategy, quick in ((None, 0.3), (Independent(), 0.5), (Tree(restarts=(20, 40)), 0.8))
+        for quantile in (0.3, 0.5, 0.8)
+    ],
+)
 def test_the_estimate_finds_the_quantile(strategy: Any, quantile: float) -> None:
     states, _ = played(AdaptiveClipping(initial=0.5, quantile=quantile), strategy, 200)
     found = np.mean([float(state.estimate) for state in states[100:]])

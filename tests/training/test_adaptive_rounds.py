@@ -140,7 +140,7 @@ def test_the_noise_follows_the_clip_norm_in_force(cache: Cache, one: CoreWorkers
     assert outcomes[7].measures["clip_norm"] < 0.6 * 0.2, "the clip norm of the last tree must be another"
 
 
-@pytest.mark.parametrize("mechanism", ["independent", "tree"])
+@pytest.mark.parametrize("mechanism", [pytest.param("independent", marks=pytest.mark.nightly), "tree"])
 def test_an_interrupted_run_ends_as_an_uninterrupted_one(cache: Cache, tmp_path: Path, mechanism: str) -> None:
     for name, stops in (("whole", [None]), ("parts", [1, 2, 5, 7, None])):
         begin(recipe_of(cache, mechanism), tmp_path / name).close()

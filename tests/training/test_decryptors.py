@@ -209,7 +209,10 @@ def test_each_decryptor_and_each_round_has_noise_of_its_own(cache: Cache) -> Non
     assert all(np.array_equal(one, two) for one, two in zip(words(1), words(1), strict=True))
 
 
-@pytest.mark.parametrize("mechanism", ["independent", "tree", "blt", "banded-inverse"])
+@pytest.mark.parametrize(
+    "mechanism",
+    ["tree", "blt", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("independent", "banded-inverse"))],
+)
 def test_a_run_that_was_interrupted_ends_in_the_same_bits(
     cache: Cache, tmp_path: Path, mechanism: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

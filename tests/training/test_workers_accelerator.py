@@ -66,7 +66,9 @@ def cohort_sum(learner: Learner, workers: Any, settings: ClientTraining = SETTIN
     )
 
 
-@pytest.mark.parametrize(("chunk", "epochs"), [(1, 1), (7, 1), (8, 1), (64, 1), (7, 2)])
+@pytest.mark.parametrize(
+    ("chunk", "epochs"), [(1, 1), (7, 2), *(pytest.param(each, 1, marks=pytest.mark.nightly) for each in (7, 8, 64))]
+)
 def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epochs: int) -> None:
     """Clients of one, two and three batches: chunks of equal ones, mixed ones, and one that is not full."""
     settings = ClientTraining(epochs=epochs, batch_size=4, sentences=12, words=6)
@@ -82,7 +84,11 @@ def test_any_chunk_gives_the_sum_of_the_cores(learner: Learner, chunk: int, epoc
 
 
 @pytest.mark.parametrize(
-    "network", [Cifg(vocabulary=40, embedding=8, units=16), Gru(vocabulary=40)], ids=["cifg", "gru"]
+    "network",
+    [
+        pytest.param(Cifg(vocabulary=40, embedding=8, units=16), id="cifg"),
+        pytest.param(Gru(vocabulary=40), id="gru", marks=pytest.mark.nightly),
+    ],
 )
 @pytest.mark.parametrize(
     ("products", "said"),

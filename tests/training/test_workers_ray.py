@@ -25,6 +25,7 @@ from tests.support.training.tiny import (
     tiny_learner,
     tiny_recipe,
 )
+from tests.support.waiting import PATIENCE
 from tests.training.ray_nodes import Nodes
 
 from tacit.compute import Hardware
@@ -56,7 +57,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
 @pytest.fixture(scope="module")
 def nodes() -> Iterator[Nodes]:
     running = Nodes()
-    yield running
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cluster, "STARTS_WITHIN", PATIENCE)
+        yield running
     running.stop()
 
 
@@ -261,7 +264,7 @@ def test_a_cluster_that_starts_nobody_is_not_waited_for(
         cohort_sum(cache, RayWorkers(silent, Hardware()))
 
 
-@pytest.mark.long
+@pytest.mark.nightly
 def test_a_shard_that_kills_its_workers_ends_the_round(
     cache: Cache, workers: RayWorkers, lines: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

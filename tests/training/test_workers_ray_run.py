@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.support.training.tiny import tiny_cache, tiny_toml, what_happened
+from tests.support.waiting import PATIENCE
 from tests.training.ray_nodes import Nodes
 
 os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0" * 64}
 pytest.importorskip("ray")
-pytestmark = pytest.mark.long
 
 
 @pytest.fixture
@@ -33,11 +33,12 @@ def tacit(*arguments: str) -> subprocess.Popen[str]:
 
 def finished(process: subprocess.Popen[str]) -> dict[str, object]:
     """What a command that succeeded printed as JSON, and nothing besides."""
-    printed, complaints = process.communicate(timeout=240)
+    printed, complaints = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, complaints
     return dict(json.loads(printed))
 
 
+@pytest.mark.long
 def test_a_run_on_a_cluster_is_the_run_on_one_machine(nodes: Nodes, tmp_path: Path) -> None:
     cache, recipe = tiny_cache(tmp_path / "cache"), tmp_path / "tiny.toml"
     recipe.write_text(tiny_toml(cache.path))
@@ -55,10 +56,11 @@ def test_a_run_on_a_cluster_is_the_run_on_one_machine(nodes: Nodes, tmp_path: Pa
     assert what_happened(there) == what_happened(here)
 
 
+@pytest.mark.nightly
 def test_a_cluster_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     cache, recipe = tiny_cache(tmp_path / "cache"), tmp_path / "tiny.toml"
     recipe.write_text(tiny_toml(cache.path))
     refused = tacit("train", str(recipe), "--out", str(tmp_path / "run"), "--cluster", "127.0.0.1:9")
-    _, complaints = refused.communicate(timeout=120)
+    _, complaints = refused.communicate(timeout=PATIENCE)
     assert refused.returncode == 2
     assert complaints.startswith("error: no cluster answers at '127.0.0.1:9'") and "ray start --head" in complaints

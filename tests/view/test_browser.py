@@ -16,6 +16,7 @@ from tests.support.made_runs import write_adaptive_run, write_run
 from tests.support.view.deployments import write_device, write_server
 from tests.support.view.models import with_model
 from tests.support.view.viewing import viewing
+from tests.support.waiting import PATIENCE
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree
@@ -78,6 +79,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A page whose errors are a test's."""
     context = browser.new_context()
+    context.set_default_timeout(PATIENCE * 1000)
     made = context.new_page()
     errors: list[str] = []
     made.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
@@ -91,6 +93,7 @@ def page(browser: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("name", PAGES)
 def test_a_view_is_whole(name: str, scheme: str, width: int, url: str, browser: Any) -> None:
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+    context.set_default_timeout(PATIENCE * 1000)
     page = context.new_page()
     errors: list[str] = []
     page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
@@ -100,7 +103,7 @@ def test_a_view_is_whole(name: str, scheme: str, width: int, url: str, browser: 
     page.goto(url + PAGES[name])
     page.wait_for_selector("main h1")
     if page.query_selector("[data-fill]"):
-        page.wait_for_selector("#statement .holds, #statement .warn", timeout=60_000)
+        page.wait_for_selector("#statement .holds, #statement .warn")
     expected = ["404", "422"] if name == "nothing" else []  # a browser tells of the page itself
     assert not [each for each in errors if not any(code in each for code in expected)], errors
     assert all(each.startswith(url) for each in fetched), "nothing is fetched from elsewhere"
@@ -165,7 +168,7 @@ def test_a_round_comes_to_the_open_page(url: str, folder: Path, page: Any) -> No
     assert "7 of 20 rounds" in page.inner_text("#state")
     page.wait_for_timeout(800)
     subprocess.run([sys.executable, *A_ROUND, str(folder / "stopped")], check=True, cwd=Path(__file__).parents[2])
-    page.locator("#state", has_text="8 of 20 rounds").wait_for(timeout=15_000)
+    page.locator("#state", has_text="8 of 20 rounds").wait_for()
 
 
 def test_without_script_all_is_read(url: str, browser: Any) -> None:

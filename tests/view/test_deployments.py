@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.support.view.deployments import KEEPERS, write_device, write_server
 from tests.support.view.looking import Asked, Parsed, client, tree
+from tests.support.waiting import PATIENCE
 
 import tacit
 from tacit.errors import InputError
@@ -225,7 +226,7 @@ def test_one_that_sends_a_byte_now_and_then_keeps_nobody(tmp_path: Path, monkeyp
         threading.Thread(target=drip, daemon=True).start()
         begun = time.monotonic()
         found = asks(tmp_path, f"http://127.0.0.1:{listener.getsockname()[1]}/metrics").get("/servers")
-        assert time.monotonic() - begun < 5 and "did not answer" in Parsed(found.text).text
+        assert time.monotonic() - begun < PATIENCE and "did not answer" in Parsed(found.text).text
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from tests.jobs.finished_discovery import finished
 from tests.support.made_runs import RUNS, write_adaptive_run, write_run
 from tests.support.view.looking import Asked, Parsed, client, everywhere, tree
+from tests.support.waiting import PATIENCE
 
 from tacit.jobs.report import report
 from tacit.privacy import Tree
@@ -24,7 +25,7 @@ from tacit.runs.glance import glance, mark_of, worked_on_by
 STATEMENT = "/statement/0/run"
 
 
-def until_checked(asked: Asked, address: str, seconds: float = 30.0) -> Parsed:
+def until_checked(asked: Asked, address: str, seconds: float = PATIENCE) -> Parsed:
     """The verified statement, when it is there."""
     ends = time.monotonic() + seconds
     while (answer := asked.get(address)).status_code == 202:

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,15 @@ STATES: dict[str, Write] = {
 }
 
 
+QUICK = {
+    "tree": True,
+    "non-private": False,
+    "unfinished": False,
+    "one round": True,
+    "adaptive": True,
+}  # reported or not
+
+
 @pytest.fixture
 def unsealed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the seal, which changes with everything that it seals."""
@@ -37,8 +47,14 @@ def unmarked(text: str) -> str:
 
 
 @pytest.mark.usefixtures("unsealed")
-@pytest.mark.parametrize("reported", [False, True])
-@pytest.mark.parametrize("state", ["tree", "non-private", "unfinished", "one round", "adaptive"])
+@pytest.mark.parametrize(
+    ("state", "reported"),
+    [
+        pytest.param(state, reported, marks=() if reported is quick else pytest.mark.nightly)
+        for state, quick in QUICK.items()
+        for reported in (False, True)
+    ],
+)
 def test_what_is_exact_changes_no_byte_of_what_is_shown(state: str, reported: bool, tmp_path: Path) -> None:
     """Losses, dropped clients, times, accuracies and the text's digest are others, and every page is the same."""
     found: list[dict[str, str]] = []
@@ -89,7 +105,7 @@ def test_a_row_of_a_report_is_that_of_the_page(
     def rows() -> list[dict[str, Any]]:
         asked = client(tmp_path, simulation=simulation)
         while (found := asked.get("/?format=json&sort=name").json())["waiting"]:
-            pass
+            time.sleep(0.05)
         return sorted(found["runs"], key=lambda row: str(row["place"]))
 
     fast = rows()

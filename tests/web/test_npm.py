@@ -9,6 +9,8 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.support.web.npm import ran
 
+AT_NIGHT = ("tests/elsewhere.browser.test.ts", "tests/extension.browser.test.ts")  # each starts a server of its own
+
 
 @pytest.mark.long
 def test_the_types_hold_and_the_tests_of_the_core_pass(web: Path) -> None:
@@ -20,11 +22,20 @@ def test_the_types_hold_and_the_tests_of_the_core_pass(web: Path) -> None:
 def test_the_page_works_in_a_browser(web: Path) -> None:
     if shutil.which("chromium") is None:
         pytest.skip("Chromium is not installed")
-    found = ran(web, "npm", "run", "test:browser")
+    not_at_night = [word for file in AT_NIGHT for word in ("--exclude", file)]
+    found = ran(web, "npm", "run", "test:browser", "--", *not_at_night)
     assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
 
 
-@pytest.mark.long
+@pytest.mark.nightly
+def test_the_extension_and_a_page_elsewhere_take_part(web: Path) -> None:
+    if shutil.which("chromium") is None:
+        pytest.skip("Chromium is not installed")
+    found = ran(web, "npx", "vitest", "run", "--test-timeout", "300000", "--hook-timeout", "300000", *AT_NIGHT)
+    assert found.returncode == 0, found.stdout[-4000:] + found.stderr[-4000:]
+
+
+@pytest.mark.nightly
 def test_what_a_page_costs_is_measured(web: Path) -> None:
     """`benchmarks/web_device.py` at its smallest: a page and a Python device take part in one round."""
     if shutil.which("chromium") is None:

@@ -31,7 +31,7 @@ import { served, type Came, type ProtocolAnswer, type Served } from "./served.ts
 declare const tested: typeof device & typeof storage; // in the page
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const FAULTS = Number(process.env["FAULTS"] ?? 60);
+const FAULTS = Number(process.env["FAULTS"] ?? 20);
 const AT_ONCE = 3; // browsers
 const TURNS = 10; // of a browser, whose record goes on from one to the next
 const web = fileURLToPath(new URL("..", import.meta.url));
@@ -148,7 +148,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
     // A training that says something of nobody's text.
     await writeFile(join(folder, "report_worker.js"), 'onmessage = () => postMessage({ kind: "done", value: { update: Float32Array.of(3, 4, 0), loss: 2 } });');
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 60_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();
@@ -320,5 +320,5 @@ describe.skipIf(!existsSync(CHROMIUM))(`faults, by ${CHROMIUM} (skipped where it
     const kinds = new Map<string, number>();
     for (const each of faults) kinds.set(each.split(" in round")[0] ?? "", (kinds.get(each.split(" in round")[0] ?? "") ?? 0) + 1);
     process.stdout.write(`${JSON.stringify({ faults: faults.length, browsers: found.length, reports: sent, kinds: Object.fromEntries([...kinds].sort()) })}\n`);
-  }, 20_000 + 1500 * FAULTS);
+  }, 60_000 + 6000 * FAULTS);
 });

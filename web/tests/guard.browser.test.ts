@@ -15,7 +15,7 @@ import { newOperator, type Operator } from "./operator.ts";
 import { served, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
-const WAITS = { timeout: 60_000 }; // ms, on a busy machine
+const WAITS = { timeout: 180_000 }; // ms, on a busy machine
 const RUNTIME = "ort-wasm-simd-threaded.wasm";
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");

@@ -28,7 +28,7 @@ interface Opened {
   readonly requests: { readonly address: string; readonly body: string }[];
 }
 
-describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 60_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 300_000 }, () => {
   let browser: Browser;
   let server: Served;
   let checkIns = 0;
@@ -43,7 +43,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the page, by ${CHROMIUM} (skipped where 
     await built(web, join(web, "tests", "fixtures", "training"), out);
     server = await served(out, asked);
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 60_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();

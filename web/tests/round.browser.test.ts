@@ -143,7 +143,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`a round, by ${CHROMIUM} (skipped where i
     await page.fill("#operator-key", key);
     await page.check("#first-time");
     await page.click("#join button");
-    await expect.poll(() => page.textContent("#turn"), { timeout: 90_000 }).toMatch(/took part|refused|No answer/);
+    await expect.poll(() => page.textContent("#turn"), { timeout: 180_000 }).toMatch(/took part|refused|No answer/);
     const reports = server.seen.filter(({ method, path }) => method === "POST" && path.startsWith("/v1/reports/")).map((each) => each.body);
     return { page, server, reports, errors };
   }

@@ -21,7 +21,7 @@ const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 const web = fileURLToPath(new URL("..", import.meta.url));
 const BUDGETS = { zcdp: 4, week: Infinity };
 
-describe.skipIf(!existsSync(CHROMIUM))(`the record, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 60_000 }, () => {
+describe.skipIf(!existsSync(CHROMIUM))(`the record, by ${CHROMIUM} (skipped where it is not there)`, { timeout: 300_000 }, () => {
   let browser: Browser;
   let server: Served;
   let script: string;
@@ -32,7 +32,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`the record, by ${CHROMIUM} (skipped wher
     script = made.outputFiles[0]?.text ?? "";
     server = await served(join(web, "page"), undefined, {});
     browser = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox"] });
-  }, 60_000);
+  }, 300_000);
 
   afterAll(async () => {
     await browser?.close();

@@ -33,7 +33,7 @@ def failed(plan: GraphPlan) -> float:
     return math.log2(some) if some else -math.inf
 
 
-@pytest.mark.parametrize("clients", [65, 66, 100, 200, 300, 1000, pytest.param(6500, marks=pytest.mark.long)])
+@pytest.mark.parametrize("clients", [65, 66, 100, 200, 300, 1000, pytest.param(6500, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("dropout", [0, 100, 200])
 @pytest.mark.parametrize("corruption", [0, 100, 200])
 def test_plans_keep_their_bounds_and_none_much_smaller_does(clients: int, dropout: int, corruption: int) -> None:

@@ -23,6 +23,7 @@ from sqlalchemy.engine import make_url
 from tests.support.server.loopback import swarming
 from tests.support.server.stores import PostgreSQL
 from tests.support.training.tiny import tiny_cache, tiny_recipe
+from tests.support.waiting import until
 from tests.swarm import DrawnReports, SwarmFaults, SwarmLog, SwarmSettings
 from tests.swarm.log import overcharged, rounds_apart
 
@@ -226,10 +227,7 @@ class Played:
             stack.callback(decryptor.end)
             self.decryptors.append(decryptor)
             decryptor.look()
-            last = time.monotonic() + 60
-            while log.read_text().count("\n") < 3:
-                assert time.monotonic() < last, log.read_text()
-                time.sleep(0.05)
+            until(lambda log=log: log.read_text().count("\n") >= 3)  # type: ignore[misc]
             identity, box, url = (line.split()[-1] for line in log.read_text().splitlines()[:3])
             lines.append(f"{url} {identity} {box}")
         return lines

@@ -38,8 +38,9 @@ from tacit.server.store.tokens import Epochs, Issuer, enrol
 from tacit.server.sums.partial_sums import PartialSums
 from tacit.server.train import document
 
+# So many are asked that a round hardly ever lasts to its end, which is there for a machine however busy.
 TIMES = RoundTimes(
-    over_selection=2.5, selecting=20.0, reporting=3.0, closing=20.0, pause=0.0, silence=60.0, poll=0.02, attempts=5
+    over_selection=2.5, selecting=60.0, reporting=60.0, closing=60.0, pause=0.0, silence=60.0, poll=0.02, attempts=5
 )
 
 
@@ -82,7 +83,7 @@ def loopback(
     said = {"population": plan.population, "kind": plan.kind, "plan": KEY.plan(plan.to_json()).model_dump_json()}
     round_states.enter_run(store, plan.run, **said, plan_digest=digest(plan.to_json()))
     TransparencyLog.beside(store, KEY, folder / "operator.key").append(plan_entry(digest(plan.to_json())))
-    lease = round_states.take_lease(store, plan.run, seconds=300)
+    lease = round_states.take_lease(store, plan.run, seconds=PATIENCE * 2)
     assert lease is not None
     collector = ServedRounds(store, blobs, KEY, document=document, times=times, decryptors=decryptors)
     collector.serve(KEY.plan(plan.to_json()), lease)
@@ -129,7 +130,7 @@ def swarming(settings: SwarmSettings) -> Iterator[SwarmLog]:
 
     def run() -> None:
         try:
-            swarm.run(PATIENCE * 10, until=stop.is_set)
+            swarm.run(PATIENCE * 2, until=stop.is_set)
         except BaseException as error:
             raised.append(error)
 

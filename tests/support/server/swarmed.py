@@ -9,11 +9,15 @@ from tests.swarm import DrawnReports, SwarmFaults, SwarmSettings
 
 from tacit.privacy.encoding_choice import encoding_within
 from tacit.protocol.messages import Separation
+from tacit.server.http.pace_steering import LEAST_S
 from tacit.training import TrainQuestion
 from tacit.training.secure_updates import RoundEncoding
 
 APART = 2  # rounds
 SEPARATION = Separation(rounds=APART, timer_seconds=None, clock="start")
+# A second, of all devices of a swarm: with more, those without work keep a busy machine from the reports of the others.
+CHECK_INS = 200.0
+LEAST_WAIT = 0.02  # of what the server asks
 
 
 def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
@@ -27,8 +31,9 @@ def a_task(round: int, goal: int, *, encoded: bool) -> TrainQuestion:
 
 
 def settings_of(server: Loopback, devices: int, faults: SwarmFaults, **changed: Any) -> SwarmSettings:
-    """Devices that wait a fiftieth of what the server asks."""
-    fields: dict[str, Any] = {"seed": 7, "reports": DrawnReports(7), "waits": 0.02, "arrive_s": 0.2} | changed
+    """Devices that wait a fiftieth of what the server asks, or longer where they are many."""
+    waits = max(LEAST_WAIT, devices / LEAST_S / CHECK_INS)
+    fields: dict[str, Any] = {"seed": 7, "reports": DrawnReports(7), "waits": waits, "arrive_s": 0.2} | changed
     return SwarmSettings(
         server=server.url,
         operator_key=KEY.public,

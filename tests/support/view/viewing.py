@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.waiting import PATIENCE
+
 TOLD = re.compile(r"(http://\S+) shows ")
 
 
@@ -40,7 +42,7 @@ def viewing(*folders: Path, arguments: tuple[str, ...] = (), **environment: str)
     finally:
         process.send_signal(signal.SIGINT)
         try:
-            _, said = process.communicate(timeout=20)
+            _, said = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
