@@ -28,7 +28,7 @@ NETWORKS = {
 
 
 def main() -> None:
-    """Each network's graph, with numbers so large that its gates open and close, and no larger: it must not be chaotic."""
+    """Each network's graph: numbers so large that its gates open and close, so small that it is not chaotic."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for seed, (name, network) in enumerate(NETWORKS.items()):
         leaves, made = jax.tree.flatten(network.init(jax.random.key(seed)))

@@ -161,7 +161,7 @@ async function played(each: Mutant) {
     },
     check: (plan, task, content) => questionOf(plan, task, known).check(content),
     answer: reading,
-    nothing: (plan, task) => answered({ plan, task, content: utf8(""), known, own: null }, reading),
+    nothing: (plan, task) => answered({ plan, task, content: utf8(""), known, own: null }),
   }));
   const sealed: string[] = [];
   const joinedRounds = { names: async () => sealed, join: async (name: string) => void sealed.push(name) };
