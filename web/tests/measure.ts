@@ -223,7 +223,7 @@ async function round(browser: Browser, root: number): Promise<void> {
   const rounded = (found: object): object => Object.fromEntries(Object.entries(found).map(([name, value]) => [name, Math.round(value as number)]));
   says("memory, MB (PSS), no page", rounded(blank));
   says("memory, MB (PSS), the page before the round", rounded(idle));
-  says("memory, MB (PSS), the most in the round", rounded(peak));
+  says("memory, MB (PSS), the most in the round", rounded({ ...peak, page: peak.renderers - blank.renderers }));
   await context.close();
 }
 
