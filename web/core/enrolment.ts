@@ -38,7 +38,8 @@ function keyIn(document: string): TokenKey {
   try {
     return readTokenKey(document);
   } catch (thrown) {
-    throw thrown instanceof Malformed ? new Refused(`the operator's key of tokens cannot be followed: ${thrown.message}`) : thrown;
+    if (!(thrown instanceof Malformed)) throw thrown;
+    throw new Refused(`the operator's key of tokens cannot be followed: ${thrown.message}`);
   }
 }
 

@@ -93,7 +93,7 @@ for (const texts of asked.texts) {
 says("joined", { pages: pages.length });
 while (!over) {
   for (const page of pages) {
-    if (await page.isEnabled("#turn-now")) await page.click("#turn-now");
+    await page.evaluate(() => document.querySelector<HTMLButtonElement>("#turn-now")?.click()); // nothing while a turn is under way
   }
   await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, POLL))]);
 }

@@ -225,7 +225,8 @@ export interface Demands {
 /** Throws: Refused where the round is another than its plan and task say, or one that the device has reported in. */
 export function refuseRound(round: SealedRound, demands: Demands): void {
   const { decryptors, contributors } = demands;
-  if (isSmallAgreementKey(round.server)) throw new Refused("the server's key of the sealed round is a point of small order: anybody agrees with it.");
+  if (isSmallAgreementKey(round.server))
+    throw new Refused("the server's key of the sealed round is a point of small order: anybody agrees with it.");
   const boxOf = new Map(decryptors.map((key, place) => [key, demands.boxes[place]]));
   if (round.reportGoal < demands.threshold) {
     throw new Refused(
