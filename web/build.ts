@@ -11,7 +11,7 @@ import { basename, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { brotliCompressSync, constants } from "node:zlib";
 
-import { build, type Plugin } from "esbuild";
+import { build } from "esbuild";
 
 import { digestOf, writtenBundle } from "./core/bundle.ts";
 import { toHex } from "./core/bytes.ts";
@@ -21,9 +21,9 @@ import { serverAddress } from "./core/transport.ts";
 import { contentPolicy, hostHeaders } from "./page/content_policy.ts";
 import { BUNDLE } from "./page/guarded.ts";
 import { nextWordsOf } from "./train/next_words.ts";
+import { stepperOf } from "./train/stepper.ts";
 
 const MODEL = ["manifest.json", "step.onnx", "train.onnx", "vocabulary.json"];
-const RUNTIME = ["ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm"];
 const STATIC = ["page.css", "icon.svg"];
 const HEADERS = "_headers"; // as some static hosts read them; no part of the bundle
 
@@ -37,12 +37,6 @@ export interface Choices {
   /** Whether it is an extension of Chromium (Manifest V3): all of its code comes in its package. */
   readonly extension?: boolean;
 }
-
-/** The runtime stands beside the page, for the worker that trains and never in the page's own code. */
-const apart: Plugin = {
-  name: "runtime apart",
-  setup: (builder) => builder.onResolve({ filter: /^onnxruntime-web\/wasm$/ }, () => ({ path: `./${RUNTIME[0]}`, external: true })),
-};
 
 /**
  * Writes the page to `folder`, whole or not at all, with the model of `model`. `web` is the folder of this file. The
@@ -67,13 +61,10 @@ export async function built(web: string, model: string, folder: string, choices:
     chunkNames: "part-[hash]",
     splitting: true,
     outdir: out,
-    plugins: [apart],
     define: { BUILT: JSON.stringify({ servers, publisher, extension: manifest?.version ?? null }) },
   });
-  const runtime = join(web, "node_modules", "onnxruntime-web", "dist");
   await Promise.all([
     ...STATIC.map((each) => cp(join(web, "page", each), join(out, each))),
-    ...RUNTIME.map((each) => cp(join(runtime, each), join(out, each))),
     cp(join(web, "lattice", "lattice.wasm"), join(out, "lattice.wasm")),
     ...MODEL.map((each) => cp(join(model, each), join(out, "model", each))),
   ]);
@@ -99,6 +90,7 @@ async function refuse(model: string, folder: string): Promise<void> {
   const missing = MODEL.find((each) => !existsSync(join(model, each)));
   if (missing !== undefined) throw new CannotWork(`'${model}' has no ${missing}: give a folder that \`tacit export RUN --out FOLDER\` wrote.`);
   nextWordsOf(new Uint8Array(await readFile(join(model, "step.onnx"))));
+  stepperOf(new Uint8Array(await readFile(join(model, "train.onnx"))));
   if (!existsSync(folder) || existsSync(join(folder, BUNDLE)) || (await readdir(folder)).length === 0) return;
   throw new CannotWork(`'${folder}' has files and no ${BUNDLE}, so no build made it, and it would be removed: name another folder.`);
 }

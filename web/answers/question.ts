@@ -23,8 +23,6 @@ export interface Network {
   readonly parameters: number;
   readonly step: Bytes;
   readonly train: Bytes;
-  /** Where the runtime's own files are; null: beside its module. */
-  readonly runtime: string | null;
 }
 
 /** What a device brings to every question. */

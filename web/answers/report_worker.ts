@@ -2,6 +2,7 @@
 
 import { calculationsOf } from "../core/sealing.ts";
 import { saidBy } from "../core/errors.ts";
+import { stepperOf } from "../train/stepper.ts";
 import { batchesOf, drawnOrder, localUpdate } from "../train/trainer.ts";
 import { answered } from "./answered.ts";
 import type { Calculated, FromReporter, ToReporter } from "./messages.ts";
@@ -32,10 +33,8 @@ async function calculated(asks: ToReporter): Promise<Calculated[keyof Calculated
   }
 }
 
-async function trained({ network, model, own, client }: Extract<ToReporter, { kind: "train" }>): Promise<Calculated["train"]> {
-  const { prepareRuntime, stepperOf } = await import("../train/graphs.ts"); // with the runtime, which no other calculation needs
-  prepareRuntime(network.runtime);
-  const stepper = await stepperOf(network.train);
+function trained({ network, model, own, client }: Extract<ToReporter, { kind: "train" }>): Calculated["train"] {
+  const stepper = stepperOf(network.train);
   const sentences = trainable(own).map(marked);
   return localUpdate(stepper, model, batchesOf(sentences, drawnOrder(sentences.length), client), client);
 }

@@ -156,7 +156,7 @@ function planOf(record: DeviceRecord, digest: string): Plan | null {
 
 /** The exported network, for a worker; null where its export has no step of training. */
 function networkOf({ network: settings, parameters, step, train }: Exported): Network | null {
-  return train === null ? null : { settings, parameters, step, train, runtime: bundled("./") };
+  return train === null ? null : { settings, parameters, step, train };
 }
 
 /** Training by the exported graph, of the text that was kept. `seen` gets the models that came. */

@@ -4,11 +4,6 @@ export const GUARD = "sw.js"; // the service worker
 export const BUNDLE = "bundle.json";
 export const LOG = "log.json"; // the publisher's, beside the page
 
-/** The files that training alone needs: ONNX Runtime's, two thirds of all bytes. They are fetched when it begins. */
-export function isRuntime(name: string): boolean {
-  return name.startsWith("ort");
-}
-
 /** What the worker found when it was asked to look for another bundle. */
 export interface Found {
   /** Of the bundle that is used; null: none. */

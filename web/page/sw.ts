@@ -1,8 +1,7 @@
 /**
  * Keeps the built page, so that it works without a network, and takes another bundle only with a proof.
  *
- * A bundle is kept only whole: each file by its SHA-256. Of these the runtime of training comes when the page first
- * trains, and is held against the bundle's digest then. Where the page was built with a publisher's key, a bundle is
+ * A bundle is kept only whole: each file by its SHA-256. Where the page was built with a publisher's key, a bundle is
  * taken only where that publisher's log shows it: a signed head, the bundle's line, the log that was seen before goes
  * on, and the line stands behind that of the bundle that is here. Otherwise the one that is here stays.
  *
@@ -17,7 +16,7 @@ import { sha256, toHex } from "../core/bytes.ts";
 import { saidBy } from "../core/errors.ts";
 import type { KeptLog } from "../core/log.ts";
 import { publisher } from "./built.ts";
-import { BUNDLE, GUARD, isRuntime, LOG, type Found, type FromGuard } from "./guarded.ts";
+import { BUNDLE, GUARD, LOG, type Found, type FromGuard } from "./guarded.ts";
 
 /** Written in by the build: by what this script knows itself, among those that came before and come after. */
 declare const GUARD_ID: string;
@@ -90,7 +89,6 @@ async function stored(offered: Bundle, before: Bundle | null): Promise<void> {
   for (const [name, digest] of offered.files) {
     if (name === GUARD) continue; // the browser keeps it
     const same = before?.files.get(name) === digest ? await (await caches.open(FILES + before.digest)).match(new URL(name, scope)) : undefined;
-    if (same === undefined && isRuntime(name)) continue;
     await cache.put(new URL(name, scope), same ?? (await verified(name, digest)));
   }
 }

@@ -54,7 +54,7 @@ let known: Known;
 beforeAll(async () => {
   exported = await loadExported(async (name) => new Uint8Array(readFileSync(new URL(`fixtures/training/${name}`, import.meta.url))));
   const { network: settings, parameters, step, train } = exported;
-  known = { vocabulary: exported.vocabulary, split: readSplit("time:0.5"), network: { settings, parameters, step, train: train as Uint8Array<ArrayBuffer>, runtime: null } };
+  known = { vocabulary: exported.vocabulary, split: readSplit("time:0.5"), network: { settings, parameters, step, train: train as Uint8Array<ArrayBuffer> } };
 });
 
 const text = (messages: readonly Message[]): OwnText => ({ messages, vocabulary: exported.vocabulary, split: known.split });

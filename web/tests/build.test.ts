@@ -33,7 +33,7 @@ test("a model that is no export is said by what it lacks", async () => {
 test("a model of 8 bits, which no page reads, is refused with the way out", async () => {
   const smaller = await mkdtemp(join(tmpdir(), "tacit-smaller-"));
   await cp(model, smaller, { recursive: true });
-  await cp(join(web, "tests", "fixtures", "steps", "eight_bits.onnx"), join(smaller, "step.onnx"));
+  await cp(join(web, "tests", "fixtures", "graphs", "eight_bits.onnx"), join(smaller, "step.onnx"));
   await expect(built(web, smaller, join(folder, "page"))).rejects.toThrow("export the model without --quantize");
   expect(await readdir(folder)).toEqual(["letter.txt"]);
   await rm(smaller, { recursive: true });

@@ -16,7 +16,6 @@ import { served, type Served } from "./served.ts";
 
 const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 const WAITS = { timeout: 180_000 }; // ms, on a busy machine
-const RUNTIME = "ort-wasm-simd-threaded.wasm";
 const web = fileURLToPath(new URL("..", import.meta.url));
 const model = join(web, "tests", "fixtures", "training");
 // What a host would send that goes round every check: it is active at once, and answers with a page of its own.
@@ -113,32 +112,6 @@ describe.skipIf(!existsSync(CHROMIUM))(`a kept page, by ${CHROMIUM} (skipped whe
     const offline = await opened();
     await expect.poll(() => warning(offline), WAITS).toContain("was not taken");
     expect(await said(offline)).toContain(first);
-  });
-
-  test("the runtime of training comes when it is first asked for, by the bundle's digest, and is kept from then on", async () => {
-    await keptFirst();
-    const page = await opened();
-    const runtime = (): Promise<string | null> =>
-      page.evaluate(async (name) => {
-        const answer = await fetch(name).catch(() => null);
-        return answer === null ? null : `${answer.status}, ${(await answer.arrayBuffer()).byteLength} bytes`;
-      }, RUNTIME);
-    const keptFiles = (): Promise<string[]> =>
-      page.evaluate(async () => {
-        const names = (await caches.keys()).filter((each) => each.startsWith("tacit-page-"));
-        const requests = await Promise.all(names.map(async (each) => (await caches.open(each)).keys()));
-        return requests.flat().map(({ url }) => new URL(url).pathname);
-      });
-    expect((await keptFiles()).filter((each) => each.startsWith("/ort"))).toEqual([]);
-    const whole = await readFile(join(hosted(), RUNTIME));
-    await appendFile(join(hosted(), RUNTIME), " ");
-    expect(await runtime()).toBe(null); // another file than the bundle's
-    expect((await keptFiles()).filter((each) => each.startsWith("/ort"))).toEqual([]);
-    await writeFile(join(hosted(), RUNTIME), whole);
-    expect(await runtime()).toBe(`200, ${whole.length} bytes`);
-    expect(await keptFiles()).toContain(`/${RUNTIME}`);
-    await context.setOffline(true);
-    expect(await runtime()).toBe(`200, ${whole.length} bytes`);
   });
 
   const refusals: readonly (readonly [string, string, (lines: readonly string[]) => Promise<void>])[] = [

@@ -33,9 +33,9 @@ const sum = (sizes: readonly number[]): number => sizes.reduce((all, each) => al
 const gzipped = (contents: readonly Uint8Array[]): number => sum(contents.map((each) => gzipSync(each, { level: 9 }).length));
 const quantile = (values: readonly number[], share: number): number => Number((values.toSorted((a, b) => a - b)[Math.floor(share * (values.length - 1))] ?? NaN).toFixed(3));
 
-/** Everything but runtime and model, then what of it comes before the first key; and without packages, built anew. */
+/** Everything but the model, then what of it comes before the first key; and without packages, built anew. */
 async function ownCode(): Promise<void> {
-  const names = (await readdir(dist)).filter((each) => /\.(js|css|html|svg|webmanifest|wasm)$/.test(each) && !each.startsWith("ort"));
+  const names = (await readdir(dist)).filter((each) => /\.(js|css|html|svg|webmanifest|wasm)$/.test(each));
   const contents = new Map(await Promise.all(names.map(async (name) => [name, await readFile(join(dist, name))] as const)));
   const first = new Set<string>(["index.html", "page.css", "page.js"]);
   for (const name of first) {
@@ -179,7 +179,7 @@ async function suggestions(browser: Browser): Promise<void> {
     worker.onmessage = ({ data }: MessageEvent<{ why?: string }>) => document.documentElement.setAttribute("data-failed", data.why ?? "it ended");
     worker.postMessage({
       kind: "train",
-      network: { settings: {}, parameters, step: await bytes("step.onnx"), train: await bytes("train.onnx"), runtime: new URL(".", location.href).href },
+      network: { settings: {}, parameters, step: await bytes("step.onnx"), train: await bytes("train.onnx") },
       model: new Float32Array(parameters).fill(0.01),
       own: { messages: Array.from({ length: kept }, (_, at) => ({ at, text })), vocabulary, split: null },
       client: { epochs: 1e6, batch_size: 8, learning_rate: 1e-6, sentences: kept, words: 20, proximal: 0, precision: "float32" },

@@ -67,7 +67,7 @@ const { policy } = readPolicy(`split = "${said.split}"`);
 const [parameters = 0] = (said.bases["evaluate"]?.task["asks"] as { readonly parameters: readonly number[] }).parameters;
 const known: Known = {
   vocabulary: await readVocabulary(said.words),
-  network: { settings: said.network, parameters, step: utf8(""), train: utf8(""), runtime: null },
+  network: { settings: said.network, parameters, step: utf8(""), train: utf8("") },
   split: readSplit(said.split),
 };
 

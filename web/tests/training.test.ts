@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { loadExported, withParameters, type Exported } from "../train/exported.ts";
-import { prepareRuntime, stepperOf } from "../train/graphs.ts";
 import { nextWordsOf } from "../train/next_words.ts";
+import { stepperOf } from "../train/stepper.ts";
 import { batchesOf, drawnOrder, localUpdate, type Client, type Stepper } from "../train/trainer.ts";
 import { encode } from "../train/vocabulary.ts";
 
@@ -28,9 +28,8 @@ let exported: Exported;
 let stepper: Stepper;
 
 beforeAll(async () => {
-  prepareRuntime(null);
   exported = await loadExported(read);
-  stepper = await stepperOf(exported.train as Uint8Array<ArrayBuffer>);
+  stepper = stepperOf(exported.train as Uint8Array<ArrayBuffer>);
 });
 
 test("the words of a text have Python's ids", () => {
@@ -40,7 +39,7 @@ test("the words of a text have Python's ids", () => {
 describe.each(expected.clients.map((client, at) => ({ client, at })))("an update of client $at", ({ client, at }) => {
   test("is Python's", async () => {
     const batches = batchesOf(expected.ids, inOrder(expected.ids.length), client);
-    const found = await localUpdate(stepper, Float32Array.from(expected.model), batches, client);
+    const found = localUpdate(stepper, Float32Array.from(expected.model), batches, client);
     const wanted = expected.updates[at] as readonly number[];
     expect(normOf(wanted.map((each, place) => each - (found.update[place] as number)))).toBeLessThan(1e-5 * normOf(wanted));
     expect(found.loss).toBeCloseTo(expected.losses[at] as number, 5);
@@ -49,7 +48,7 @@ describe.each(expected.clients.map((client, at) => ({ client, at })))("an update
 
 test("no text moves nothing", async () => {
   const client = expected.clients[0] as Client;
-  const found = await localUpdate(stepper, Float32Array.from(expected.model), batchesOf([], [], client), client);
+  const found = localUpdate(stepper, Float32Array.from(expected.model), batchesOf([], [], client), client);
   expect(normOf(found.update)).toBe(0);
   expect(found.loss).toBe(0);
 });

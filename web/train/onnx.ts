@@ -1,4 +1,4 @@
-/** An ONNX file, walked as protocol buffers: its operations, its weights, and what goes in. Fields: onnx/onnx.proto. */
+/** An ONNX file, walked as protocol buffers: its operations, its weights, what goes in and out. Fields: onnx/onnx.proto. */
 
 import { CannotWork } from "../core/errors.ts";
 
@@ -11,12 +11,19 @@ export interface OnnxNode {
   readonly operator: string;
   readonly inputs: readonly string[];
   readonly outputs: readonly string[];
-  /** Attributes that are whole numbers, by name. */
-  readonly numbers: ReadonlyMap<string, number>;
+  readonly attributes: ReadonlyMap<string, OnnxAttribute>;
+}
+
+/** Of each kind what there is of it. */
+export interface OnnxAttribute {
+  readonly numbers: readonly number[];
+  readonly text: string;
+  readonly graph: OnnxGraph | null;
 }
 
 export interface OnnxWeight {
   readonly dims: readonly number[];
+  readonly whole: boolean; // int64; else float32
   /** Its numbers, as they lie in the file. */
   readonly raw: Span;
 }
@@ -26,14 +33,16 @@ export interface OnnxGraph {
   readonly weights: ReadonlyMap<string, OnnxWeight>;
   /** Of each input by name, its sizes; 0: any. */
   readonly inputs: ReadonlyMap<string, readonly number[]>;
+  readonly outputs: readonly string[];
 }
 
 const MODEL = { graph: 7 };
-const GRAPH = { node: 1, initializer: 5, input: 11 };
+const GRAPH = { node: 1, initializer: 5, input: 11, output: 12 };
 const NODE = { input: 1, output: 2, operator: 4, attribute: 5 };
-const ATTRIBUTE = { name: 1, number: 3 };
-const TENSOR = { dims: 1, name: 8, raw: 9 };
-const INPUT = { name: 1, type: 2 };
+const ATTRIBUTE = { name: 1, number: 3, text: 4, graph: 6, numbers: 8 };
+const TENSOR = { dims: 1, type: 2, name: 8, raw: 9 };
+const INT64 = 7; // a type of tensors
+const VALUE = { name: 1, type: 2 };
 const TYPE = { tensor: 1 };
 const TENSOR_TYPE = { shape: 2 };
 const SHAPE = { dimension: 1 };
@@ -41,13 +50,25 @@ const DIMENSION = { value: 1 };
 
 /** Throws: CannotWork where the file is cut off or damaged. */
 export function readOnnx(file: Bytes): OnnxGraph {
+  const graph = [...fieldsOf(file, [0, file.length], MODEL.graph)][0]?.span ?? [0, 0];
+  return graphIn(file, graph);
+}
+
+function graphIn(file: Bytes, graph: Span): OnnxGraph {
   const within = (message: Span, field: number): readonly Span[] => [...fieldsOf(file, message, field)].map(({ span }) => span);
   const texts = (message: Span, field: number): readonly string[] => within(message, field).map((span) => new TextDecoder().decode(file.subarray(...span)));
   const text = (message: Span, field: number): string => texts(message, field)[0] ?? "";
   const numbers = (message: Span, field: number): readonly number[] => [...fieldsOf(file, message, field)].map(({ value }) => value);
-  const graph = within([0, file.length], MODEL.graph)[0] ?? [0, 0];
+  const attribute = (message: Span): OnnxAttribute => {
+    const inner = within(message, ATTRIBUTE.graph)[0];
+    return {
+      numbers: [...numbers(message, ATTRIBUTE.number), ...numbers(message, ATTRIBUTE.numbers)],
+      text: text(message, ATTRIBUTE.text),
+      graph: inner === undefined ? null : graphIn(file, inner),
+    };
+  };
   const sizesOf = (input: Span): readonly number[] =>
-    within(input, INPUT.type)
+    within(input, VALUE.type)
       .flatMap((type) => within(type, TYPE.tensor))
       .flatMap((tensor) => within(tensor, TENSOR_TYPE.shape))
       .flatMap((shape) => within(shape, SHAPE.dimension))
@@ -57,10 +78,16 @@ export function readOnnx(file: Bytes): OnnxGraph {
       operator: text(node, NODE.operator),
       inputs: texts(node, NODE.input),
       outputs: texts(node, NODE.output),
-      numbers: new Map(within(node, NODE.attribute).map((each) => [text(each, ATTRIBUTE.name), numbers(each, ATTRIBUTE.number)[0] ?? 0])),
+      attributes: new Map(within(node, NODE.attribute).map((each) => [text(each, ATTRIBUTE.name), attribute(each)])),
     })),
-    weights: new Map(within(graph, GRAPH.initializer).map((tensor) => [text(tensor, TENSOR.name), { dims: numbers(tensor, TENSOR.dims), raw: within(tensor, TENSOR.raw)[0] ?? [0, 0] }])),
-    inputs: new Map(within(graph, GRAPH.input).map((input) => [text(input, INPUT.name), sizesOf(input)])),
+    weights: new Map(
+      within(graph, GRAPH.initializer).map((tensor) => [
+        text(tensor, TENSOR.name),
+        { dims: numbers(tensor, TENSOR.dims), whole: numbers(tensor, TENSOR.type)[0] === INT64, raw: within(tensor, TENSOR.raw)[0] ?? [0, 0] },
+      ]),
+    ),
+    inputs: new Map(within(graph, GRAPH.input).map((input) => [text(input, VALUE.name), sizesOf(input)])),
+    outputs: within(graph, GRAPH.output).map((output) => text(output, VALUE.name)),
   };
 }
 
@@ -76,19 +103,22 @@ function* fieldsOf(file: Bytes, [begin, end]: Span, number: number): Generator<F
     const wire = tag & 7;
     const [value, after] = wire === 0 || wire === 2 ? varint(file, start, end) : [0, start];
     at = wire === 2 ? after + value : wire === 1 ? after + 8 : wire === 5 ? after + 4 : after;
-    if (wire === 3 || wire === 4 || wire > 5) throw damaged("a graph is damaged");
+    if (wire === 3 || wire === 4 || wire > 5 || at < after) throw damaged("a graph is damaged");
     if (at > end) throw damaged("a graph is cut off");
     if (Math.floor(tag / 8) === number) yield { value, span: [after, at] };
   }
 }
 
-/** A whole number, and what stands behind it. One of more than 53 bits, as -1 is, becomes another one: none is used. */
+const LONGEST = 10; // bytes of a whole number: of a negative one all of them
+
+/** A whole number, and what stands behind it. */
 function varint(file: Bytes, begin: number, end: number): readonly [number, number] {
-  let value = 0;
-  for (let at = begin, scale = 1; at < end && at < begin + 10; at++, scale *= 128) {
+  let [value, left] = [0, 0]; // left: what it has less than -1, where it is negative
+  for (let at = begin, scale = 1; at < end && at < begin + LONGEST; at++, scale *= 128) {
     const byte = file[at] as number;
     value += (byte & 127) * scale;
-    if (byte < 128) return [value, at + 1];
+    left += (127 - (byte & 127)) * scale;
+    if (byte < 128) return at < begin + LONGEST - 1 ? [value, at + 1] : [-1 - (left - 126 * scale), at + 1];
   }
   throw damaged("a graph is damaged");
 }

@@ -10,11 +10,11 @@ export interface Stepper {
   /** How many numbers the model has. */
   readonly parameters: number;
   /** One step of the model (parameters,), which it changes, on padded sentences; the mean loss before it, in nats. */
-  descend(model: Float32Array, batch: Batch, learningRate: number): Promise<number>;
+  descend(model: Float32Array<ArrayBuffer>, batch: Batch, learningRate: number): number;
 }
 
 export interface Batch {
-  readonly ids: BigInt64Array; // (rows * columns,), row by row
+  readonly ids: Float64Array<ArrayBuffer>; // (rows * columns,), row by row
   readonly rows: number;
   readonly columns: number;
 }
@@ -43,10 +43,10 @@ export function batchesOf(sentences: readonly (readonly number[])[], order: read
   const chosen = order.slice(0, client.sentences);
   const columns = client.words + 1;
   return Array.from({ length: Math.ceil(chosen.length / client.batch_size) }, (_, number) => {
-    const ids = new BigInt64Array(client.batch_size * columns).fill(BigInt(PAD));
+    const ids = new Float64Array(client.batch_size * columns).fill(PAD);
     const rows = chosen.slice(number * client.batch_size, (number + 1) * client.batch_size);
     rows.forEach((place, row) => {
-      (sentences[place] ?? []).slice(0, columns).forEach((id, column) => (ids[row * columns + column] = BigInt(id)));
+      (sentences[place] ?? []).slice(0, columns).forEach((id, column) => (ids[row * columns + column] = id));
     });
     return { ids, rows: client.batch_size, columns };
   });
@@ -57,19 +57,19 @@ export function batchesOf(sentences: readonly (readonly number[])[], order: read
  *
  * With `proximal` above 0 a step also takes away learning_rate * proximal times what the model has moved so far.
  */
-export async function localUpdate(
+export function localUpdate(
   stepper: Stepper,
   start: Float32Array,
   batches: readonly Batch[],
   client: Client,
-): Promise<{ readonly update: Float32Array<ArrayBuffer>; readonly loss: number }> {
+): { readonly update: Float32Array<ArrayBuffer>; readonly loss: number } {
   const pull = Math.fround(client.learning_rate * client.proximal);
   const model = new Float32Array(start); // the one buffer of all steps, or each would leave another behind
   let total = 0;
   for (let epoch = 0; epoch < client.epochs; epoch++) {
     for (const batch of batches) {
       const before = pull === 0 ? null : model.slice();
-      total += await stepper.descend(model, batch, client.learning_rate);
+      total += stepper.descend(model, batch, client.learning_rate);
       before?.forEach((each, at) => (model[at] = (model[at] as number) - pull * (each - (start[at] as number))));
     }
   }

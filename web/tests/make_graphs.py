@@ -1,6 +1,6 @@
-"""`step.onnx` of every network with small random numbers, for `next_words.test.ts`: each operator that a cell can have.
+"""`step.onnx` and `train.onnx` of networks with small random numbers, for `graphs.test.ts`: all that a cell can have.
 
-python web/tests/make_steps.py: rewrites `fixtures/steps`. `eight_bits.onnx` is one that a page refuses.
+python web/tests/make_graphs.py: rewrites `fixtures/graphs`. `eight_bits.onnx` is one that a page refuses.
 """
 
 import sys
@@ -17,8 +17,9 @@ from tacit.networks.cifg.network import Cifg
 from tacit.networks.gru import Gru
 from tacit.networks.onnx.quantized import int8
 from tacit.networks.onnx.step import step_graph
+from tacit.networks.onnx.training import training_graph
 
-FOLDER = Path(__file__).parent / "fixtures" / "steps"
+FOLDER = Path(__file__).parent / "fixtures" / "graphs"
 NETWORKS = {
     "cifg": Cifg(vocabulary=30, embedding=5, units=9),
     "tied": Cifg(vocabulary=30, embedding=5, units=9, tied=True),
@@ -36,6 +37,7 @@ def main() -> None:
         drawn = [0.5 * jax.random.normal(key, leaf.shape) for key, leaf in zip(keys, leaves, strict=True)]
         graph = step_graph(network, jax.tree.unflatten(made, drawn))
         onnx.save(graph, FOLDER / f"{name}.onnx")
+        onnx.save(training_graph(network), FOLDER / f"{name}.train.onnx")
         if name == "cifg":
             onnx.save(int8(graph), FOLDER / "eight_bits.onnx")
 
