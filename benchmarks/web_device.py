@@ -163,15 +163,13 @@ def recipe(cache: Cache, network: Cifg) -> Any:
 
 
 def first_visit(url: str, dist: Path) -> None:
-    """Every file of the page once, as the server sends it to browsers; the runtime comes when it trains."""
+    """Every file of the page once, as the server sends it to browsers."""
     names = [*json.loads((dist / "bundle.json").read_text("utf-8"))["files"], "bundle.json", "sw.js"]
     with httpx.Client(base_url=url, headers={"Accept-Encoding": "br"}) as client:
         sent = {name: client.head(f"/{name}").raise_for_status().headers["content-length"] for name in names}
     bytes_of = {name: int(length) for name, length in sent.items()}
-    runtime = sum(length for name, length in bytes_of.items() if name.startswith("ort"))
     model = sum(length for name, length in bytes_of.items() if name.startswith("model/"))
-    say({"what": "first visit, bytes", "bytes": sum(bytes_of.values()) - runtime, "model": model})
-    say({"what": "the runtime, when it first trains, bytes", "bytes": runtime})
+    say({"what": "first visit, bytes", "bytes": sum(bytes_of.values()), "model": model})
 
 
 def python_device(told: Any, folder: Path, cache: Cache) -> None:

@@ -42,8 +42,8 @@ export interface Choices {
  * Writes the page to `folder`, whole or not at all, with the model of `model`. `web` is the folder of this file. The
  * digest of the bundle.
  *
- * Throws: CannotWork for a model that is no export or that no page can read, a folder with files of another kind, a server that is neither https
- * nor on this machine, and an extension without one; Refused for a key that is none.
+ * Throws: CannotWork for a model that is no export or that no page can read, a folder with files of another kind, a
+ * server that is neither https nor on this machine, and an extension without one; Refused for a key that is none.
  */
 export async function built(web: string, model: string, folder: string, choices: Choices = {}): Promise<string> {
   await refuse(model, folder);

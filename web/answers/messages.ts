@@ -8,7 +8,7 @@ import type { OwnText } from "./typed_text.ts";
 type Bytes = Uint8Array<ArrayBuffer>;
 
 export type ToReporter =
-  | { readonly kind: "train"; readonly network: Network; readonly model: Float32Array<ArrayBuffer>; readonly own: OwnText; readonly client: Train["client"] }
+  | { readonly kind: "train"; readonly lattice: WebAssembly.Module; readonly network: Network; readonly model: Float32Array<ArrayBuffer>; readonly own: OwnText; readonly client: Train["client"] }
   | { readonly kind: "encode"; readonly lattice: WebAssembly.Module; readonly update: Float32Array; readonly asks: Train; readonly short: boolean | null; readonly boundedLoss: number | null }
   | { readonly kind: "seal"; readonly lattice: WebAssembly.Module; readonly plan: Plan; readonly task: RoundTask; readonly words: Uint32Array }
   | ({ readonly kind: "answer" } & Asked);

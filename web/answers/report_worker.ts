@@ -2,6 +2,7 @@
 
 import { calculationsOf } from "../core/sealing.ts";
 import { saidBy } from "../core/errors.ts";
+import { productsOf } from "../train/products.ts";
 import { stepperOf } from "../train/stepper.ts";
 import { batchesOf, drawnOrder, localUpdate } from "../train/trainer.ts";
 import { answered } from "./answered.ts";
@@ -33,8 +34,8 @@ async function calculated(asks: ToReporter): Promise<Calculated[keyof Calculated
   }
 }
 
-function trained({ network, model, own, client }: Extract<ToReporter, { kind: "train" }>): Calculated["train"] {
-  const stepper = stepperOf(network.train);
+async function trained({ lattice, network, model, own, client }: Extract<ToReporter, { kind: "train" }>): Promise<Calculated["train"]> {
+  const stepper = stepperOf(network.train, await productsOf(lattice));
   const sentences = trainable(own).map(marked);
   return localUpdate(stepper, model, batchesOf(sentences, drawnOrder(sentences.length), client), client);
 }

@@ -3,6 +3,8 @@
 import type { RoundTask, Plan, Train } from "../core/documents.ts";
 import type { Calculations } from "../core/sealing.ts";
 import type { Calculated, FromReporter, ToReporter } from "../answers/messages.ts";
+import type { Network } from "../answers/question.ts";
+import type { OwnText } from "../answers/typed_text.ts";
 import { scriptAddress } from "./addresses.ts";
 
 /**
@@ -24,6 +26,11 @@ export class Calculator implements Calculations {
 
   seal(plan: Plan, task: RoundTask, words: Uint32Array): Promise<Uint8Array<ArrayBuffer>> {
     return this.ask({ kind: "seal", lattice: this.lattice, plan, task, words }, [words.buffer as ArrayBuffer]);
+  }
+
+  /** model: where training begins; it is handed over, and is empty here from then on. */
+  train(network: Network, model: Float32Array<ArrayBuffer>, own: OwnText, client: Train["client"]): Promise<Calculated["train"]> {
+    return this.ask({ kind: "train", lattice: this.lattice, network, model, own, client }, [model.buffer]);
   }
 
   /** given: what is handed over, and is empty here from then on. Throws: Error with what went wrong there. */

@@ -177,8 +177,7 @@ function trainingOf(reading: Reading, calculator: Calculator, seen: Float32Array
       const own = networkOf(reading.exported);
       if (own === null) throw new CannotWork("this page's export has no step of training.");
       seen.push(new Float32Array(model));
-      const start = new Float32Array(model);
-      return calculator.ask({ kind: "train", network: own, model: start, own: await ownText(reading), client: asks.client }, [start.buffer]);
+      return calculator.train(own, new Float32Array(model), await ownText(reading), asks.client);
     },
   };
 }

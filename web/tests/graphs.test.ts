@@ -5,7 +5,9 @@ import { describe, expect, test } from "vitest";
 
 import { PAD } from "../train/ids.ts";
 import { nextWordsOf } from "../train/next_words.ts";
+import { PLAIN, productsOf, type Products } from "../train/products.ts";
 import { stepperOf } from "../train/stepper.ts";
+import { LATTICE } from "./lattice.ts";
 
 const graphOf = (name: string): Uint8Array<ArrayBuffer> => new Uint8Array(readFileSync(new URL(`fixtures/graphs/${name}.onnx`, import.meta.url)));
 
@@ -83,7 +85,7 @@ describe.each(["cifg", "tied", "gru", "strange"])("a step of training of %s", (n
     const graph = graphOf(`${name}.train`);
     const session = await ort.InferenceSession.create(graph);
     const shapes = session.inputMetadata.flatMap((each) => (each.isTensor && !["sentences", "learning_rate"].includes(each.name) ? [{ name: each.name, dims: each.shape as number[] }] : []));
-    const stepper = stepperOf(graph);
+    const stepper = stepperOf(graph, await productsOf(LATTICE));
     const draw = drawn(7);
     const model = Float32Array.from({ length: stepper.parameters }, () => draw() - 0.5);
     let apart = 0;
@@ -113,6 +115,33 @@ describe.each(["cifg", "tied", "gru", "strange"])("a step of training of %s", (n
     expect(stepper.descend(model, { ids: new Float64Array(2 * COLUMNS).fill(PAD), rows: 2, columns: COLUMNS }, 0.5)).toBe(0);
     expect(model).toEqual(before);
   });
+});
+
+/** As the sum says it. */
+function obvious({ to, left, right, M, N, K, leftTurned, rightTurned }: Parameters<Products["add"]>[0]): void {
+  for (let row = 0; row < M; row++) {
+    for (let column = 0; column < N; column++) {
+      for (let key = 0; key < K; key++) {
+        const one = left[leftTurned ? key * M + row : row * K + key] as number;
+        to[row * N + column] = (to[row * N + column] as number) + one * (right[rightTurned ? column * K + key : key * N + column] as number);
+      }
+    }
+  }
+}
+
+test.each([["plain", async () => PLAIN], ["by the loops", async () => productsOf(LATTICE)]] as const)("products of matrices of any sizes, %s, are the obvious ones", async (_, made) => {
+  const [products, draw] = [await made(), drawn(3)];
+  for (let round = 0; round < 150; round++) {
+    const [M, N, K] = [1 + Math.floor(draw() * 9), 1 + Math.floor(draw() * 40), 1 + Math.floor(draw() * 21)];
+    const [leftTurned, rightTurned] = [round % 3 === 1, round % 3 === 2];
+    const numbers = (count: number): Float32Array => Float32Array.from({ length: count }, () => draw() - 0.5);
+    const product = { left: numbers(M * K), right: numbers(K * N), M, N, K, leftTurned, rightTurned };
+    const [found, expected] = [numbers(M * N), new Float32Array(M * N)];
+    expected.set(found);
+    products.add({ ...product, to: found });
+    obvious({ ...product, to: expected });
+    expect(Math.max(...found.map((each, at) => Math.abs(each - (expected[at] as number))))).toBeLessThan(1e-5);
+  }
 });
 
 test("a graph of 8 bits is refused with the way out", () => {

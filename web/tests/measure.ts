@@ -179,6 +179,7 @@ async function suggestions(browser: Browser): Promise<void> {
     worker.onmessage = ({ data }: MessageEvent<{ why?: string }>) => document.documentElement.setAttribute("data-failed", data.why ?? "it ended");
     worker.postMessage({
       kind: "train",
+      lattice: await WebAssembly.compile(await bytes("../lattice.wasm")),
       network: { settings: {}, parameters, step: await bytes("step.onnx"), train: await bytes("train.onnx") },
       model: new Float32Array(parameters).fill(0.01),
       own: { messages: Array.from({ length: kept }, (_, at) => ({ at, text })), vocabulary, split: null },

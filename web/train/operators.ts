@@ -55,27 +55,52 @@ function ofEach(does: (value: number) => number): Operator {
   };
 }
 
-function ofPairs(does: (left: number, right: number) => number, truth = false): Operator {
+/** What is done with each pair: of `one` numbers and `other` numbers, each again and again. */
+type Pairs = (to: Numbers, left: Numbers, one: number, right: Numbers, other: number) => void;
+
+// Each a loop of its own: one that calls what it is given takes five times as long, and leaves a number behind each time.
+const added: Pairs = (to, left, one, right, other) => {
+  for (let place = 0, i = 0, j = 0; place < to.length; place++) {
+    to[place] = (left[i] as number) + (right[j] as number);
+    if (++i === one) i = 0;
+    if (++j === other) j = 0;
+  }
+};
+const subtracted: Pairs = (to, left, one, right, other) => {
+  for (let place = 0, i = 0, j = 0; place < to.length; place++) {
+    to[place] = (left[i] as number) - (right[j] as number);
+    if (++i === one) i = 0;
+    if (++j === other) j = 0;
+  }
+};
+const times: Pairs = (to, left, one, right, other) => {
+  for (let place = 0, i = 0, j = 0; place < to.length; place++) {
+    to[place] = (left[i] as number) * (right[j] as number);
+    if (++i === one) i = 0;
+    if (++j === other) j = 0;
+  }
+};
+const done = (does: (left: number, right: number) => number): Pairs => (to, left, one, right, other) => {
+  for (let place = 0; place < to.length; place++) to[place] = does(left[place % one] as number, right[place % other] as number);
+};
+
+function ofPairs(pairs: Pairs, truth = false): Operator {
   return (given, _, room) => {
     const [left, right] = [at(given, 0), at(given, 1)];
     const dims = broadcast(left.dims, right.dims);
     const size = sizeOf(dims);
     const to = truth || (isWhole(left) && isWhole(right)) ? room.wholes(size) : room.floats(size);
-    const [one, other] = [repeats(left, dims), repeats(right, dims)];
-    if (one === null || other === null) {
-      const [from, from2] = [spread(left, dims), spread(right, dims)];
-      for (let place = 0; place < size; place++) to[place] = does(left.data[from(place)] as number, right.data[from2(place)] as number);
-      return whole(dims, to);
-    }
-    // One of them is whole, and the other as well, or repeated: a row again and again.
-    const [a, b] = [left.data, right.data];
-    for (let place = 0, i = 0, j = 0; place < size; place++) {
-      to[place] = does(a[i] as number, b[j] as number);
-      if (++i === one) i = 0;
-      if (++j === other) j = 0;
-    }
+    const [one, other] = [repeated(left, dims), repeated(right, dims)];
+    pairs(to, one, one.length, other, other.length);
     return whole(dims, to);
   };
+}
+
+/** The numbers that are repeated, one after another, to these sizes: its own, or all of them. */
+function repeated(tensor: Tensor, to: readonly number[]): Numbers {
+  if (repeats(tensor, to) !== null) return tensor.data;
+  const place = spread(tensor, to);
+  return Float32Array.from({ length: sizeOf(to) }, (_, each) => tensor.data[place(each)] as number);
 }
 
 function broadcast(left: readonly number[], right: readonly number[]): readonly number[] {
@@ -115,23 +140,40 @@ function spread({ dims }: Tensor, to: readonly number[]): (place: number) => num
   };
 }
 
-function reduced(from: number, does: (before: number, value: number) => number): Operator {
+/** Sums, or the largest numbers, along one axis or all. */
+function reduced(sums: boolean): Operator {
   return (given, attributes, room) => {
     const { dims, data } = first(given);
     const keep = numberOf(attributes, "keepdims", 1) === 1;
     const axes = given[1] === undefined ? dims.map((_, axis) => axis) : numbersOf(given[1]).map((axis) => (axis < 0 ? axis + dims.length : axis));
-    const [outer, size, inner] = axes.length === dims.length ? [1, data.length, 1] : about(dims, axes[0] as number);
     if (axes.length > 1 && axes.length !== dims.length) throw wrong("several axes are reduced, and not all");
+    const [outer, size, inner] = axes.length === dims.length ? [1, data.length, 1] : about(dims, axes[0] as number);
     const to = isWhole(first(given)) ? room.wholes(outer * inner) : room.floats(outer * inner);
-    to.fill(from);
+    to.fill(sums ? 0 : -Infinity);
     for (let o = 0; o < outer; o++) {
-      for (let place = 0; place < size; place++) {
-        const begin = (o * size + place) * inner;
-        for (let i = 0; i < inner; i++) to[o * inner + i] = does(to[o * inner + i] as number, data[begin + i] as number);
-      }
+      const begin = o * size * inner;
+      if (inner === 1) to[o] = sums ? sumOf(data, begin, begin + size) : mostOf(data, begin, begin + size);
+      else for (let from = begin; from < begin + size * inner; from += inner) gathered(to, o * inner, data, from, inner, sums);
     }
     return whole(keep ? dims.map((each, axis) => (axes.includes(axis) ? 1 : each)) : dims.filter((_, axis) => !axes.includes(axis)), to);
   };
+}
+
+function sumOf(data: Numbers, begin: number, end: number): number {
+  let sum = 0;
+  for (let place = begin; place < end; place++) sum += data[place] as number;
+  return sum;
+}
+
+function mostOf(data: Numbers, begin: number, end: number): number {
+  let most = -Infinity;
+  for (let place = begin; place < end; place++) most = Math.max(most, data[place] as number);
+  return most;
+}
+
+function gathered(to: Numbers, at: number, data: Numbers, from: number, count: number, sums: boolean): void {
+  if (sums) for (let each = 0; each < count; each++) to[at + each] = (to[at + each] as number) + (data[from + each] as number);
+  else for (let each = 0; each < count; each++) to[at + each] = Math.max(to[at + each] as number, data[from + each] as number);
 }
 
 /** Rows of the last axis to the logarithms of their shares, or to the shares. */
@@ -143,8 +185,7 @@ function softmax(logarithms: boolean): Operator {
     const to = room.floats(data.length);
     for (let begin = 0; begin < data.length; begin += width) {
       const end = begin + width;
-      let most = -Infinity;
-      for (let place = begin; place < end; place++) most = Math.max(most, data[place] as number);
+      const most = mostOf(data, begin, end);
       let sum = 0;
       if (logarithms) {
         for (let place = begin; place < end; place++) sum += Math.exp((data[place] as number) - most);
@@ -174,44 +215,8 @@ function multiplied(given: readonly Tensor[], attributes: Attributes, room: Room
     if (again === null) throw wrong("what is added to a product has other sizes");
     for (let place = 0; place < to.length; place += again) to.set(more.data, place);
   }
-  if (rightTurned) byRows(to, left.data, right.data, M, N, K);
-  else byColumns(to, left.data, right.data, M, N, K, leftTurned ? 1 : K, leftTurned ? M : 1);
+  room.products.add({ to, left: left.data as Float32Array, right: right.data as Float32Array, M, N, K, leftTurned, rightTurned });
   return whole([M, N], to);
-}
-
-/** to (M, N) += left by right (K, N), left's number (row, key) being at row * perRow + key * perKey. Four keys at a time. */
-function byColumns(to: Numbers, left: Numbers, right: Numbers, M: number, N: number, K: number, perRow: number, perKey: number): void {
-  for (let row = 0; row < M; row++) {
-    const begin = row * N;
-    let key = 0;
-    for (; key + 4 <= K; key += 4) {
-      const place = row * perRow + key * perKey;
-      const [a, b, c, d] = [left[place] as number, left[place + perKey] as number, left[place + 2 * perKey] as number, left[place + 3 * perKey] as number];
-      for (let column = 0, one = key * N; column < N; column++, one++) {
-        to[begin + column] =
-          (to[begin + column] as number) +
-          a * (right[one] as number) +
-          b * (right[one + N] as number) +
-          c * (right[one + 2 * N] as number) +
-          d * (right[one + 3 * N] as number);
-      }
-    }
-    for (; key < K; key++) {
-      const factor = left[row * perRow + key * perKey] as number;
-      for (let column = 0, one = key * N; column < N; column++, one++) to[begin + column] = (to[begin + column] as number) + factor * (right[one] as number);
-    }
-  }
-}
-
-/** to (M, N) += left (M, K) by right (N, K) turned. */
-function byRows(to: Numbers, left: Numbers, right: Numbers, M: number, N: number, K: number): void {
-  for (let row = 0; row < M; row++) {
-    for (let column = 0; column < N; column++) {
-      let sum = to[row * N + column] as number;
-      for (let key = 0, one = row * K, other = column * K; key < K; key++, one++, other++) sum += (left[one] as number) * (right[other] as number);
-      to[row * N + column] = sum;
-    }
-  }
 }
 
 /** By name. Throws, each: CannotWork for a form that no graph of tacit's has. */
@@ -222,14 +227,14 @@ export const OPERATORS: Readonly<Record<string, Operator>> = {
   Neg: ofEach((value) => -value),
   Log: ofEach(Math.log),
   Not: ofEach((value) => (value === 0 ? 1 : 0)),
-  Add: ofPairs((left, right) => left + right),
-  Sub: ofPairs((left, right) => left - right),
-  Mul: ofPairs((left, right) => left * right),
-  Div: ofPairs((left, right) => left / right),
-  Max: ofPairs(Math.max),
-  Equal: ofPairs((left, right) => (left === right ? 1 : 0), true),
-  ReduceSum: reduced(0, (before, value) => before + value),
-  ReduceMax: reduced(-Infinity, Math.max),
+  Add: ofPairs(added),
+  Sub: ofPairs(subtracted),
+  Mul: ofPairs(times),
+  Div: ofPairs(done((left, right) => left / right)),
+  Max: ofPairs(done(Math.max)),
+  Equal: ofPairs(done((left, right) => (left === right ? 1 : 0)), true),
+  ReduceSum: reduced(true),
+  ReduceMax: reduced(false),
   Softmax: softmax(false),
   LogSoftmax: softmax(true),
   MatMul: multiplied,

@@ -1,10 +1,17 @@
 /** Room for what graphs compute: what nobody needs any more is written over, so that a training leaves nothing behind. */
 
 import type { Numbers, Tensor } from "./operators.ts";
+import { PLAIN, type Products } from "./products.ts";
 
 export class Room {
+  readonly products: Products;
   private readonly held = new Map<ArrayBufferLike, { readonly data: Numbers; holders: number }>();
   private readonly free = new Map<string, Numbers[]>();
+
+  /** products: how matrices are multiplied. */
+  constructor(products = PLAIN) {
+    this.products = products;
+  }
 
   /** So many float32 numbers, of any values. */
   floats(length: number): Float32Array<ArrayBuffer> {

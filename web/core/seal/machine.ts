@@ -86,6 +86,8 @@ export interface Loops {
   roundAtRandom(vector: number, count: number, draws: number, shift: number, out: number): bigint;
   roundToZero(vector: number, count: number, factor: number, shift: number, out: number): void;
   squaredNorm(vector: number, count: number, lanes: number): number;
+  multiply(to: number, left: number, right: number, M: number, N: number, K: number, perRow: number, perKey: number): void;
+  multiplyTurned(to: number, left: number, right: number, M: number, N: number, K: number): void;
 }
 
 /** Loops, and room in their memory. A view of it is good until the next `room`. */
