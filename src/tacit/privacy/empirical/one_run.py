@@ -1,0 +1,153 @@
+"""Many canaries in one run, each in or out by a fair coin: how many coins an auditor may guess, and what more shows.
+
+Of `canaries` the auditor guesses `guesses`, chosen by what was released, and `correct` are right. A promise bounds how
+probable so many are; the bound below is the promise that makes them no less probable than 1 - confidence. The number
+of guesses is settled beforehand, and the coins are independent of all else.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtrc, gammaln, ndtr, ndtri, xlog1py, xlogy
+
+from tacit.errors import InputError
+from tacit.privacy.empirical.samples import check_delta, error_of, sample
+
+Curve = Callable[[float], float]
+"""The inverse of 1 - f, f the trade-off curve: the least P(event) without the canary, where with it it is so much."""
+
+
+def correct_guesses(scores: ArrayLike, included: ArrayLike, *, inside: int, outside: int) -> int:
+    """How many coins are right where the `inside` highest scores are guessed in, and the `outside` lowest out.
+
+    scores: (m,), higher where a canary is likelier to be in; included: (m,) bool, the coins. Of ties the later is taken
+    for the higher, which no coin has a part in.
+    """
+    values = sample("scores", scores, finite=False)
+    coins = np.asarray(included)
+    if coins.dtype != bool or coins.shape != values.shape:
+        raise InputError(f"included is {coins.dtype} {coins.shape}; give a bool for each of the {len(values)} scores.")
+    _check_counts(0, inside + outside, len(values))
+    if min(inside, outside) < 0:
+        raise InputError(f"inside={inside}, outside={outside} are no numbers of guesses; give 0 or more of each.")
+    order = np.argsort(values, kind="stable")
+    return int(coins[order[len(values) - inside :]].sum() + (~coins[order[:outside]]).sum())
+
+
+def epsilon_by_guesses(
+    correct: int, guesses: int, canaries: int, delta: float, *, confidence: float = 0.95
+) -> float:
+    """A lower bound on epsilon at `delta` of add-or-remove adjacency, from guesses about one run.
+
+    The smaller of two bounds on the chance of so many: `chance_by_binomial`, the tail of a binomial number at delta =
+    0, and `chance_by_curve`, often far smaller above it. Both hold for each count, so the smaller does. Raises:
+    InputError for counts that cannot be.
+    """
+    check_delta(delta)
+    error = error_of(confidence)
+    _check_counts(correct, guesses, canaries)
+
+    def refuted(epsilon: float) -> bool:
+        return chance_by_binomial(correct, guesses, canaries, epsilon, delta) <= error or _impossible(
+            correct, guesses, canaries, curve_of_epsilon(epsilon, delta), error
+        )
+
+    return _largest(refuted)
+
+
+def mu_by_guesses(correct: int, guesses: int, canaries: int, *, confidence: float = 0.95) -> float:
+    """A lower bound on the mu of Gaussian differential privacy, from guesses about one run (arXiv:2410.22235).
+
+    The bound is where the chance of so many, by `chance_by_curve`, is 1 - confidence.
+    """
+    error = error_of(confidence)
+    _check_counts(correct, guesses, canaries)
+    return _largest(lambda mu: _impossible(correct, guesses, canaries, curve_of_mu(mu), error))
+
+
+def chance_by_binomial(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """How probable `correct` right guesses or more are under (epsilon, delta)-DP, at most.
+
+    P(B >= v) + 2 m delta max_i P(v > B >= v - i) / i, with B binomial of the guesses and e^epsilon / (1 + e^epsilon)
+    (Steinke, Nasr & Jagielski, arXiv:2305.08846, Theorem 5.2). The right guesses are at most B + F, F >= 0 a whole
+    number of mean 2 m delta or less, and P(B + F >= v) is P(B >= v) and the mean of P(v > B >= v - F), at most F times
+    the largest P(v > B >= v - i) / i.
+    """
+    rate = 1 / (1 + math.exp(-epsilon))
+    tail = float(bdtrc(correct - 1, guesses, rate)) if correct else 1.0
+    if delta == 0 or correct == 0:
+        return tail
+    fewer = np.arange(correct - 1, -1, -1)
+    binomial = gammaln(guesses + 1) - gammaln(fewer + 1) - gammaln(guesses - fewer + 1)
+    each = np.exp(binomial + xlogy(fewer, rate) + xlog1py(guesses - fewer, -rate))
+    steepest = float((np.cumsum(each) / np.arange(1, correct + 1)).max())
+    return min(tail + 2 * canaries * delta * steepest, 1.0)
+
+
+def chance_by_curve(correct: int, guesses: int, canaries: int, curve: Curve) -> float:
+    """How probable `correct` right guesses or more are under a trade-off curve, at most (arXiv:2410.22235).
+
+    Of m canaries, r guesses, let p_j be the probability of j right ones. Flipping the coin of one canary that is
+    guessed right makes it wrong and leaves the others: summed over canaries and averaged over coins, by concavity,
+        sum_{j >= t} j p_j / m <= (1 - f)( sum_{j >= t-1} (r - j) p_j / m )    for every t.
+    `_impossible` gives the tail a probability, and each p_j below, from v - 1 down, the least that these allow. Any
+    other p with such a tail has at least that much in all (by induction: what it has more of wrong guesses it has more
+    of right ones, at the ratio t : r - t at least), so if all exceeds 1, the tail is less probable.
+    """
+    _check_counts(correct, guesses, canaries)
+    low, high = 0.0, 1.0
+    while high - low > 1e-9 * high and high > 1e-300:
+        middle = (low + high) / 2
+        low, high = (low, middle) if _impossible(correct, guesses, canaries, curve, middle) else (middle, high)
+    return high
+
+
+def curve_of_mu(mu: float) -> Curve:
+    """Of mu-GDP: Phi(Phi^-1(a) - mu)."""
+    return lambda with_it: float(ndtr(ndtri(with_it) - mu))
+
+
+def curve_of_epsilon(epsilon: float, delta: float) -> Curve:
+    """Of (epsilon, delta)-DP: the larger of e^-epsilon (a - delta) and 1 - delta - e^epsilon (1 - a), at least 0."""
+    grows, falls = math.exp(epsilon), math.exp(-epsilon)
+    return lambda with_it: max(falls * (with_it - delta), 1 - delta - grows * (1 - with_it), 0.0)
+
+
+def _impossible(correct: int, guesses: int, canaries: int, curve: Curve, chance: float) -> bool:
+    """Whether no p of `chance_by_curve` has a tail of probability `chance`."""
+    whole = guesses / canaries
+    right, wrong = chance * correct / canaries, chance * (guesses - correct) / canaries
+    for more in range(correct - 1, -1, -1):
+        needed = curve(min(right, 1.0))
+        if needed <= wrong:  # and so it stays: neither grows any more
+            break
+        right += more / (guesses - more) * (needed - wrong)
+        wrong = needed
+        if right + wrong > whole:
+            return True
+    return right + wrong > whole
+
+
+def _largest(refuted: Callable[[float], bool]) -> float:
+    """The largest number that is refuted, where all smaller ones are; 0 where none is."""
+    if not refuted(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while refuted(high):
+        low, high = high, 2 * high
+        if high > 500:
+            return low
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if refuted(middle) else (low, middle)
+    return low
+
+
+def _check_counts(correct: int, guesses: int, canaries: int) -> None:
+    if not 0 <= correct <= guesses <= canaries or guesses < 1:
+        raise InputError(
+            f"{correct} right of {guesses} guesses about {canaries} canaries cannot be; "
+            "right ones are at most the guesses, guesses at least 1 and at most the canaries."
+        )
