@@ -36,9 +36,7 @@ def correct_guesses(scores: ArrayLike, included: ArrayLike, *, inside: int, outs
     return int(coins[order[len(values) - inside :]].sum() + (~coins[order[:outside]]).sum())
 
 
-def epsilon_by_guesses(
-    correct: int, guesses: int, canaries: int, delta: float, *, confidence: float = 0.95
-) -> float:
+def epsilon_by_guesses(correct: int, guesses: int, canaries: int, delta: float, *, confidence: float = 0.95) -> float:
     """A lower bound on epsilon at `delta` of add-or-remove adjacency, from guesses about one run.
 
     The smaller of two bounds on the chance of so many: `chance_by_binomial`, the tail of a binomial number at delta =

@@ -28,7 +28,7 @@ Numbers = NDArray[np.float64]
 Shown = Callable[[Numbers, Numbers], Numbers]
 
 RANKS = 12  # 24 and 48 gave smaller bounds of normal samples of 200 to 20,000 scores: each costs a share of the error
-CANDIDATES = 500  # thresholds that the first half of a split is tried with
+CANDIDATES = 100  # thresholds that the first half of a split is tried with
 SORTED = 20  # distinct scores in rising or falling order: by chance less often than in 1e18 samples
 
 
