@@ -28,7 +28,8 @@ def mu_shown(false_positive: ArrayLike, false_negative: ArrayLike) -> Numbers:
 
     A mechanism that is mu-GDP allows no smaller rates (Dong, Roth & Su, arXiv:1905.02383, Definition 3).
     """
-    return np.maximum(-(ndtri(np.asarray(false_positive, float)) + ndtri(np.asarray(false_negative, float))), 0)
+    between = -(ndtri(np.asarray(false_positive, float)) + ndtri(np.asarray(false_negative, float)))
+    return np.asarray(np.maximum(between, 0))
 
 
 def rate_at_most(count: ArrayLike, trials: int, error: float) -> Numbers:

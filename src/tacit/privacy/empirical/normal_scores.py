@@ -6,7 +6,6 @@ exact for its model, by the law of one pivot, and says which of mean and deviati
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +56,7 @@ def mu_of_normal_samples(absent: ArrayLike, present: ArrayLike, *, confidence: f
     """From scores without the canary and with it, N(a, s^2) and N(a + mu s, s^2), both a and s unknown.
 
     absent, present: (n,) and (m,), independent. Student's two-sample t has the noncentral law with n + m - 2 degrees
-    of freedom and noncentrality mu / sqrt(1/n + 1/m); the bound is where it is exceeded with probability 1 - confidence.
+    of freedom and noncentrality mu / sqrt(1/n + 1/m); at the bound so large a t has probability 1 - confidence.
     """
     error = error_of(confidence)
     without, within = sample("absent", absent, least=2), sample("present", present, least=2)
@@ -107,11 +106,14 @@ def _noncentral(difference: float, deviation: float, variance: float, degrees: i
 
 
 def noncentrality_at_least(t: float, degrees: int, error: float) -> float:
-    """The lower confidence bound on the noncentrality of a Student number t: exceeding t there has probability `error`.
+    """The lower confidence bound on a Student number's noncentrality: of it a larger t has probability `error`.
 
     t: one number; may be negative. Raises: AccountingError where the law cannot be computed.
     """
-    below: Callable[[float], float] = lambda shift: float(nctdtr(degrees, shift, t)) - (1 - error)  # noqa: E731
+
+    def below(shift: float) -> float:
+        return float(nctdtr(degrees, shift, t)) - (1 - error)
+
     step = 2.0 + abs(t) / math.sqrt(degrees)
     low = t - step
     while below(low) < 0 and step < 1e6 * (1 + abs(t)):
