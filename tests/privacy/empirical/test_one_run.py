@@ -31,6 +31,7 @@ PROMISES: list[Promise] = [
     ((0.5, 0.05),),
     tuple((epsilon, gaussian.delta(epsilon, 1.0)) for epsilon in np.linspace(0, 4, 9)),
 ]
+SMALL = [(1, 1), (1, 2), (2, 2), *(pytest.param(each, 3, marks=pytest.mark.long) for each in (1, 2, 3))]
 
 
 def best_chance(correct: int, guesses: int, canaries: int, promise: Promise) -> float:
@@ -75,7 +76,7 @@ def best_chance(correct: int, guesses: int, canaries: int, promise: Promise) -> 
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=["all or nothing", "pure", "both", "gaussian"])
-@pytest.mark.parametrize(("guesses", "canaries"), [(1, 1), (1, 2), (2, 2)])
+@pytest.mark.parametrize(("guesses", "canaries"), SMALL)
 def test_no_mechanism_beats_the_bounds(promise: Promise, guesses: int, canaries: int) -> None:
     curves = [curve_of_epsilon(*each) for each in promise]
     for correct in range(1, guesses + 1):
@@ -99,8 +100,8 @@ def test_of_pure_privacy_randomized_response_is_the_worst() -> None:
     assert epsilon_by_guesses(50, 100, 100, 0.0) == 0
 
 
-def slowly(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
-    """The p-value of arXiv:2305.08846, Appendix D, a probability at a time."""
+def of_the_paper(correct: int, guesses: int, canaries: int, epsilon: float, delta: float) -> float:
+    """The chance by arXiv:2305.08846, Theorem 5.2, as its Appendix D computes it, a probability at a time."""
     rate = 1 / (1 + math.exp(-epsilon))
 
     def at(number: int) -> float:
@@ -115,11 +116,47 @@ def slowly(correct: int, guesses: int, canaries: int, epsilon: float, delta: flo
 
 @given(st.data(), st.floats(0, 4), st.floats(0, 1e-2))
 @settings(max_examples=60, deadline=None)
-def test_the_papers_formula(data: st.DataObject, epsilon: float, delta: float) -> None:
+def test_the_paper_shows_no_more_where_tails_are_small(data: st.DataObject, epsilon: float, delta: float) -> None:
     guesses = data.draw(st.integers(1, 40))
     correct, canaries = data.draw(st.integers(0, guesses)), guesses + data.draw(st.integers(0, 50))
-    expected = slowly(correct, guesses, canaries, epsilon, delta)
-    assert chance_by_binomial(correct, guesses, canaries, epsilon, delta) == pytest.approx(expected, rel=1e-9)
+    papers = of_the_paper(correct, guesses, canaries, epsilon, delta)
+    ours = chance_by_binomial(correct, guesses, canaries, epsilon, delta)
+    if delta == 0:
+        assert ours == pytest.approx(papers, rel=1e-9)
+    elif papers <= 0.5:  # all that a confidence asks for
+        assert ours <= papers * (1 + 1e-9)
+
+
+def test_a_mechanism_that_beats_the_papers_factor() -> None:
+    """Of three canaries it names each answer alike but the one that is wrong of all, less often by 0.0875.
+
+    For neighbours the probabilities of an answer differ by 0.0875 * 8 / 7 = 0.1 at most, once each way: it is
+    (0, 0.1)-DP. One or more are right with 0.875 + 0.0875, and by the paper's formula with 0.95 at most.
+    """
+    coins = np.array(list(itertools.product((0, 1), repeat=3)))
+    law = np.where((coins[:, None] == 1 - coins[None]).all(axis=2), 1 / 8 - 0.0875, 1 / 8 + 0.0875 / 7)
+    assert law.sum(axis=1) == pytest.approx(1)
+    neighbours = (coins[:, None] != coins[None]).sum(axis=2) == 1
+    distances = np.abs(law[:, None] - law[None]).sum(axis=2) / 2
+    assert distances[neighbours] == pytest.approx(0.1)
+    any_right = law[(coins[:, None] == coins[None]).any(axis=2)].sum() / 8
+    assert any_right == pytest.approx(0.9625)
+    assert of_the_paper(1, 3, 3, 0.0, 0.1) == pytest.approx(0.95)
+    assert chance_by_binomial(1, 3, 3, 0.0, 0.1) == pytest.approx(0.9625, rel=1e-9)
+
+
+@given(st.data(), st.floats(0, 4), st.floats(0, 4), st.floats(0, 0.1))
+@settings(max_examples=60, deadline=None)
+def test_a_weaker_promise_and_fewer_right_are_more_probable(
+    data: st.DataObject, one: float, other: float, delta: float
+) -> None:
+    """Without which the largest refuted epsilon would not be a bound."""
+    guesses = data.draw(st.integers(1, 60))
+    correct, canaries = data.draw(st.integers(1, guesses)), guesses + data.draw(st.integers(0, 60))
+    low, high = sorted((one, other))
+    strict = chance_by_binomial(correct, guesses, canaries, low, delta)
+    assert strict <= chance_by_binomial(correct, guesses, canaries, high, delta) * (1 + 1e-9) or strict > 0.5
+    assert strict <= chance_by_binomial(correct - 1, guesses, canaries, low, delta) * (1 + 1e-9) or strict > 0.5
 
 
 @given(st.data())
@@ -190,12 +227,19 @@ def test_randomized_response_meets_its_bound(repetitions: int) -> None:
     assert not coverage_allows(correct < too_sure, 0.95)
 
 
-def test_by_curve_is_tighter_where_delta_counts() -> None:
-    """Of 300 guesses about 10,000 canaries, 290 right, at delta = 1e-3 the binomial bound shows nothing."""
-    assert chance_by_binomial(290, 300, 10_000, 0.0, 1e-3) > 0.05
-    assert epsilon_by_guesses(290, 300, 10_000, 1e-3) == pytest.approx(2.19677, abs=1e-4)
+def test_three_ways_to_bound_the_same_guesses() -> None:
+    """Of 300 guesses about 10,000 canaries, 290 right, at delta = 1e-3 the paper's bound shows nothing."""
+    assert of_the_paper(290, 300, 10_000, 0.0, 1e-3) > 0.05
+    epsilon = epsilon_by_guesses(290, 300, 10_000, 1e-3)
+    assert epsilon == pytest.approx(2.244, abs=1e-3)
+    assert chance_by_curve(290, 300, 10_000, curve_of_epsilon(epsilon, 1e-3)) > 0.05  # sets from one count on, alone
     by_mu = gaussian.epsilon_of_mu(mu_by_guesses(290, 300, 10_000), 1e-3)
     assert by_mu == pytest.approx(2.639, abs=1e-3)  # if the mechanism is Gaussian
+
+
+def test_what_underflows_is_still_a_chance() -> None:
+    """2,000 right of 2,000: the tail is 2^-2000, and delta alone gives canaries * delta / guesses."""
+    assert chance_by_binomial(2000, 2000, 2000, 0.0, 1e-3) == pytest.approx(1e-3, rel=1e-6)
 
 
 def test_guesses_are_counted() -> None:
