@@ -70,7 +70,7 @@ def chance_by_binomial(correct: int, guesses: int, canaries: int, epsilon: float
     delta at most, for every set of s. Without x, the tail is at most B's. An x_s gives x_s / s to p_s, and multiples
     of it above by B's ratios: a whole of x_s P(B >= s) / (s P(B = s)), which the rest must leave; s > v gives less
     than s = v. At delta = 0 this is the tail of arXiv:2305.08846, Theorem 5.2. Above, the factor in its Appendix D is
-    larger where tails are small, and too small for one right of three at (0, 0.1): a test has a mechanism that beats it.
+    larger where tails are small, and too small for one right of three at (0, 0.1): a test beats it.
     """
     if correct == 0:
         return 1.0
