@@ -35,7 +35,7 @@ export function nextWordsOf(file: Uint8Array<ArrayBuffer>): NextWords {
     const given = new Map<string, Tensor>([[WORD, { dims: [1], data: Float64Array.of(id) }]]);
     states.forEach(({ name, width }, at) => given.set(name, { dims: [1, width], data: state[at] as Row }));
     const found = program.run(given, room);
-    const [logs, ...after] = found.map(({ data }) => Float32Array.from(data));
+    const [logs, ...after] = found.map(({ data }) => data.slice() as Row);
     for (const each of found) room.release(each);
     return { state: after, logs: logs as Row };
   };
