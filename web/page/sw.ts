@@ -82,7 +82,7 @@ async function take(here: Bundle | null): Promise<void> {
   await onlyThese();
 }
 
-/** The files of a bundle by their digests, from the network or from the bundle before. Throws: Error for any other. */
+/** Each file of a bundle by its digest, from the network or from the bundle before. Throws: Error for any other. */
 async function stored(offered: Bundle, before: Bundle | null): Promise<void> {
   const cache = await caches.open(FILES + offered.digest);
   // One after the other: all of them at once stand in memory twice.
@@ -116,12 +116,7 @@ async function answered(name: string, asked: Request): Promise<Response> {
   if (name === BUNDLE) return new Response(writtenBundle(kept), { headers: { "content-type": "application/json" } });
   const digest = kept.files.get(name);
   if (digest === undefined) return fetch(asked);
-  const cache = await caches.open(FILES + kept.digest);
-  const here = await cache.match(new URL(name, scope));
-  if (here !== undefined) return here;
-  const came = await verified(name, digest);
-  await cache.put(new URL(name, scope), came.clone()).catch(() => {}); // where there is no room it is used and not kept
-  return came;
+  return (await (await caches.open(FILES + kept.digest)).match(new URL(name, scope))) ?? verified(name, digest);
 }
 
 async function begun(): Promise<void> {
