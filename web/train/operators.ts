@@ -58,7 +58,7 @@ function ofEach(does: (value: number) => number): Operator {
 /** What is done with each pair: of `one` numbers and `other` numbers, each again and again. */
 type Pairs = (to: Numbers, left: Numbers, one: number, right: Numbers, other: number) => void;
 
-// Each a loop of its own: one that calls what it is given takes five times as long, and leaves a number behind each time.
+// Each a loop of its own: one loop that calls what it is given was slower, and what it left behind had to be collected.
 const added: Pairs = (to, left, one, right, other) => {
   for (let place = 0, i = 0, j = 0; place < to.length; place++) {
     to[place] = (left[i] as number) + (right[j] as number);

@@ -44,7 +44,7 @@ export const PLAIN: Products = {
   },
 };
 
-/** Four rows of `right`, each times a number of `left`. By itself, so that a browser compiles it for good after a few words. */
+/** Adds to a row of `to` four rows of `right`, each times its number of `left`. */
 function addFour(to: Float32Array, begin: number, N: number, left: Float32Array, place: number, perKey: number, right: Float32Array, from: number): void {
   const [a, b, c, d] = [left[place] as number, left[place + perKey] as number, left[place + 2 * perKey] as number, left[place + 3 * perKey] as number];
   for (let column = 0; column < N; column++) {
