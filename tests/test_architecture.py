@@ -106,7 +106,6 @@ MAY_IMPORT: dict[str, set[str]] = {
         "population",
     },
     "secure_aggregation": {"privacy", "aggregation"},
-    "audit": {"privacy", "statements", "mechanisms", "training", "data", "networks", "keyboard"},
     "integrations": set(),
 }
 MAY_IMPORT["jobs"] = set(MAY_IMPORT)  # every room above, and no front
@@ -145,6 +144,8 @@ MAY_IMPORT["server"] = {
     "text",
     "training",
 }
+# Attacks on all of it: above the jobs that it runs and the device that it watches.
+MAY_IMPORT["audit"] = set(MAY_IMPORT) - {"contributor", "server"}
 # Live pages of run folders: they show what reports say, by the reports' own functions, and write nothing.
 MAY_IMPORT["view"] = {
     "design",
@@ -162,7 +163,7 @@ MAY_IMPORT["view"] = {
 }
 MAY_IMPORT["cli"] = set(MAY_IMPORT)
 FRONTS = {"cli"}
-ABOVE = {"jobs", "view"}  # what a front may call
+ABOVE = {"audit", "jobs", "view"}  # what a front may call
 
 # What a phone has to carry: all that `tacit.device` reaches, late imports and doors counted, and what each kind names
 # for it. No search for a design, no statement, no simulated population runs there.

@@ -1,7 +1,7 @@
 """The command `tacit`: every sub-command in the file named after its subject, imported when it is used.
 
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy against
-computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved,
+computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved, `audit.py` looks for what leaks all the same,
 `pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
 finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
 model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
@@ -123,6 +123,10 @@ COMMANDS = {
         "verify:verify_statement",
         "Recompute every figure, label and sentence of a statement from its facts; exit code 1 if a line fails.",
     ),
+    "audit": at(
+        "audit:app",
+        "How much leaks at least, with a confidence, beside what is promised: mechanisms, runs, devices, others' code.",
+    ),
     "report": at(
         "report:report",
         "Write RUN/report, which may be published (the statement is in it), and RUN/simulation, which has all numbers.",
@@ -176,7 +180,7 @@ PANELS = {
     ),
     "Discovery and personalization": ("discover", "count", "personalize"),
     "Judging": ("evaluate", "ladder", "type", "report", "compare"),
-    "Privacy": ("plan", "simulate", "design", "account", "verify"),
+    "Privacy": ("plan", "simulate", "design", "account", "verify", "audit"),
     "Deployment": ("serve", "device", "decryptor", "publish"),
 }
 
