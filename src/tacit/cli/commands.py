@@ -1,14 +1,14 @@
 """The command `tacit`: every sub-command in the file named after its subject, imported when it is used.
 
 `data.py` brings text in, `vocab.py` and `discover.py` find its words, `plan.py` and `simulate.py` weigh privacy against
-computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved, `audit.py` looks for what leaks all the same,
-`pretrain.py` makes a first model from public text, `ngram.py` a counted one, `recipe.py` writes recipes, `tune.py`
-finds settings in small trials, `train.py` trains and resumes, `evaluate.py` and `personalize.py` ask devices how a
-model does, `ladder.py` says what it has to beat, `count.py` what their text is like, `type.py` types with two of them,
-`demo.py` is the main job, `report.py` shows and compares, `view.py` shows live pages, `suggest.py` asks a model for
-next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with one, `decryptor.py` is what a third
-party runs for secure sums, `serve.py` a server of real devices, `device.py` is one of them, `publish.py` enters a page
-that is one into a log, and `docs.py` opens the documentation.
+computation and population, `design.py` chooses a mechanism, `account.py` proves and `verify.py` checks what it proved,
+`audit.py` looks for what leaks all the same, `pretrain.py` makes a first model from public text, `ngram.py` a counted
+one, `recipe.py` writes recipes, `tune.py` finds settings in small trials, `train.py` trains and resumes, `evaluate.py`
+and `personalize.py` ask devices how a model does, `ladder.py` says what it has to beat, `count.py` what their text is
+like, `type.py` types with two of them, `demo.py` is the main job, `report.py` shows and compares, `view.py` shows live
+pages, `suggest.py` asks a model for next words, `export.py` writes it for phones, `keyboard.py` lets somebody type with
+one, `decryptor.py` is what a third party runs for secure sums, `serve.py` a server of real devices, `device.py` is one
+of them, `publish.py` enters a page that is one into a log, and `docs.py` opens the documentation.
 """
 
 from typing import Annotated
