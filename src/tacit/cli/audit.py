@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "run": at("audit_run:run", "Canaries in one training: how much of them its models leaked at least."),
+}
 
 
 class AuditGroup(LateGroup):

@@ -181,7 +181,7 @@ def train(
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
-    changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    changed = as_called(recipe, data=data, init=init, population=population, seed=seed, model=model)
     check_until(until, changed)
     check_rule(stop, stop_looks_at)
     hardware.apply()
@@ -266,7 +266,7 @@ def _to_the_end(
     return TrainingResult(run=run, report=report)
 
 
-def _changed(
+def as_called(
     recipe: "Recipe | PathLike",
     *,
     data: "PathLike | None",
