@@ -10,6 +10,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import SecureSumUsed
 from tacit.statements import device_text
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, trained
+from tacit.statements.audited import audited
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import (
@@ -76,6 +77,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         decryptors=0 if training.secure is None else training.secure.decryptors,
         honest_decryptors=1 if training.secure is None else training.secure.honest_decryptors,
         ended=_ended(run, accounts),
+        audited=audited(run),
     )
 
 

@@ -13,7 +13,9 @@ from tacit.compute import Hardware
 from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path
 from tacit.progress import Event, Noted, Progress, StageEnded, silent, together
+from tacit.records import to_plain
 from tacit.reports.blocks import Block, Paragraph, Table
+from tacit.statements.audited import AUDIT, SCORES, Audited
 from tacit.version import __version__
 
 if TYPE_CHECKING:  # what trains is loaded when it is asked to
@@ -26,7 +28,6 @@ if TYPE_CHECKING:  # what trains is loaded when it is asked to
     from tacit.runs import Run
     from tacit.training.hooks import Hooks
 
-AUDIT, SCORES = "audit", "canary scores"  # the notes of a run with canaries in it
 CODE = "audit"  # of what is told on the way
 ALL = (
     "knows the first model, the mechanism, in which rounds each canary comes, and sees all released models (every "
@@ -98,7 +99,7 @@ def audit_run(
     run = _begun(asked, place, settings, seed or 0, hardware, progress)
     with run:
         _train(run, settings, seed or 0, hardware, progress)
-        return _found(run, settings, seed or 0, _command(recipe, settings, out, data, init, seed))
+        return _found(run, settings, seed or 0, _command(recipe, settings, out=out, data=data, init=init, seed=seed))
 
 
 def check_recipe(recipe: "Recipe", settings: CanarySettings) -> None:
@@ -225,6 +226,8 @@ def _train(run: "Run", settings: CanarySettings, seed: int, hardware: Hardware, 
 
     if run.finished:
         return
+    with run.locked():
+        run.note(AUDIT, to_plain(_stated(settings, seed)))  # before anything is released
     recipe = Recipe.from_toml(run.settings, where=str(run.path))
     hooks = _hooks(_guarantee_of(run), recipe, trained(run).data.vocabulary_size, settings, seed)
 
@@ -277,13 +280,25 @@ def _found(run: "Run", settings: CanarySettings, seed: int, command: str) -> Run
         canaries=_joining(settings),
         exposures=exposures(load_model(run.path), typed, seed),
     )
-    kept = {"tacit": __version__, "command": command, "confidence": settings.confidence, "see": settings.see}
-    kept |= {"canaries": settings.canaries, "users": settings.sentence_users}
-    if run.notes.get(AUDIT) != kept:
+    stated = to_plain(_stated(settings, seed, found))
+    if run.notes.get(AUDIT) != stated:
         with run.locked():
-            run.note(AUDIT, kept)
+            run.note(AUDIT, stated)
             write_reports(run, as_it_is)
     return found
+
+
+def _stated(settings: CanarySettings, seed: int, found: RunFindings | None = None) -> Audited:
+    """What the run's statement says; before anything is found, that there are canaries."""
+    return Audited(
+        canaries=settings.canaries,
+        users=settings.sentence_users,
+        sees=settings.see,
+        confidence=settings.confidence,
+        tacit=__version__,
+        command=_command("RECIPE", settings, seed=seed),
+        mu_shown=None if found is None or not found.findings else found.findings[0].lower,
+    )
 
 
 def _bounds(run: "Run", settings: CanarySettings, seed: int) -> tuple[Finding, ...]:
@@ -357,17 +372,9 @@ def _of(
     )
 
 
-def _command(
-    recipe: "Recipe | PathLike",
-    settings: CanarySettings,
-    out: PathLike | None,
-    data: PathLike | None,
-    init: PathLike | None,
-    seed: int | None,
-) -> str:
-    """The command line that finds the same."""
+def _command(recipe: "Recipe | PathLike", settings: CanarySettings, **given: Any) -> str:
+    """The command line that finds the same. given: its other options."""
     standard = CanarySettings()
-    given: dict[str, Any] = {"out": out, "data": data, "init": init, "seed": seed}
     for name in ("alike", "sentences", "repeats", "users", "see", "confidence"):
         value = getattr(settings, name)
         if value != getattr(standard, name):

@@ -1,0 +1,210 @@
+"""`tacit.audit_run` on a run of a second: what it finds, what it finds where something is broken, and what it refuses."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tests.support.networks.bigram import Bigram
+from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
+
+from tacit.audit.one_run import job
+from tacit.audit.one_run.exposure import exposures
+from tacit.audit.one_run.job import RunFindings, audit_run
+from tacit.audit.one_run.joined import Sentence, joined
+from tacit.audit.one_run.settings import CanarySettings
+from tacit.compute import Hardware
+from tacit.data import Cache
+from tacit.errors import InputError, RunError
+from tacit.jobs.statement import statement, verify
+from tacit.keyboard.model_folder import TrainedModel
+from tacit.privacy import Guarantee
+from tacit.progress import Advanced, Event, Progress, silent
+from tacit.recipe import Recipe
+from tacit.text.vocabulary import Vocabulary
+from tacit.training import shards
+
+ONE = Hardware(workers=1)
+FEW = CanarySettings(canaries=40, alike=4, sentences=1, repeats=(1, 2), users=(1, 2))
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Cache:
+    counts = {"train": 130, "validation": 3, "test": 3}
+    return tiny_cache(tmp_path_factory.mktemp("people") / "cache", counts)
+
+
+def recipe(cache: Cache, **sections: Any) -> Recipe:
+    privacy = {**MECHANISMS["banded-toeplitz"], "noise_multiplier": 2.0}
+    rounds = {"rounds": 6, "report_goal": 40, "min_separation": 3}
+    return tiny_recipe(cache.path, **{"privacy": privacy, "rounds": rounds, **sections})
+
+
+def found_in(cache: Cache, out: Path, progress: Progress = silent) -> RunFindings:
+    return audit_run(recipe(cache), settings=FEW, out=out, seed=3, hardware=ONE, progress=progress)
+
+
+@pytest.fixture(scope="module")
+def whole(cache: Cache, tmp_path_factory: pytest.TempPathFactory) -> RunFindings:
+    return found_in(cache, tmp_path_factory.mktemp("whole") / "run")
+
+
+def by_subject(found: RunFindings) -> dict[str, Any]:
+    return {f"{each.subject}, {each.measure}": each for each in found.findings}
+
+
+# -- what is found -----------------------------------------------------------------------------------------------------
+
+
+def test_most_of_the_claim_is_shown_of_all_models_and_nothing_is_refuted(whole: RunFindings) -> None:
+    found = by_subject(whole)
+    known = found["all models: known directions, mu"]
+    assert 0.6 * known.claim < known.lower < known.claim < 1.5
+    assert known.lower < known.estimate and not whole.broken
+    of_last = found["the last model: known directions, mu"]
+    assert 0 < of_last.lower < known.claim
+    epsilon = found["all models: known directions, epsilon"]
+    assert 0 < epsilon.lower < epsilon.claim and epsilon.delta == pytest.approx(1e-5, rel=1)
+    assert all(each.confidence == 0.95 and each.samples and each.threat_model and each.seed == 3 for each in found.values())
+    assert len(whole.exposures) == 4 and all(each.mean >= 0 for each in whole.exposures)
+    shown = str(whole)
+    assert "none refuted" in shown and "of no use" in shown and "bits" in shown
+    assert json.loads(json.dumps(whole.to_record()))["run"] == str(whole.run)
+
+
+def test_the_statement_says_so_first_and_verifies(whole: RunFindings) -> None:
+    stated = statement(whole.run)
+    lower = by_subject(whole)["all models: known directions, mu"].lower
+    assert stated.labels[0].name == "CANARIES" and "46 of the clients" in stated.labels[0].meaning
+    assert f"mu is at least {lower:.4g} with confidence 0.95, by 40 canaries" in stated.markdown()
+    assert "not refuted" in stated.markdown()
+    assert verify(whole.run).holds and "CANARIES" in verify(whole.run).labels
+    record = json.loads(stated.to_json())
+    record["facts"]["audited"]["mu_shown"] /= 2
+    failed = [line.name for line in verify(record, run=whole.run).failed]
+    assert "facts.audited.mu_shown" in failed and "run.audited.mu_shown" in failed
+
+
+def test_killed_and_called_again_it_finds_the_same(cache: Cache, tmp_path: Path, whole: RunFindings) -> None:
+    class Killed(Exception):
+        pass
+
+    def kill(event: Event) -> None:
+        if isinstance(event, Advanced) and event.stage == "training" and event.done == 4:
+            raise Killed
+
+    with pytest.raises(Killed):
+        found_in(cache, tmp_path / "run", kill)
+    assert statement(tmp_path / "run").labels[0].name == "CANARIES"
+    for _ in range(2):  # the second time it is finished
+        found = found_in(cache, tmp_path / "run")
+        assert found.findings == whole.findings and found.exposures == whole.exposures
+
+
+@pytest.fixture
+def longer() -> Iterator[None]:
+    """A clip that lets through three times the clip norm."""
+    right = shards.clip
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shards, "clip", lambda update, norm: right(update, 3 * norm))
+        shards._group_sum.cache_clear()
+        yield
+    shards._group_sum.cache_clear()
+
+
+@pytest.fixture
+def quieter() -> Iterator[None]:
+    """Half the noise that is accounted."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Guarantee, "seed_stddev", property(lambda self: self.noise_multiplier * self.clip_norm / 2))
+        yield
+
+
+@pytest.mark.parametrize("fault", ["quieter", "longer"])
+def test_a_fault_is_refuted(cache: Cache, tmp_path: Path, fault: str, request: pytest.FixtureRequest) -> None:
+    request.getfixturevalue(fault)
+    found = found_in(cache, tmp_path / "run")
+    assert by_subject(found)["all models: known directions, mu"].broken
+    assert "BROKEN" in str(found) and "REFUTED" in statement(tmp_path / "run").markdown()
+
+
+def test_a_sentence_that_a_model_knows_is_exposed(cache: Cache) -> None:
+    known, unknown = Sentence((9, 17, 30, 41, 55), 4, 1), Sentence((10, 20, 30, 40, 50), 1, 1)
+    logits = jnp.zeros((60, 60))
+    for first, then in zip(known.ids, known.ids[1:], strict=False):
+        logits = logits.at[first, then].set(8.0)
+    model = TrainedModel(
+        network=Bigram(60),
+        parameters={"scores": logits},
+        vocabulary=Vocabulary.from_json(cache.vocabulary_json),
+        path=Path("made"),
+        digest="",
+        public_text=None,
+    )
+    of_known, of_unknown = exposures(model, [known, unknown], seed=0)
+    assert (of_known.mean, of_known.chance) == (12, pytest.approx(2**-12)) and of_known.repeats == 4
+    assert of_unknown.mean < 6 and of_unknown.chance > 0.01
+
+
+# -- who joins ---------------------------------------------------------------------------------------------------------
+
+
+def test_canaries_are_behind_the_clients_who_stay_as_they_are(cache: Cache, tmp_path: Path) -> None:
+    both = joined(cache, tmp_path / "both", 3, FEW)
+    both.verify()
+    people = cache.manifest.clients
+    assert both.manifest.clients == people + 46
+    for client in range(people):
+        assert both.name(client) == cache.name(client)
+        assert all(map(np.array_equal, both.sentences(client), cache.sentences(client)))
+        assert np.array_equal(both.timestamps(client), cache.timestamps(client))
+    assert np.array_equal(both.clients("test"), cache.clients("test"))
+    assert np.array_equal(both.clients("train")[-46:], np.arange(people, people + 46))
+    assert [both.sentence_count(people + 40 + user) for user in range(6)] == [1, 1, 1, 2, 2, 2]
+    with pytest.raises(InputError, match=r"client 136 of .*, in the train split, is the canary of an audit"):
+        joined(both, tmp_path / "more", 3, FEW)
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sections", "settings", "complaint"),
+    [
+        ({"privacy": MECHANISMS["none"]}, FEW, "adds no noise.*exposure shows: give --canaries 0"),
+        ({}, CanarySettings(canaries=8, alike=4), "are too few to show.*give at least 40"),
+        ({}, CanarySettings(canaries=400), "do not fit.*has room for 60"),
+        ({"population": {"timer_hours": 24}}, FEW, r"\[population\] says who comes.*drop the section"),
+        (
+            {"privacy": MECHANISMS["tree"], "clipping": {"initial": 0.2}},
+            FEW,
+            r"\[clipping\] moves the clip norm.*in place of \[clipping\]",
+        ),
+    ],
+)
+def test_a_run_that_canaries_say_nothing_of_is_refused(
+    cache: Cache, tmp_path: Path, sections: Any, settings: CanarySettings, complaint: str
+) -> None:
+    with pytest.raises(InputError, match=complaint):
+        audit_run(recipe(cache, **sections), settings=settings, out=tmp_path / "run", hardware=ONE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_of_other_canaries_or_another_version_is_left_alone(
+    cache: Cache, whole: RunFindings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="was begun with other clients or canaries"):
+        audit_run(recipe(cache), settings=CanarySettings(canaries=40, alike=2), out=whole.run, seed=3)
+    with pytest.raises(RunError, match="was begun with another recipe"):
+        audit_run(recipe(cache, client={"words": 7}), settings=FEW, out=whole.run, seed=3)
+    monkeypatch.setattr(job, "__version__", "9.9")
+    with pytest.raises(InputError, match="was begun by tacit .*, and this is 9.9"):
+        found_in(cache, whole.run)
+
+
+def test_a_recipe_without_a_file_needs_a_place(cache: Cache) -> None:
+    with pytest.raises(InputError, match="give out="):
+        audit_run(recipe(cache), settings=FEW)
