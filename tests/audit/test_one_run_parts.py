@@ -77,7 +77,7 @@ def test_people_send_what_they_send_without_canaries() -> None:
 
 
 def test_a_sentence_that_training_cuts_too_short_is_refused() -> None:
-    with pytest.raises(InputError, match="client.words=3 cuts the sentence"):
+    with pytest.raises(InputError, match=r"client\.words=3 cuts the sentence"):
         check_words(ClientTraining(words=3))
 
 
@@ -95,7 +95,9 @@ def test_weights_make_noise_one_and_a_canary_mu(strategy: Strategy) -> None:
         assert mu <= guarantee.mu * (1 + 1e-9)
     dearest = max(whitening(guarantee, start)[1] for start in range(3))
     precision = np.linalg.inv(noise @ noise.T)
-    worst = max(precision[np.ix_(came, came)].sum() for came in itertools.combinations(range(6), 2) if came[1] - came[0] > 2)
+    worst = max(
+        precision[np.ix_(came, came)].sum() for came in itertools.combinations(range(6), 2) if came[1] - came[0] > 2
+    )
     assert dearest == pytest.approx(guarantee.clip_norm * np.sqrt(worst))
     assert isinstance(strategy, Tree) or dearest == pytest.approx(guarantee.mu)  # of a tree more is claimed than seen
 
@@ -120,7 +122,7 @@ def test_canaries_come_where_it_costs_most_and_as_often_as_anybody_may() -> None
 
 
 def test_more_canaries_than_half_of_the_cohorts_are_refused() -> None:
-    with pytest.raises(InputError, match="40 canaries do not fit.*has room for 30"):
+    with pytest.raises(InputError, match=r"40 canaries do not fit.*has room for 30"):
         places(promised(Independent()), [1] * 40, report_goal=20)
 
 
@@ -173,9 +175,7 @@ def seen_of(draw: np.random.Generator, mu: float, *, groups: int, alike: int = 1
     v = draw.normal(size=DIMENSION) + mu * alike * directions[included].sum(axis=0)
     v[: DIMENSION // 20] += signal * draw.normal(size=DIMENSION // 20)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "tacit.audit.one_run.scores.projections", lambda seed, vectors, which: directions @ vectors[0]
-        )
+        patch.setattr("tacit.audit.one_run.scores.projections", lambda seed, vectors, which: directions @ vectors[0])
         found = scores(0, v.astype(np.float32)[None], np.zeros(groups, np.int64))
     return Seen(scores=found, included=included, dimension=DIMENSION, alike=alike)
 

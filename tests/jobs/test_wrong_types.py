@@ -24,6 +24,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "begin_population": ("clients=3 is of the type int", lambda: job.begin_population("b", clients=3)),
     "begin_population, budget": ("zcdp='4' is of", lambda: job.begin_population("b", clients="a", zcdp="4")),
     "account_run": ("run=3 is no path", lambda: job.account_run(3)),
+    "audit_run": ("recipe=3 is no path", lambda: job.audit_run(3)),
+    "audit_run, settings": ("settings={}", lambda: job.audit_run("no.toml", settings={})),
     "compare": ("run=3 is no path", lambda: job.compare(3, 4)),
     "compare_mechanisms": ("participation=5", lambda: job.compare_mechanisms(5)),
     "count": ("settings={}", lambda: job.count("cache", "out", settings={})),

@@ -5,7 +5,10 @@ from typing import Any
 from tacit.cli.groups import LateGroup, Later, at, late_app
 
 COMMANDS: dict[str, Later] = {
-    "run": at("audit_run:run", "Canaries in one training: how much of them its models leaked at least."),
+    "run": at(
+        "audit_run:run",
+        "Train once with canaries among the clients, and say how much of them leaked at least, beside the claim.",
+    ),
 }
 
 

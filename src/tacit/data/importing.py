@@ -102,9 +102,7 @@ def build_cache(
     return Cache.open(out)
 
 
-def add_clients(
-    cache: Cache, more: Mapping[str, Sequence[Sequence[int]]], out: Path, *, description: str
-) -> Cache:
+def add_clients(cache: Cache, more: Mapping[str, Sequence[Sequence[int]]], out: Path, *, description: str) -> Cache:
     """A new cache at `out` with the clients of another as they are, and behind them, all to train, some more.
 
     more: name -> the ids of each sentence, with BOS and EOS. description: of the source, in place of the other's.

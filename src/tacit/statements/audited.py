@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tacit.errors import InputError, RunError
-from tacit.privacy.empirical.normal_scores import mu_of_cosines
 from tacit.privacy.empirical.samples import error_of
 from tacit.records import from_plain
 from tacit.runs import Run
@@ -35,7 +34,7 @@ class Audited:
 
     def __post_init__(self) -> None:
         if min(self.canaries, self.users) < 0 or self.canaries + self.users < 1 or self.sees not in SEES:
-            raise InputError(f"audited is of {self.canaries} canaries, {self.users} users, and sees {self.sees!r}; {ASK}.")
+            raise InputError(f"audited has canaries={self.canaries}, users={self.users}, sees={self.sees!r}; {ASK}.")
         error_of(self.confidence)
         if self.mu_shown is not None and not 0 <= self.mu_shown < math.inf:
             raise InputError(f"audited.mu_shown={self.mu_shown} is no lower bound; {ASK}.")
@@ -67,6 +66,8 @@ def audited(run: Run) -> Audited | None:
 
 def mu_shown(noted: Mapping[str, Any], sees: str, confidence: float) -> float:
     """The lower bound of noted scores: by the cosines of the groups that were in, divided by the size of a group."""
+    from tacit.privacy.empirical.normal_scores import mu_of_cosines  # SciPy comes with it
+
     included, dimension = np.array(noted["included"], bool), int(noted["dimension"])
     cosines = np.array(noted[sees], float)[included] / math.sqrt(dimension)
     return mu_of_cosines(cosines, dimension, confidence=confidence).lower / int(noted["alike"])

@@ -22,7 +22,6 @@ if TYPE_CHECKING:  # what trains is loaded when it is asked to
     from tacit.audit.one_run.exposure import Exposure
     from tacit.audit.one_run.places import CanaryCohorts
     from tacit.audit.one_run.scores import Seen
-    from tacit.data import Cache
     from tacit.privacy import Guarantee
     from tacit.recipe import Recipe
     from tacit.runs import Run
@@ -194,9 +193,7 @@ def _guarantee_of(run: "Run") -> "Guarantee":
     return planned_in_all(run).sequences[0].guarantee
 
 
-def _hooks(
-    guarantee: "Guarantee", recipe: "Recipe", vocabulary: int, settings: CanarySettings, seed: int
-) -> "Hooks":
+def _hooks(guarantee: "Guarantee", recipe: "Recipe", vocabulary: int, settings: CanarySettings, seed: int) -> "Hooks":
     """What makes a training one with canaries."""
     from tacit.audit.one_run.canaries import CanaryUpdates, jax_seed
     from tacit.audit.one_run.places import CanaryCohorts, places, whitening
@@ -223,6 +220,7 @@ def _train(run: "Run", settings: CanarySettings, seed: int, hardware: Hardware, 
     from tacit.jobs.train.run import carry_on
     from tacit.recipe import Recipe
     from tacit.statements.accounts import trained
+    from tacit.training.loop import STAGE
 
     if run.finished:
         return
@@ -232,9 +230,9 @@ def _train(run: "Run", settings: CanarySettings, seed: int, hardware: Hardware, 
     hooks = _hooks(_guarantee_of(run), recipe, trained(run).data.vocabulary_size, settings, seed)
 
     def keep(event: Event) -> None:
-        if isinstance(event, StageEnded) and event.stage == "training" and settings.canaries:
-            if run.steps_done == recipe.rounds.rounds and SCORES not in run.notes:
-                run.note(SCORES, _scores(run, recipe, hooks, settings, seed))
+        ended = event == StageEnded(STAGE) and run.steps_done == recipe.rounds.rounds
+        if ended and settings.canaries and SCORES not in run.notes:
+            run.note(SCORES, _scores(run, recipe, hooks, settings, seed))
 
     progress(Noted(CODE, f"{_joining(settings):,} clients of this run are canaries: its model is of no use."))
     carry_on(run, hardware=hardware, hooks=hooks, progress=together(progress, keep))
@@ -319,9 +317,7 @@ def _bounds(run: "Run", settings: CanarySettings, seed: int) -> tuple[Finding, .
     return tuple(found)
 
 
-def _of(
-    run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str, threat: str
-) -> tuple[Finding, ...]:
+def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str, threat: str) -> tuple[Finding, ...]:
     """The bounds of one auditor, the one that assumes most first."""
     from tacit.privacy.gaussian import epsilon_of_mu
     from tacit.statements.accounts import planned_in_all, trained

@@ -40,7 +40,7 @@ class Seen:
         return self._each(mu_of_cosines(self._cosines, self.dimension, confidence=confidence))
 
     def in_against_out(self, confidence: float) -> MuBound:
-        """From those in and out: assumes normal scores of one deviation, which it measures, and nothing of directions."""
+        """From those in and out: assumes normal scores of one deviation, which it measures; nothing of directions."""
         absent, present = self.scores[~self.included], self.scores[self.included]
         return self._each(mu_of_normal_samples(absent, present, confidence=confidence))
 

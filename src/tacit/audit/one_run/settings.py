@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Annotated, Literal, get_args
-
-from scipy.special import ndtri
 
 from tacit.errors import InputError, of_type
 from tacit.privacy.empirical.samples import error_of
@@ -65,14 +64,14 @@ class CanarySettings:
         """Refuse canaries that could not even show that a run leaks twice what it claims, as with half its noise.
 
         With half of n canaries in, groups of k, the bound's margin is z / sqrt(n k / 2), which must be below the claim.
-        Guesses need as many coins as make chance rare, and the scores' deviation some of either side. Raises: InputError
-        naming the number.
+        Guesses need as many coins as make chance rare, and the scores' deviation some of either side.
+        Raises: InputError naming the number.
         """
-        z = -float(ndtri(error_of(self.confidence)))
+        z = NormalDist().inv_cdf(self.confidence)
         rare = math.ceil(math.log2(1 / error_of(self.confidence)))
         coins = max(math.ceil(2 * (z / (mu * self.alike)) ** 2), 2 * rare)
         if self.groups < coins:
             raise InputError(
-                f"{self.canaries} canaries, {self.alike} alike, are too few to show with confidence {self.confidence:g} "
-                f"that a run leaks twice its mu of {mu:.3g}; give at least {coins * self.alike:,}."
+                f"{self.canaries} canaries, {self.alike} alike, are too few to show with confidence "
+                f"{self.confidence:g} that a run leaks twice its mu of {mu:.3g}; give at least {coins * self.alike:,}."
             )
