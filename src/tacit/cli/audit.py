@@ -2,9 +2,15 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "randomizer": at(
+        "audit_randomizer:randomizer",
+        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, and "
+        "words that too few typed.",
+    ),
+}
 
 
 class AuditGroup(LateGroup):
