@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.audit.one_run.job import audit_run
+    from tacit.audit.randomizer.job import audit_randomizer
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -67,6 +68,7 @@ _HOME = {
     "account": "tacit.jobs.account.job",
     "account_population": "tacit.jobs.account.population",
     "account_run": "tacit.jobs.account.run",
+    "audit_randomizer": "tacit.audit.randomizer.job",
     "audit_run": "tacit.audit.one_run.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
@@ -124,6 +126,7 @@ __all__ = [
     "account",
     "account_population",
     "account_run",
+    "audit_randomizer",
     "audit_run",
     "begin_population",
     "compare",

@@ -5,6 +5,11 @@ from typing import Any
 from tacit.cli.groups import LateGroup, Later, at, late_app
 
 COMMANDS: dict[str, Later] = {
+    "randomizer": at(
+        "audit_randomizer:randomizer",
+        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, and "
+        "words that too few typed.",
+    ),
     "run": at(
         "audit_run:run",
         "Train once with canaries among the clients, and say how much of them leaked at least, beside the claim.",

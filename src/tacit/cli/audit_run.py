@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from tacit.audit.one_run.settings import CanarySettings
-from tacit.cli.blocks import say_blocks
+from tacit.cli.audit_shown import show_findings
 from tacit.cli.display import display
 from tacit.cli.options import Json, command
 from tacit.compute import Hardware
@@ -43,4 +43,4 @@ def run(
             hardware=hardware,
             progress=progress,
         )
-    say_blocks(found, json)
+    show_findings(found, json)
