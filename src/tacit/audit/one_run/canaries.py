@@ -95,4 +95,5 @@ def _coin(seed: int, group: Array | int) -> Array:
 def _direction(seed: int, group: Array | int, dimension: int) -> Array:
     """Uniform on the unit sphere, (d,): normal numbers over their norm."""
     normal = jax.random.normal(_key(seed, 1, group), (dimension,))
-    return normal / jnp.linalg.norm(normal)
+    direction: Array = normal / jnp.linalg.norm(normal)
+    return direction

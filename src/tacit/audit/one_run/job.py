@@ -28,11 +28,14 @@ if TYPE_CHECKING:  # what trains is loaded when it is asked to
     from tacit.training.hooks import Hooks
 
 CODE = "audit"  # of what is told on the way
-ALL = (
-    "knows the first model, the mechanism, in which rounds each canary comes, and sees all released models (every "
-    "round's noised sum); chose what canaries send; knows nothing of other clients"
+KNOWS = (
+    "chose what canaries send, knows the first model, the mechanism and in which rounds each canary comes, and nothing "
+    "of other clients"
 )
-LAST = "as above, but sees of the released models the last alone"
+THREATS = {
+    "all": f"{KNOWS}; sees all released models, hence every round's noised sum",
+    "last": f"{KNOWS}; sees the last model and none between",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ def audit_run(
     again with the same arguments it goes on, or reads what is finished, with the same figures.
 
     recipe, data, init: as of `tacit.train`. settings: the canaries.
-    out: the run folder to make; left out, runs/audit-NAME beside the working directory. The clients with the canaries
+    out: the run folder to make; left out, runs/audit-RECIPE. The clients with the canaries
     are beside it, OUT-clients.
     seed: fixes the noise as well as the canaries; left out, noise has a fresh key, and canaries those of seed 0.
     hardware: changes the speed only.
@@ -304,20 +307,19 @@ def _bounds(run: "Run", settings: CanarySettings, seed: int) -> tuple[Finding, .
     from tacit.audit.one_run.scores import Seen
 
     noted = run.notes[SCORES]
-    models = {"all": ALL, "last": LAST} if settings.see == "all" else {"last": LAST}
     found: list[Finding] = []
-    for what, threat in models.items():
+    for what in ("all", "last") if settings.see == "all" else ("last",):
         seen = Seen(
             scores=np.array(noted[what]),
             included=np.array(noted["included"]),
             dimension=noted["dimension"],
             alike=noted["alike"],
         )
-        found += _of(run, settings, seed, seen, what, threat)
+        found += _of(run, settings, seed, seen, what)
     return tuple(found)
 
 
-def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str, threat: str) -> tuple[Finding, ...]:
+def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str) -> tuple[Finding, ...]:
     """The bounds of one auditor, the one that assumes most first."""
     from tacit.privacy.gaussian import epsilon_of_mu
     from tacit.statements.accounts import planned_in_all, trained
@@ -335,7 +337,7 @@ def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str
         confidence=level,
         samples=int(seen.included.sum()) * seen.alike,
         samples_of="canaries that were in",
-        threat_model=threat,
+        threat_model=THREATS[what],
         seed=seed,
         figures={"groups": len(seen.scores), "alike": seen.alike, "dimension": seen.dimension},
     )

@@ -34,7 +34,7 @@ def whitening(guarantee: Guarantee, start: int) -> tuple[Numbers, float]:
     noise = stream_for(guarantee.strategy).dense(limits.rounds) * guarantee.noise_multiplier
     came = np.zeros(limits.rounds)
     came[rounds_from(start, limits)] = 1
-    solved = np.linalg.solve(noise @ noise.T, came)
+    solved = np.linalg.solve(noise @ noise.T, came).astype(np.float64)
     mu = math.sqrt(float(came @ solved))
     return solved / mu / guarantee.clip_norm, mu
 

@@ -46,7 +46,7 @@ class WatchedOptimizer:
             step, after = inner.update(gradient, state.inner, model)
             return step, Watched(state.round + 1, sums, after)
 
-        return optax.GradientTransformation(init, update)  # type: ignore[arg-type]
+        return optax.GradientTransformation(init, update)
 
 
 def means_from_models(models: Sequence[NDArray[np.float32]], server: ServerOptimizer) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ Before that v is bounded, coordinate by coordinate: where people's updates dwarf
 No function of what was released can show more than was promised, so that the bounds stay what they are.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +54,7 @@ class Seen:
 
     @property
     def _cosines(self) -> Scores:
-        cosines: Scores = self.scores[self.included] / np.sqrt(self.dimension)
+        cosines: Scores = self.scores[self.included] / math.sqrt(self.dimension)
         return cosines
 
     def _each(self, bound: MuBound) -> MuBound:
@@ -66,7 +67,7 @@ def scores(seed: int, vectors: NDArray[np.float32], which: NDArray[np.int64]) ->
     held = np.array([bounded(vector) for vector in vectors])
     norms = np.linalg.norm(held, axis=1).astype(np.float64)
     cosines: Scores = projections(seed, held, which) / norms[which]
-    return cosines * np.sqrt(vectors.shape[1])
+    return cosines * math.sqrt(vectors.shape[1])
 
 
 def bounded(vector: NDArray[np.float32]) -> NDArray[np.float32]:
