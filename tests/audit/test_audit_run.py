@@ -1,6 +1,9 @@
 """`tacit.audit_run` on a run of a second: what it finds, what it finds of a fault, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +11,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.conftest import REPOSITORY
 from tests.support.networks.bigram import Bigram
 from tests.support.training.tiny import MECHANISMS, tiny_cache, tiny_recipe
 
@@ -22,7 +26,7 @@ from tacit.errors import InputError, RunError
 from tacit.jobs.statement import statement, verify
 from tacit.keyboard.model_folder import TrainedModel
 from tacit.privacy import Guarantee
-from tacit.progress import Advanced, Event, Progress, silent
+from tacit.progress import Advanced, Evaluated, Event, Progress, silent
 from tacit.recipe import Recipe
 from tacit.text.vocabulary import Vocabulary
 from tacit.training import shards
@@ -89,20 +93,47 @@ def test_the_statement_says_so_first_and_verifies(whole: RunFindings) -> None:
     assert "facts.audited.mu_shown" in failed and "run.audited.mu_shown" in failed
 
 
-def test_killed_and_called_again_it_finds_the_same(cache: Cache, tmp_path: Path, whole: RunFindings) -> None:
-    class Killed(Exception):
+@pytest.mark.parametrize("at", [4, "test"])  # rounds are done; the last model is tested
+def test_stopped_and_called_again_it_finds_the_same(
+    cache: Cache, tmp_path: Path, whole: RunFindings, at: int | str
+) -> None:
+    class Stopped(Exception):
         pass
 
-    def kill(event: Event) -> None:
-        if isinstance(event, Advanced) and event.stage == "training" and event.done == 4:
-            raise Killed
+    def stop(event: Event) -> None:
+        round = event.done if isinstance(event, Advanced) and event.stage == "training" else None
+        if at in (round, event.split if isinstance(event, Evaluated) else None):
+            raise Stopped
 
-    with pytest.raises(Killed):
-        found_in(cache, tmp_path / "run", kill)
+    with pytest.raises(Stopped):
+        found_in(cache, tmp_path / "run", stop)
     assert statement(tmp_path / "run").labels[0].name == "CANARIES"
     for _ in range(2):  # the second time it is finished
         found = found_in(cache, tmp_path / "run")
         assert found.findings == whole.findings and found.exposures == whole.exposures
+
+
+@pytest.mark.long
+def test_killed_at_changes_to_the_disk_the_command_finds_the_same(cache: Cache, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(recipe(cache).to_toml())
+    options = "--canaries 40 --alike 4 --sentences 1 --repeats 1,2 --users 1,2 --seed 3 --workers 1 --json --out"
+
+    def played(out: str, at: int) -> "subprocess.CompletedProcess[str]":
+        call = [sys.executable, "-m", "tests.jobs.killed_at", str(at), "audit", "tiny.toml", *options.split(), out]
+        paths = os.pathsep.join([str(REPOSITORY / "src"), str(REPOSITORY)])
+        return subprocess.run(
+            call, cwd=tmp_path, env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True, check=False
+        )
+
+    def figures(done: "subprocess.CompletedProcess[str]") -> Any:
+        record = json.loads(done.stdout)
+        return record["findings"], record["exposures"]
+
+    unharmed = played("whole", 0)
+    expected, changes = figures(unharmed), int(unharmed.stderr.rpartition("changes: ")[2])
+    for number, at in enumerate(np.linspace(2, changes - 1, 7).astype(int)):
+        assert played(f"run{number}", at).returncode < 0
+        assert figures(played(f"run{number}", 0)) == expected
 
 
 @pytest.fixture

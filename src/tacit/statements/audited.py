@@ -11,7 +11,7 @@ from tacit.errors import InputError, RunError
 from tacit.privacy.empirical.samples import error_of
 from tacit.records import from_plain
 from tacit.runs import Run
-from tacit.statements.contradictions import ASK
+from tacit.statements.contradictions import ASK, check_count
 
 AUDIT, SCORES = "audit", "canary scores"  # the notes of a run with canaries in it
 SEES = {"all": "all released models", "last": "the last model alone"}
@@ -33,9 +33,13 @@ class Audited:
     mu_shown: float | None = None
 
     def __post_init__(self) -> None:
-        if min(self.canaries, self.users) < 0 or self.canaries + self.users < 1 or self.sees not in SEES:
+        for name in ("canaries", "users"):
+            check_count(f"audited.{name}", getattr(self, name), minimum=0)
+        if self.canaries + self.users < 1 or self.sees not in SEES:
             raise InputError(f"audited has canaries={self.canaries}, users={self.users}, sees={self.sees!r}; {ASK}.")
         error_of(self.confidence)
+        if self.mu_shown is not None and not self.canaries:
+            raise InputError(f"audited.mu_shown={self.mu_shown} was shown by no canaries; {ASK}.")
         if self.mu_shown is not None and not 0 <= self.mu_shown < math.inf:
             raise InputError(f"audited.mu_shown={self.mu_shown} is no lower bound; {ASK}.")
 

@@ -176,6 +176,7 @@ class TrainingFacts:
         check_decryptors(self.decryptors, self.honest_decryptors, self.planned, beside=len(self.also_released))
         self._check_simulation()
         self._check_end()
+        self._check_audit()
 
     def _check_end(self) -> None:
         if not self.ended:
@@ -184,6 +185,14 @@ class TrainingFacts:
         planned = self.planned.participation.rounds
         if self.realised is None or self.realised.participation.rounds >= planned:
             raise InputError(f"ended={self.ended!r} is of a run with fewer than its {planned} planned rounds; {ASK}.")
+
+    def _check_audit(self) -> None:
+        if self.audited is None:
+            return
+        if (joined := self.audited.canaries + self.audited.users) >= self.population:
+            raise InputError(f"audited has {joined:,} canaries of {self.population:,} clients, people too; {ASK}.")
+        if self.audited.mu_shown is not None and not self.planned.private:
+            raise InputError(f"audited.mu_shown={self.audited.mu_shown} is of a run without noise; {ASK}.")
 
     def _check_participations(self) -> None:
         limits = self.planned.participation

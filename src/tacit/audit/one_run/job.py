@@ -328,6 +328,7 @@ def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str
     subject = "all models" if what == "all" else "the last model"
     known, compared = seen.known_directions(level), seen.in_against_out(level)
     guessed, right, guesses = seen.guesses(level)
+    margin = known.estimate - known.lower  # as far above: with it, an interval for what such a score shows
     common = Finding(
         subject=f"{subject}: known directions",
         measure="mu",
@@ -339,7 +340,7 @@ def _of(run: "Run", settings: CanarySettings, seed: int, seen: "Seen", what: str
         samples_of="canaries that were in",
         threat_model=THREATS[what],
         seed=seed,
-        figures={"groups": len(seen.scores), "alike": seen.alike, "dimension": seen.dimension},
+        figures={"groups": len(seen.scores), "alike": seen.alike, "upper": known.estimate + margin},
     )
     return (
         common,
