@@ -163,6 +163,23 @@ def test_a_fault_is_refuted(cache: Cache, tmp_path: Path, fault: str, request: p
     assert "BROKEN" in str(found) and "REFUTED" in statement(tmp_path / "run").markdown()
 
 
+def test_without_noise_what_five_users_repeat_is_exposed(cache: Cache, tmp_path: Path) -> None:
+    fast = recipe(
+        cache,
+        privacy={**MECHANISMS["none"], "clip_norm": 1e6},
+        client={"learning_rate": 3.0},
+        server={"method": "sgd", "learning_rate": 3.0},
+        rounds={"rounds": 8, "report_goal": 30, "min_separation": 2},
+    )
+    settings = CanarySettings(canaries=0, sentences=2, repeats=(8,), users=(5,))
+    found = audit_run(fast, settings=settings, out=tmp_path / "run", seed=3, hardware=ONE)
+    (exposure,) = found.exposures
+    assert exposure.mean > 9 and exposure.chance < 1e-3 and not found.findings
+    assert "Random sentences" in str(found) and "promises looked at" not in str(found)
+    stated = statement(tmp_path / "run")
+    assert {"CANARIES", "NON-PRIVATE"} <= {label.name for label in stated.labels} and verify(tmp_path / "run").holds
+
+
 def test_a_sentence_that_a_model_knows_is_exposed(cache: Cache) -> None:
     known, unknown = Sentence((9, 17, 30, 41, 55), 4, 1), Sentence((10, 20, 30, 40, 50), 1, 1)
     logits = jnp.zeros((60, 60))
@@ -198,6 +215,15 @@ def test_canaries_are_behind_the_clients_who_stay_as_they_are(cache: Cache, tmp_
     assert [both.sentence_count(people + 40 + user) for user in range(6)] == [1, 1, 1, 2, 2, 2]
     with pytest.raises(InputError, match=r"client 136 of .*, in the train split, is the canary of an audit"):
         joined(both, tmp_path / "more", 3, FEW)
+    with pytest.raises(InputError, match="is a cache without canaries, so it is left alone"):
+        joined(cache, cache.path, 3, FEW)
+
+
+def test_where_training_is_refused_nothing_is_left(cache: Cache, tmp_path: Path) -> None:
+    without = recipe(cache, model={"init": str(tmp_path / "none")})
+    with pytest.raises(InputError, match="none"):
+        audit_run(without, settings=FEW, out=tmp_path / "run", hardware=ONE)
+    assert not list(tmp_path.iterdir())
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ def test_what_was_shown_stands_beside_the_claim() -> None:
     assert "(REFUTED)" in said(mu_shown=promised * 1.01)
     assert "the last model alone" in said(sees="last")
     assert "has found nothing yet" in said(mu_shown=None)
+    assert "126 users with random sentences took part" in said(mu_shown=None, canaries=0)
 
 
 @pytest.mark.parametrize(

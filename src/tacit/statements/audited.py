@@ -45,6 +45,11 @@ class Audited:
 
     def sentence(self, mu: float) -> str:
         """What was shown, beside the claim; nothing is promised by it."""
+        if not self.canaries:
+            return (
+                f"{self.users:,} users with random sentences took part: how well the model knows these, `{self.command}` "
+                f"says (tacit {self.tacit}). It bounds no mu."
+            )
         if self.mu_shown is None:
             return f"An audit by `{self.command}` (tacit {self.tacit}) has found nothing yet."
         return (

@@ -1,6 +1,7 @@
 """`tacit.audit_run`: canaries join one training of a recipe, and what was released says what leaked of them."""
 
 import shlex
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,6 @@ def _begun(
 ) -> "Run":
     """The run folder with its canaries, before the first round or as it was left."""
     from tacit.audit.one_run.joined import description, joined
-    from tacit.data import Cache
     from tacit.jobs.opened_cache import open_cache
     from tacit.jobs.run_start import check_place
     from tacit.jobs.train.run import begin
@@ -164,8 +164,13 @@ def _begun(
         settings.check_enough(guarantee.checked().mu)
     hooks = _hooks(guarantee, begins, people.manifest.vocabulary.size, settings, seed)
     people.verify(progress)
-    joined(Cache.open(people.path), clients, seed, settings)
-    return begin(begins, out, hooks=hooks, hardware=hardware, progress=progress, anyway=True)
+    joined(people, clients, seed, settings)
+    try:
+        return begin(begins, out, hooks=hooks, hardware=hardware, progress=progress, anyway=True)
+    except BaseException:
+        if not (out / "run.db").is_file():
+            shutil.rmtree(clients)
+        raise
 
 
 def _joining(settings: CanarySettings) -> int:

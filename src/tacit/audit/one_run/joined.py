@@ -10,12 +10,13 @@ from tacit.audit.one_run.canaries import canary_sentence
 from tacit.audit.one_run.settings import CanarySettings
 from tacit.data import Cache
 from tacit.data.importing import add_clients
-from tacit.data.manifest import SPLITS
+from tacit.data.manifest import MANIFEST, SPLITS
 from tacit.errors import InputError
 from tacit.text.vocabulary import BOS, EOS, SPECIALS
 from tacit.training import generator_for, key_from_seed
 
 NAME = "canary of an audit "  # how the names of canaries begin
+JOINED = "canaries of an audit"  # in the description of a cache that has them
 WORDS = 5  # of a random sentence, as the card numbers of arXiv:1802.08232 have a few digits
 
 
@@ -52,9 +53,12 @@ def other_sentences(seed: int, number: int, vocabulary: int) -> NDArray[np.int32
 def joined(cache: Cache, out: Path, seed: int, settings: CanarySettings) -> Cache:
     """A new cache at `out`: the clients of `cache`, all canaries of gradients, group by group, and all sentence users.
 
-    Raises: InputError where the cache has canaries already; CacheError where `out` is something else than a cache.
+    Raises: InputError where the cache has canaries already, or `out` has people's text without any; CacheError where
+    `out` is something else than a cache.
     """
     check_no_canaries(cache)
+    if (out / MANIFEST).is_file() and JOINED not in Cache.open(out).manifest.source:
+        raise InputError(f"'{out}' is a cache without canaries, so it is left alone; give another --out.")
     vocabulary = cache.manifest.vocabulary.size
     if settings.groups > vocabulary**2:
         raise InputError(f"{settings.groups} groups have no numbers of two words of {vocabulary}; give fewer canaries.")
@@ -76,7 +80,7 @@ def description(cache: Cache, settings: CanarySettings, seed: int) -> str:
         sentences = f", {settings.sentence_users} users of {settings.sentences} random sentences for each of "
         sentences += f"{lists[0]} repeats and {lists[1]} users"
     return (
-        f"{cache.manifest.source}; and canaries of an audit: {settings.canaries} with gradients, {settings.alike} "
+        f"{cache.manifest.source}; and {JOINED}: {settings.canaries} with gradients, {settings.alike} "
         f"alike{sentences}, seed {seed}; behind the clients {cache.manifest.digest[:16]}"
     )
 
