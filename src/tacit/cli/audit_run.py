@@ -32,7 +32,7 @@ def run(
     """Train once with canaries among the clients, and say how much of them leaked at least, beside the claim."""
     from tacit.audit.one_run.job import audit_run
 
-    with display(json, out) as progress:
+    with display(json) as progress:  # `tacit resume` does not go on with it
         found = audit_run(
             recipe,
             settings=settings,

@@ -47,8 +47,8 @@ class Audited:
         """What was shown, beside the claim; nothing is promised by it."""
         if not self.canaries:
             return (
-                f"{self.users:,} users with random sentences took part: how well the model knows these, `{self.command}` "
-                f"says (tacit {self.tacit}). It bounds no mu."
+                f"{self.users:,} users with random sentences took part: how well the model knows these says "
+                f"`{self.command}` of tacit {self.tacit}, which bounds no mu."
             )
         if self.mu_shown is None:
             return f"An audit by `{self.command}` (tacit {self.tacit}) has found nothing yet."

@@ -213,8 +213,8 @@ def _hooks(guarantee: "Guarantee", recipe: "Recipe", vocabulary: int, settings: 
     cohorts = CanaryCohorts(guarantee.participation, places(guarantee, blocks, report_goal=goal))
     optimizer = None
     if settings.canaries:
-        weights = [whitening(guarantee, start)[0] for start in _starts(cohorts, settings)[0]]
-        optimizer = WatchedOptimizer(recipe.server.settings(), np.array(weights), report_goal=goal)
+        weights = whitening(guarantee)[0][_starts(cohorts, settings)[0]]
+        optimizer = WatchedOptimizer(recipe.server.settings(), weights, report_goal=goal)
     return Hooks(sampler=cohorts, algorithm=CanaryUpdates(jax_seed(seed), vocabulary), optimizer=optimizer)
 
 
@@ -311,7 +311,9 @@ def _bounds(run: "Run", settings: CanarySettings, seed: int) -> tuple[Finding, .
     """Of all released models and of the last, or of the last alone."""
     from tacit.audit.one_run.scores import Seen
 
-    noted = run.notes[SCORES]
+    noted = run.notes.get(SCORES)
+    if noted is None:
+        raise InputError(f"'{run.path}' was ended by something else than an audit, without scores; give another --out.")
     found: list[Finding] = []
     for what in ("all", "last") if settings.see == "all" else ("last",):
         seen = Seen(

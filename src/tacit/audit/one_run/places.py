@@ -1,6 +1,5 @@
 """In which rounds canaries come: as often as the run lets anybody, where that costs most; the others as ever."""
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,21 +21,28 @@ def rounds_from(start: int, limits: Participation) -> NDArray[np.int64]:
     return np.arange(start, limits.rounds, limits.min_separation)[: limits.max_participations]
 
 
-def whitening(guarantee: Guarantee, start: int) -> tuple[Numbers, float]:
-    """(weights (rounds,) of noised sums, the mu of who comes from `start` on): the best linear test of who came.
+def whitening(guarantee: Guarantee) -> tuple[Numbers, Numbers]:
+    """(weights (starts, rounds) of noised sums, mu (starts,)): for each first round the best linear test of who came.
 
-    With the noise's covariance K = B B^T of rounds, in clip norms, and p the rounds of the client: weights
-    K^-1 p / sqrt(p^T K^-1 p), so that the noise of the weighted sum is 1 in each coordinate, and a client that adds a
-    vector of clip norm in each round of p moves it by mu = sqrt(p^T K^-1 p) (Neyman & Pearson, of known normal laws).
+    With the noise's covariance K = B B^T of rounds, in clip norms, and p the rounds of a client who comes from there
+    on: weights K^-1 p / sqrt(p^T K^-1 p), so that the noise of the weighted sum is 1 in each coordinate, and a client
+    that adds a vector of clip norm in each round of p moves it by mu = sqrt(p^T K^-1 p) (Neyman & Pearson, of known
+    normal laws).
     """
     assert guarantee.strategy is not None  # `audit_run` refused a run without noise
     limits = guarantee.participation
     noise = stream_for(guarantee.strategy).dense(limits.rounds) * guarantee.noise_multiplier
-    came = np.zeros(limits.rounds)
-    came[rounds_from(start, limits)] = 1
+    came = np.zeros((limits.rounds, starts_of(limits)))
+    for start in range(came.shape[1]):
+        came[rounds_from(start, limits), start] = 1
     solved = np.linalg.solve(noise @ noise.T, came).astype(np.float64)
-    mu = math.sqrt(float(came @ solved))
-    return solved / mu / guarantee.clip_norm, mu
+    mu = np.sqrt((came * solved).sum(axis=0))
+    return (solved / mu).T / guarantee.clip_norm, mu
+
+
+def starts_of(limits: Participation) -> int:
+    """How many first rounds there are: who comes from two of them, as often as may be, meets nobody of the other."""
+    return min(limits.min_separation, limits.rounds)
 
 
 def places(guarantee: Guarantee, blocks: Sequence[int], *, report_goal: int) -> tuple[tuple[int, int], ...]:
@@ -45,18 +51,17 @@ def places(guarantee: Guarantee, blocks: Sequence[int], *, report_goal: int) -> 
     blocks: how many of them come together, each in turn. Raises: InputError naming how many would fit.
     """
     limits, most = guarantee.participation, report_goal // SHARE
-    starts = range(min(limits.min_separation, limits.rounds))  # whoever comes from two of these meets nobody twice
-    cost = {start: whitening(guarantee, start)[1] if guarantee.private else 0.0 for start in starts}
+    cost = whitening(guarantee)[1] if guarantee.private else np.zeros(starts_of(limits))
     found: list[tuple[int, int]] = []
     waiting = deque(blocks)
-    for start in sorted(starts, key=lambda start: -cost[start]):
+    for start in map(int, np.argsort(-cost, kind="stable")):
         coming = 0
         while waiting and coming + waiting[0] <= most:
             coming += waiting.popleft()
         found += [(start, coming)] if coming else []
     if waiting:
         raise InputError(
-            f"{sum(blocks):,} canaries do not fit: half of a cohort of {report_goal:,}, from {len(starts)} rounds on, "
+            f"{sum(blocks):,} canaries do not fit: half of a cohort of {report_goal:,}, from {len(cost)} rounds on, "
             f"has room for {sum(blocks) - sum(waiting):,}, users of random sentences among them; give fewer "
             "(--canaries, --sentences), or a larger rounds.report_goal."
         )
