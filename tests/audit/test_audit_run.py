@@ -165,7 +165,8 @@ def test_a_fault_is_refuted(cache: Cache, tmp_path: Path, fault: str, request: p
     request.getfixturevalue(fault)
     found = found_in(cache, tmp_path / "run")
     assert by_subject(found)["all models: known directions, mu"].broken
-    assert "BROKEN" in str(found) and "REFUTED" in statement(tmp_path / "run").markdown()
+    assert "BROKEN" in str(found) and "in 0.05 of all audits: audit again" in " ".join(str(found).split())
+    assert "REFUTED" in statement(tmp_path / "run").markdown()
 
 
 def test_without_noise_what_five_users_repeat_is_exposed(cache: Cache, tmp_path: Path) -> None:

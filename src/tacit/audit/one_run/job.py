@@ -55,6 +55,13 @@ class RunFindings(Findings):
     def blocks(self) -> list[Block]:
         """Those of all findings, then the exposures."""
         found = super().blocks() if self.findings else []
+        if self.broken:
+            often = 1 - self.broken[0].confidence
+            said = (
+                f"Of a run that leaks just what it claims, a bound lies above the claim in {often:.2g} of all audits: "
+                "audit again, with another --seed, --out and a higher --confidence, before you believe it."
+            )
+            found.append(Paragraph(said))
         if self.exposures:
             head = ("repeats", "users", "sentences", "mean exposure, bits", "largest", "chance of that")
             rows = tuple(
