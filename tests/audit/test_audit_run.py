@@ -207,8 +207,12 @@ def test_a_sentence_that_a_model_knows_is_exposed(cache: Cache) -> None:
 # -- who joins ---------------------------------------------------------------------------------------------------------
 
 
-def test_canaries_are_behind_the_clients_who_stay_as_they_are(cache: Cache, tmp_path: Path) -> None:
+def test_canaries_are_behind_the_clients_who_stay_as_they_are(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     both = joined(cache, tmp_path / "both", 3, FEW)
+    monkeypatch.setattr("tacit.data.cache.BLOCK", 80)  # so that files are copied in many pieces
+    assert joined(cache, tmp_path / "again", 3, FEW).manifest.digest == both.manifest.digest
     both.verify()
     people = cache.manifest.clients
     assert both.manifest.clients == people + 46
