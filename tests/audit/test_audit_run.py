@@ -23,6 +23,7 @@ from tacit.audit.one_run.settings import CanarySettings
 from tacit.compute import Hardware
 from tacit.data import Cache
 from tacit.errors import InputError, RunError
+from tacit.jobs.account.run import account_run
 from tacit.jobs.finish import finish
 from tacit.jobs.resume import resume
 from tacit.jobs.statement import statement, verify
@@ -89,6 +90,9 @@ def test_the_statement_says_so_first_and_verifies(whole: RunFindings) -> None:
     assert f"mu is at least {lower:.4g} with confidence 0.95, by 40 canaries" in stated.markdown()
     assert "not refuted" in stated.markdown()
     assert verify(whole.run).holds and "CANARIES" in verify(whole.run).labels
+    account = account_run(whole.run)
+    assert f"Audited: mu is at least {lower:.4g}" in " ".join(str(account).split())
+    assert account.to_record()["audited"] in stated.items[-1].text
     record = json.loads(stated.to_json())
     record["facts"]["audited"]["mu_shown"] /= 2
     failed = [line.name for line in verify(record, run=whole.run).failed]
