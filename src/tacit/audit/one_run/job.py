@@ -90,8 +90,7 @@ def audit_run(
     again with the same arguments it goes on, or reads what is finished, with the same figures.
 
     recipe, data, init: as of `tacit.train`. settings: the canaries.
-    out: the run folder to make; left out, runs/audit-RECIPE. The clients with the canaries
-    are beside it, OUT-clients.
+    out: the run folder to make; left out, runs/audit-RECIPE. The clients with the canaries are beside it, OUT-clients.
     seed: fixes the noise as well as the canaries; left out, noise has a fresh key, and canaries those of seed 0.
     hardware: changes the speed only.
     progress: gets each event in this thread.

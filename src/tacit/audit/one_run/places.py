@@ -54,7 +54,8 @@ def places(guarantee: Guarantee, blocks: Sequence[int], *, report_goal: int) -> 
     cost = whitening(guarantee)[1] if guarantee.private else np.zeros(starts_of(limits))
     found: list[tuple[int, int]] = []
     waiting = deque(blocks)
-    for start in map(int, np.argsort(-cost, kind="stable")):
+    # Nearly equal ones by their number: another machine's rounding must not move canaries of a run that goes on there.
+    for start in map(int, np.argsort(-cost.round(9), kind="stable")):
         coming = 0
         while waiting and coming + waiting[0] <= most:
             coming += waiting.popleft()
