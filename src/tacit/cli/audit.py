@@ -2,9 +2,14 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "court": at(
+        "audit_court:court",
+        "Twelve historic faults, each found and none in its mended version; and what peers' code leaks beside its claim.",
+    ),
+}
 
 
 class AuditGroup(LateGroup):
