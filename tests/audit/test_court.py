@@ -15,7 +15,8 @@ from tacit.audit.court.exhibit import Exhibit, Version, judge
 from tacit.audit.court.job import audit_court, false_alarms
 from tacit.audit.court.museum import EXHIBITS
 from tacit.audit.court.randomizers import FAR, PEOPLE, _pairwise
-from tacit.audit.court.verdict import BROKEN, MENDED
+from tacit.audit.court.verdict import BROKEN, MENDED, CourtFindings
+from tacit.audit.finding import Finding
 from tacit.privacy.empirical.normal_scores import mu_of_normal_samples
 
 
@@ -42,16 +43,16 @@ def test_mended_versions_of_a_thousand_trials() -> None:
 
 def test_a_missed_fault_or_a_refuted_mended_version_is_not_as_expected() -> None:
     found = audit_court()
-    one = found.of(BROKEN)[0]
-    missed = replace(
-        found, findings=tuple(replace(each, lower=0.0) if each is one else each for each in found.findings)
-    )
+
+    def with_lower(one: Finding, lower: float) -> CourtFindings:
+        changed = tuple(replace(each, lower=lower) if each is one else each for each in found.findings)
+        return replace(found, findings=changed)
+
+    missed = with_lower(found.of(BROKEN)[0], 0.0)
     assert not missed.as_expected and missed.found == tuple(range(2, 13))
     assert "MISSED: 1. jax-privacy" in str(missed).replace("\n", " ")
     kept = found.of(MENDED)[3]
-    alarm = replace(
-        found, findings=tuple(replace(each, lower=9.0) if each is kept else each for each in found.findings)
-    )
+    alarm = with_lower(kept, 9.0)
     assert not alarm.as_expected and [each.subject for each in alarm.alarms] == [kept.subject]
     assert alarm.to_record()["alarms"] == [kept.subject]
 

@@ -7,7 +7,7 @@ from tacit.cli.groups import LateGroup, Later, at, late_app
 COMMANDS: dict[str, Later] = {
     "court": at(
         "audit_court:court",
-        "Twelve historic faults, each found and none in its mended version; and what peers' code leaks beside its claim.",
+        "Twelve historic faults, found, and their mended versions, kept; and what peers' code leaks beside its claim.",
     ),
 }
 

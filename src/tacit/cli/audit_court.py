@@ -26,7 +26,7 @@ def court(
     seed: Annotated[int, typer.Option(help="Of the museum's runs.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Twelve historic faults, each found and none in its mended version; and what peers' code leaks beside its claim."""
+    """Twelve historic faults, found, and their mended versions, kept; and what peers' code leaks beside its claim."""
     from tacit.audit.court.job import audit_court
 
     with display(quiet=as_json) as progress:

@@ -23,6 +23,7 @@ PATIENCE = 300.0  # seconds a script may take; those of today take 2 to 40
 SCRIPTS = Path(__file__).parent / "peers"
 
 ADACLIP = "https://github.com/meta-pytorch/opacus/pull/807"
+DROPOUT = "https://github.com/flwrlabs/flower/pull/1357"
 BIT_VECTOR = "https://github.com/opendp/opendp/pull/2708"
 DEVIATIONS = "https://github.com/opendp/opendp/issues/2923"
 FLIP_THREAD = "https://github.com/londonaicentre/FLIP/issues/1145"
@@ -40,11 +41,19 @@ class Peer:
     known: Mapping[str, str] = field(default_factory=dict)
 
 
+TORCH = "torch>=2.7"
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
         "dp-accounting": Peer("dp_accounting", ("dp-accounting==0.6.0",), {"orders": ORDERS}),
+        "flower": Peer("flower", ("flwr==1.42.0",), {"dropout": DROPOUT}),
+        "jax-privacy": Peer("jax_privacy", ("jax-privacy==2.0.0",), {"epsilon_from_gdp": NULL_SCORES}),
+        "nvflare": Peer("nvflare", ("nvflare==2.9.0",)),
+        "nvflare-2.6.3": Peer("nvflare", ("nvflare==2.6.3",), {"sparse": FLIP_THREAD}),
+        "opacus": Peer("opacus", ("opacus==1.6.0", TORCH)),
+        "opacus-1.5.4": Peer("opacus", ("opacus==1.5.4", TORCH), {"adaptive": ADACLIP}),
         "opendp": Peer("opendp", ("opendp==0.16.0",), {"deviations": DEVIATIONS}),
         "opendp-0.14.1": Peer("opendp", ("opendp==0.14.1",), {"bit-vector": BIT_VECTOR, "deviations": DEVIATIONS}),
+        "pfl": Peer("pfl", ("pfl==0.6.0", TORCH)),
         "prv-accountant": Peer("prv_accountant", ("prv_accountant==0.2.0",)),
         "prv-accountant-0.1": Peer("prv_accountant", ("prv_accountant==0.1.1.post1",), {"delta": SMALL_DELTA}),
     }

@@ -67,10 +67,7 @@ def judge(exhibit: Exhibit, version: Version, generator: np.random.Generator, co
     present = version.draw(True, exhibit.runs, generator)
     if exhibit.law == "exact":
         return Shown(float(present[0]), None)
-    if exhibit.law == "rate":
-        kept = exhibit.runs - int(present.sum())
-        return Shown(1 - float(rate_at_most(kept, exhibit.runs, 1 - confidence)), None)
-    absent = version.draw(False, exhibit.runs, generator)
+    absent = version.draw(False, exhibit.runs, generator) if exhibit.law != "rate" else present[:0]
     return judge_scores(
         absent,
         present,
@@ -92,7 +89,10 @@ def judge_scores(
     delta: float | None,
     confidence: float,
 ) -> Shown:
-    """The same of scores that are there: (n,) without the canary and (n,) with it, in pairs."""
+    """The same of scores that are there: (n,) without the canary and (n,) with it, in pairs; of a rate (n,) alone."""
+    if law == "rate":
+        kept = len(present) - int(present.sum())
+        return Shown(1 - float(rate_at_most(kept, len(present), 1 - confidence)), None)
     if measure == "epsilon":
         lower = epsilon_by_threshold(absent, present, delta or 0.0, confidence=confidence).lower
     elif law == "normal":
