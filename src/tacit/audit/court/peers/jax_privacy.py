@@ -5,7 +5,6 @@ import json
 import math
 import sys
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax_privacy import auditing, clipping, noise_addition
