@@ -41,6 +41,7 @@ class Peer:
     known: Mapping[str, str] = field(default_factory=dict)
 
 
+TF_ACCOUNTS = ("--no-deps", "tensorflow-privacy==0.6.0", "numpy", "scipy", "six")  # all that its account imports
 TORCH = "torch>=2.7"
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
@@ -54,8 +55,9 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "opendp": Peer("opendp", ("opendp==0.16.0",), {"deviations": DEVIATIONS}),
         "opendp-0.14.1": Peer("opendp", ("opendp==0.14.1",), {"bit-vector": BIT_VECTOR, "deviations": DEVIATIONS}),
         "pfl": Peer("pfl", ("pfl==0.6.0", TORCH)),
+        "tf-privacy-0.6.0": Peer("tf_privacy_accounts", TF_ACCOUNTS, {"orders": ORDERS}),
         "prv-accountant": Peer("prv_accountant", ("prv_accountant==0.2.0",)),
-        "prv-accountant-0.1": Peer("prv_accountant", ("prv_accountant==0.1.1.post1",), {"delta": SMALL_DELTA}),
+        "prv-accountant-0.1.0": Peer("prv_accountant", ("prv_accountant==0.1.0",), {"delta": SMALL_DELTA}),
     }
 )
 
@@ -85,9 +87,9 @@ def run_peer(name: str, folder: Path, seed: int) -> list[PeerCase]:
         settings = json.dumps({"runs": RUNS, "seed": seed, "out": str(out)})
         command = [str(interpreter_of(name, folder)), "-I", str(SCRIPTS / f"{peer.script}.py")]
         _run(f"the script of the peer {name} fails", command, limit=PATIENCE, settings=settings)
-        said = parsed_json(out.read_bytes())
+        said = parsed_json(out.read_bytes()) if out.is_file() else None
     if not isinstance(said, dict) or not isinstance(said.get("cases"), list):
-        raise InputError(f"the script of the peer {name} names no cases.")
+        raise InputError(f"the script of the peer {name} named no cases; it and the package disagree.")
     return [peer_case(name, str(said.get("package", name)), case, peer.known) for case in said["cases"]]
 
 

@@ -60,6 +60,8 @@ def peer_case(peer: str, package: str, said: Mapping[str, Any], known: Mapping[s
             value=gaussian.epsilon_of_mu(float(said["mu"]), float(said["delta"])) if law == "exact" else 0.0,
             known=known.get(said["case"], ""),
         )
+    except InputError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"a case of the peer {peer} cannot be read ({error!r}); its script and package disagree."

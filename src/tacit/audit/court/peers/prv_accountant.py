@@ -1,4 +1,4 @@
-"""prv_accountant: epsilon of a hundred Gaussian releases, at deltas down to below the rounding of floats."""
+"""prv_accountant: epsilon of 400 Gaussian releases, at deltas down to below the rounding of floats."""
 
 import importlib.metadata
 import json
@@ -7,7 +7,7 @@ import sys
 
 import prv_accountant
 
-NOISE, RELEASES = 100.0, 100
+NOISE, RELEASES = 200.0, 400
 DELTAS = {1e-6: "account", 1e-12: "account", 1.1e-18: "delta"}
 
 
@@ -19,11 +19,11 @@ def upper(delta):
                 sampling_probability=1.0, noise_multiplier=NOISE
             )
             accountant = prv_accountant.PRVAccountant(
-                prvs=[mechanism], max_self_compositions=[RELEASES], eps_error=0.1, delta_error=delta / 1000
+                prvs=[mechanism], max_self_compositions=[RELEASES], eps_error=0.01, delta_error=delta / 1000
             )
             return accountant.compute_epsilon(delta=delta, num_self_compositions=[RELEASES])[2]
         accountant = prv_accountant.Accountant(
-            noise_multiplier=NOISE, sampling_probability=1.0, delta=delta, eps_error=0.1, max_compositions=RELEASES
+            noise_multiplier=NOISE, sampling_probability=1.0, delta=delta, eps_error=0.01, max_compositions=RELEASES
         )
         return accountant.compute_epsilon(num_compositions=RELEASES)[2]
     except ValueError as error:
