@@ -83,7 +83,7 @@ def _sampled(claim: float) -> Version:
     """The Gaussian mechanism at noise multiplier 1 whose one client takes part with the probability SAMPLED."""
 
     def draw(present: bool, runs: int, generator: np.random.Generator) -> Scores:
-        return generator.standard_normal(runs) + present * (generator.random(runs) < SAMPLED)
+        return np.asarray(generator.standard_normal(runs) + present * (generator.random(runs) < SAMPLED))
 
     return Version(claim, draw)
 
@@ -108,7 +108,7 @@ def _tabulated(*, from_above: bool) -> Version:
 def _mass(at: Scores, mean: float) -> NDArray[np.float64]:
     """Of N(mean, MU^2) in each cell of the grid, from whichever tail is the smaller."""
     low, high = (at - mean) / MU, (at + 1e-4 - mean) / MU
-    return np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
+    return np.asarray(np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low)))
 
 
 ACCOUNTS = (

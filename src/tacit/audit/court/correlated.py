@@ -65,7 +65,9 @@ def _restarted(*, carried: bool) -> Version:
     noise = np.kron(np.eye(TREES), one)
     if carried:
         noise += np.kron(np.tri(TREES, k=-1), np.broadcast_to(one[-1], one.shape))
-    return Version(math.sqrt(len(_sizes(LEAVES))), release(np.ones(LEAVES * TREES), noise))
+    return Version(
+        math.sqrt(len(_sizes(LEAVES))), release(np.ones(LEAVES * TREES), np.asarray(noise, dtype=np.float64))
+    )
 
 
 COEFFICIENTS = 1 / np.sqrt(np.arange(1.0, SEPARATION + 1))

@@ -95,7 +95,9 @@ def run_peer(name: str, folder: Path, seed: int) -> list[PeerCase]:
 
 def _run(complaint: str, command: list[str], *, limit: float | None, settings: str = "") -> None:
     try:
-        done = subprocess.run(command, input=settings, capture_output=True, text=True, timeout=limit)
+        done = subprocess.run(
+            command, input=settings, capture_output=True, encoding="utf-8", errors="replace", timeout=limit
+        )
     except subprocess.TimeoutExpired as error:
         raise InputError(f"{complaint}: it did not end within {limit:g} s.") from error
     except OSError as error:

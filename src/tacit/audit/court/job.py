@@ -29,10 +29,10 @@ def audit_court(
 ) -> CourtFindings:
     """Twelve historic faults and their mended versions, and what these peers do where they are installed.
 
-    peers: names of PEERS, each run by the interpreter at `environments`/NAME/bin/python; one that is not there is
-    listed with how to get it. install: peers whose environment is made first, which downloads their packages; they are
-    run as well. seed: of the museum; peers draw as they do. confidence: that nothing which keeps its promise is refuted
-    in the whole trial, shared among all versions.
+    peers: names of PEERS; one that is not there is listed with how to get it. environments: the folder in which
+    NAME/bin/python is the interpreter of each. install: peers whose environment is made first, which downloads their
+    packages; they are run as well. seed: of the museum; peers draw as they do. confidence: that nothing which keeps its
+    promise is refuted in the whole trial, shared among all versions.
 
     Raises: InputError for a peer that is none, a folder that is missing, or an environment whose script fails.
     """

@@ -42,7 +42,7 @@ def _deviations(*, shifted: bool) -> Version:
     sums = [sum_of_squares(numbers), sum_of_squares(np.concatenate([[FAR + 0.5], numbers[1:]]))]
 
     def draw(present: bool, runs: int, generator: np.random.Generator) -> Scores:
-        return sums[present] + generator.laplace(scale=1 - 1 / PEOPLE, size=runs)
+        return np.asarray(sums[present] + generator.laplace(scale=1 - 1 / PEOPLE, size=runs))
 
     return Version(1.0, draw)
 
@@ -61,8 +61,8 @@ def _sparse(*, per_weight: float) -> Draw:
     """
 
     def draw(present: bool, runs: int, generator: np.random.Generator) -> Scores:
-        noise = generator.laplace(scale=2 * GAMMA / per_weight, size=(runs, WEIGHTS))
-        return np.clip((GAMMA if present else -GAMMA) + noise, -GAMMA, GAMMA).mean(axis=1) / GAMMA
+        noise: Scores = generator.laplace(scale=2 * GAMMA / per_weight, size=(runs, WEIGHTS))
+        return np.asarray(np.clip((GAMMA if present else -GAMMA) + noise, -GAMMA, GAMMA).mean(axis=1) / GAMMA)
 
     return draw
 
@@ -76,7 +76,7 @@ def _local(*, noisy: bool) -> Version:
 
     def draw(present: bool, runs: int, generator: np.random.Generator) -> Scores:
         truncated = np.clip(np.full(runs, 3.0 if present else -3.0), -1, 1)
-        return truncated + noisy * deviation * generator.standard_normal(runs)
+        return np.asarray(truncated + noisy * deviation * generator.standard_normal(runs))
 
     return Version(LOCAL_EPSILON, draw)
 

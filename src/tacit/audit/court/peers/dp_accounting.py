@@ -5,6 +5,7 @@ import json
 import math
 import random
 import sys
+from typing import Any
 
 import dp_accounting
 from dp_accounting import pld, rdp
@@ -12,7 +13,7 @@ from dp_accounting import pld, rdp
 SETTINGS = ((1.0, 1, 1e-5), (20.0, 400, 1e-10), (0.3, 1, 1e-6))  # noise multiplier, releases, delta
 
 
-def account(name, accountant, noise, releases, delta):
+def account(name: str, accountant: Any, noise: float, releases: int, delta: float) -> dict[str, Any]:
     accountant.compose(dp_accounting.SelfComposedDpEvent(dp_accounting.GaussianDpEvent(noise), releases))
     return {
         "case": name,
@@ -26,7 +27,7 @@ def account(name, accountant, noise, releases, delta):
     }
 
 
-def near_one(runs):
+def near_one(runs: int) -> dict[str, Any]:
     """An order that a user gives, 1 + 1e-15, at which the divergence of a sampled Gaussian is rounded to 0."""
     event = dp_accounting.PoissonSampledDpEvent(0.5, dp_accounting.GaussianDpEvent(1.0))
     accountant = rdp.RdpAccountant([1 + 1e-15])
@@ -50,5 +51,5 @@ cases = [account("RDP", rdp.RdpAccountant(), *values) for values in SETTINGS]
 cases += [account("PLD", pld.PLDAccountant(), *values) for values in SETTINGS]
 cases.append(near_one(settings["runs"]))
 package = f"dp-accounting {importlib.metadata.version('dp-accounting')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

@@ -5,6 +5,8 @@ import json
 import logging
 import math
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
@@ -15,13 +17,13 @@ SAMPLED, NOISE, CLIP = 4, 1.0, 1.0
 SIDES = (("absent", 0.0), ("present", 1.0))
 
 
-def reply(update, client):
+def reply(update: float, client: int) -> Message:
     asked = Message(RecordDict(), dst_node_id=client, message_type="train")
     weighed = MetricRecord({"num-examples": 1})
     return Message(RecordDict({"arrays": ArrayRecord([np.array([update])]), "metrics": weighed}), reply_to=asked)
 
 
-def released(updates):
+def released(updates: list[float]) -> float:
     """The model after a round that began at 0, in which clients sent these updates."""
     strategy = DifferentialPrivacyServerSideFixedClipping(FedAvg(), NOISE, CLIP, SAMPLED)
     strategy.current_arrays = ArrayRecord([np.zeros(1)])
@@ -29,7 +31,9 @@ def released(updates):
     return float(arrays.to_numpy_ndarrays()[0][0])
 
 
-def case(name, subject, came, law, canary, score, runs):
+def case(
+    name: str, subject: str, came: int, law: str, canary: float, score: Callable[[float], float], runs: int
+) -> dict[str, Any]:
     """The canary's update is `canary`, or nearly nothing; the others', known, are nearly nothing."""
     others = [1e-9] * (came - 1)
     return {
@@ -55,5 +59,5 @@ cases = [
     case("nan", "central fixed clipping, an update is NaN", SAMPLED, "any", math.nan, math.isnan, runs),
 ]
 package = f"flwr {importlib.metadata.version('flwr')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

@@ -4,6 +4,8 @@ import importlib.metadata
 import json
 import math
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,14 +16,14 @@ ROUNDS, SEPARATION, AUDITS, NULL, ERROR = 32, 8, 200, 50, 0.05
 SIDES = (("absent", 0.0), ("present", 1.0))
 
 
-def banded(runs):
+def banded(runs: int) -> dict[str, Any]:
     """Each coordinate of one stream is a run; the canary adds 1 to it every SEPARATION rounds. The claim is mu = 1."""
     bands = toeplitz.optimize_banded_toeplitz(ROUNDS, bands=SEPARATION)
     sensitivity = math.sqrt(toeplitz.minsep_sensitivity_squared(bands, SEPARATION, n=ROUNDS))
     strategy = np.asarray(toeplitz.materialize_lower_triangular(bands, ROUNDS))
     came = np.arange(ROUNDS) % SEPARATION == 0
 
-    def scores(there):
+    def scores(there: float) -> list[float]:
         privatizer = noise_addition.matrix_factorization_privatizer(
             toeplitz.inverse_as_streaming_matrix(bands), stddev=sensitivity, prng_key=int(there) + 1
         )
@@ -42,7 +44,7 @@ def banded(runs):
     }
 
 
-def nan(runs):
+def nan(runs: int) -> dict[str, Any]:
     clipped, _ = clipping.clip_pytree(jnp.array([math.nan]), 1.0)
     noise = np.random.default_rng(0).standard_normal((2, runs))
     return {
@@ -57,7 +59,7 @@ def nan(runs):
     }
 
 
-def audit(name, bound):
+def audit(name: str, bound: Callable[[Any], float]) -> dict[str, Any]:
     """How often a bound that may be wrong with ERROR says of scores of one law that they leak."""
     generator = np.random.default_rng(0)
     failed = [bound(auditing.CanaryScoreAuditor(*generator.standard_normal((2, NULL)))) > 1e-6 for _ in range(AUDITS)]
@@ -80,5 +82,5 @@ cases = [
     audit("epsilon_clopper_pearson", lambda auditor: auditor.epsilon_clopper_pearson(ERROR, delta=1e-5)),
 ]
 package = f"jax-privacy {importlib.metadata.version('jax-privacy')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

@@ -4,6 +4,7 @@ import importlib.metadata
 import json
 import logging
 import sys
+from typing import Any
 
 import numpy as np
 from nvflare.apis.dxo import DXO, DataKind
@@ -16,11 +17,11 @@ WEIGHTS = 20_000
 SIDES = (("absent", -1.0), ("present", 1.0))
 
 
-def filtered(kind, weights):
+def filtered(kind: Any, weights: Any) -> DXO:
     return kind().process_dxo(DXO(DataKind.WEIGHT_DIFF, data={"w": np.array(weights)}), Shareable(), FLContext())
 
 
-def sparse(runs):
+def sparse(runs: int) -> dict[str, Any]:
     """What the filter says that a call spent; a release that says nothing of it has the epsilon it was given."""
     end = SVTPrivacy().gamma
     said = filtered(SVTPrivacy, np.full(WEIGHTS, end)).meta.get("svt_privacy_budget", {})
@@ -36,7 +37,7 @@ def sparse(runs):
     }
 
 
-def percentile(runs):
+def percentile(runs: int) -> dict[str, Any]:
     return {
         "case": "percentile",
         "subject": "the percentile filter, defaults",
@@ -59,5 +60,5 @@ shared = {
 }
 cases = [{**shared, **case(min(settings["runs"], 1000))} for case in (sparse, percentile)]
 package = f"nvflare {importlib.metadata.version('nvflare')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

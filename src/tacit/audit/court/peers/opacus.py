@@ -5,6 +5,8 @@ import json
 import math
 import sys
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from opacus.accountants import PRVAccountant, RDPAccountant
@@ -15,7 +17,7 @@ OTHERS, COUNT_NOISE, RATE = 9, 0.6, 0.2
 GRADIENTS = {False: [0.5] * OTHERS, True: [0.5] * OTHERS + [5.0]}
 
 
-def stepping(kind, **more):
+def stepping(kind: Any, **more: float) -> tuple[Any, Callable[[list[float]], tuple[float, float]]]:
     """A function of the batch's gradients: the gradient that a step releases, and the clip norm after it."""
     parameter = torch.nn.Parameter(torch.zeros(1))
     optimizer = kind(
@@ -27,7 +29,7 @@ def stepping(kind, **more):
         **more,
     )
 
-    def step(gradients):
+    def step(gradients: list[float]) -> tuple[float, float]:
         optimizer.zero_grad()
         optimizer.max_grad_norm = 1.0
         parameter.grad_sample = torch.tensor(gradients)[:, None]
@@ -37,7 +39,7 @@ def stepping(kind, **more):
     return optimizer, step
 
 
-def fixed(runs):
+def fixed(runs: int) -> dict[str, Any]:
     optimizer, step = stepping(DPOptimizer)
     return {
         "case": "fixed",
@@ -49,7 +51,7 @@ def fixed(runs):
     }
 
 
-def adaptive(runs):
+def adaptive(runs: int) -> dict[str, Any]:
     """What is accounted of a step is optimizer.noise_multiplier, of the sum and of the share below the clip norm."""
     optimizer, step = stepping(
         AdaClipDPOptimizer,
@@ -61,10 +63,10 @@ def adaptive(runs):
     )
     raised = (1 - (2 * COUNT_NOISE) ** -2) ** -0.5
 
-    def score(there):
+    def score(there: bool) -> float:
         gradient, norm = step(GRADIENTS[there])
         share = 0.5 - math.log(norm) / RATE
-        return gradient / raised**2 - share * OTHERS / COUNT_NOISE**2
+        return float(gradient / raised**2 - share * OTHERS / COUNT_NOISE**2)
 
     return {
         "case": "adaptive",
@@ -76,7 +78,7 @@ def adaptive(runs):
     }
 
 
-def nan(runs):
+def nan(runs: int) -> dict[str, Any]:
     optimizer, step = stepping(DPOptimizer)
     batches = {False: GRADIENTS[False], True: [*GRADIENTS[False], math.nan]}
     return {
@@ -89,7 +91,7 @@ def nan(runs):
     }
 
 
-def account(name, accountant, noise, releases, delta):
+def account(name: str, accountant: Any, noise: float, releases: int, delta: float) -> dict[str, Any]:
     for _ in range(releases):
         accountant.step(noise_multiplier=noise, sample_rate=1.0)
     return {
@@ -111,5 +113,5 @@ torch.manual_seed(settings["seed"])
 cases = [{"measure": "mu", **case(settings["runs"])} for case in (fixed, adaptive, nan)]
 cases += [account("RDP", RDPAccountant(), 4.0, 16, 1e-6), account("PRV", PRVAccountant(), 4.0, 16, 1e-6)]
 package = f"opacus {importlib.metadata.version('opacus')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

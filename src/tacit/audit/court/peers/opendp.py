@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import sys
+from typing import Any
 
 import opendp.prelude as dp
 
@@ -10,10 +11,10 @@ LAST, FIRST = b"\x80", b"\x01"  # of eight bits, of which the first is the lowes
 FAR, PEOPLE = 2.0**50, 1024
 
 
-def bit_vector(runs):
+def bit_vector(runs: int) -> dict[str, Any]:
     measure = dp.m.make_randomized_response_bitvec(dp.bitvector_domain(max_weight=1), dp.discrete_distance(), f=0.5)
 
-    def scores(vector):
+    def scores(vector: bytes) -> list[int]:
         released = [measure(vector)[0] for _ in range(runs)]
         return [(byte >> 7) - (byte & 1) for byte in released]
 
@@ -28,7 +29,7 @@ def bit_vector(runs):
     }
 
 
-def deviations(runs):
+def deviations(runs: int) -> dict[str, Any]:
     domain = dp.vector_domain(dp.atom_domain(bounds=(FAR, FAR + 1), nan=False), size=PEOPLE)
     squares = dp.t.make_sum_of_squared_deviations(domain, dp.symmetric_distance())
     measure = squares >> dp.m.then_laplace(scale=squares.map(2))
@@ -49,5 +50,5 @@ settings = json.load(sys.stdin)
 dp.enable_features("contrib")
 cases = [{"measure": "epsilon", "law": "any", **case(settings["runs"])} for case in (bit_vector, deviations)]
 package = f"opendp {importlib.metadata.version('opendp')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

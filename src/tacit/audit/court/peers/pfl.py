@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import tempfile
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,16 +22,16 @@ ROUNDS, SEPARATION, NOISE = 20, 10, 2.0
 SIDES = (("absent", 0.0), ("present", 1.0))
 
 
-def vector(values):
+def vector(values: Any) -> MappedVectorStatistics:
     return MappedVectorStatistics({"w": torch.tensor(values, dtype=torch.float64)}, weight=1)
 
 
-def released(mechanism, values):
+def released(mechanism: Any, values: list[float]) -> Any:
     clipped, _ = mechanism.constrain_sensitivity(vector(values))
     return mechanism.add_noise(clipped, cohort_size=1)[0]["w"].numpy()
 
 
-def gaussian(runs):
+def gaussian(runs: int) -> dict[str, Any]:
     mechanism = GaussianMechanism(1.0, NOISE)
     return {
         "case": "gaussian",
@@ -42,7 +43,7 @@ def gaussian(runs):
     }
 
 
-def nan(runs):
+def nan(runs: int) -> dict[str, Any]:
     mechanism = GaussianMechanism(1.0, NOISE)
     values = {0.0: 0.0, 1.0: math.nan}
     return {
@@ -58,13 +59,13 @@ def nan(runs):
     }
 
 
-def accountant(releases):
+def accountant(releases: int) -> PLDPrivacyAccountant:
     return PLDPrivacyAccountant(
         num_compositions=releases, sampling_probability=1.0, mechanism="gaussian", noise_parameter=NOISE, delta=1e-6
     )
 
 
-def banded(runs):
+def banded(runs: int) -> dict[str, Any]:
     """Each coordinate of one stream is a run. The canary adds 1 to it in two rounds, SEPARATION apart or more.
 
     The accountant is made for so many compositions of a sensitivity of 1. Whitened by the strategy matrix, the
@@ -76,7 +77,7 @@ def banded(runs):
     came = max(pairs, key=lambda pair: norms[pair[0]] + norms[pair[1]])
     moved = strategy[:, came].sum(axis=1)
 
-    def scores(there):
+    def scores(there: float) -> list[float]:
         mechanism = BandedMatrixFactorizationMechanism(1.0, ROUNDS, SEPARATION, accountant)
         rounds = np.arange(ROUNDS)
         stream = [
@@ -104,5 +105,5 @@ with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(sys.st
     cases = [{"measure": "mu", **case(settings["runs"])} for case in (gaussian, nan, banded)]
     os.chdir("/")
 package = f"pfl {importlib.metadata.version('pfl')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)

@@ -1,31 +1,29 @@
 """TF-Privacy's account of 2021, which needs no TensorFlow: at its own orders, and at one within rounding of 1."""
 
 import importlib.metadata
-import importlib.util
 import json
 import math
 import random
+import runpy
 import sys
+from typing import Any
 
 ACCOUNT = "tensorflow_privacy/privacy/analysis/rdp_accountant.py"
 OWN = [1 + tenth / 10 for tenth in range(1, 100)] + list(range(12, 64))
 
 
-def loaded():
-    """The one file: its package imports TensorFlow."""
-    path = next(file for file in importlib.metadata.files("tensorflow-privacy") if str(file) == ACCOUNT).locate()
-    spec = importlib.util.spec_from_file_location("rdp_accountant", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def loaded() -> Any:
+    """What the one file binds, by name: its package would import TensorFlow."""
+    files = importlib.metadata.files("tensorflow-privacy") or []
+    return runpy.run_path(str(next(file for file in files if str(file) == ACCOUNT).locate()))
 
 
-def claimed(orders, sampled, noise, steps, delta):
-    divergences = accounts.compute_rdp(q=sampled, noise_multiplier=noise, steps=steps, orders=orders)
-    return float(accounts.get_privacy_spent(orders, divergences, target_delta=delta)[0])
+def claimed(orders: list[float], sampled: float, noise: float, steps: int, delta: float) -> float:
+    divergences = accounts["compute_rdp"](q=sampled, noise_multiplier=noise, steps=steps, orders=orders)
+    return float(accounts["get_privacy_spent"](orders, divergences, target_delta=delta)[0])
 
 
-def sampled_gaussian(name, orders, runs):
+def sampled_gaussian(name: str, orders: list[float], runs: int) -> dict[str, Any]:
     return {
         "case": name,
         "subject": f"RDP of a sampled Gaussian, {name}",
@@ -57,5 +55,5 @@ cases = [
     },
 ]
 package = f"tensorflow-privacy {importlib.metadata.version('tensorflow-privacy')}"
-with open(settings["out"], "w") as file:
+with open(settings["out"], "w", encoding="utf-8") as file:
     json.dump({"package": package, "cases": cases}, file)
