@@ -109,6 +109,10 @@ def test_names_and_folders_that_are_none_are_refused(tmp_path: Path) -> None:
         audit_court(peers=["nobody"], environments=tmp_path)
     with pytest.raises(InputError, match="give --environments FOLDER"):
         audit_court(peers=["opendp"])
+    with pytest.raises(InputError, match="none is named"):
+        audit_court(environments=tmp_path)
+    with pytest.raises(InputError, match="is negative"):
+        audit_court(seed=-1)
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(InputError, match="is a file"):
@@ -121,14 +125,17 @@ def test_an_environment_is_made_of_what_the_peer_requires(tmp_path: Path, monkey
 
     def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         called.append(command)
-        (tmp_path / "opendp" / "bin").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "opendp" / "bin" / "python").touch()
+        (tmp_path / "tf-privacy" / "bin").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "tf-privacy" / "bin" / "python").touch()
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(subprocess, "run", run)
-    install_peer("opendp", tmp_path)
-    assert called[0] == [sys.executable, "-m", "venv", str(tmp_path / "opendp")]
-    assert called[1][1:] == ["-m", "pip", "install", "--quiet", "opendp==0.16.0"]
+    install_peer("tf-privacy", tmp_path)
+    assert called[0] == [sys.executable, "-m", "venv", str(tmp_path / "tf-privacy")]
+    assert [each[1:] for each in called[1:]] == [
+        ["-m", "pip", "install", "--quiet", "tensorflow-cpu==2.15.1"],
+        ["-m", "pip", "install", "--quiet", "--no-deps", "tensorflow-privacy==0.9.0"],
+    ]
 
 
 def test_scripts_import_nothing_of_tacit_and_every_peer_has_one() -> None:

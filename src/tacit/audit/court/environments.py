@@ -34,14 +34,17 @@ SMALL_DELTA = "https://github.com/microsoft/prv_accountant/issues/17"
 
 @dataclass(frozen=True)
 class Peer:
-    """A release of a peer's package: which script asks it, what pip installs, and which promises are known broken."""
+    """A release of a peer's package: which script asks it, what pip installs, and which promises are known broken.
+
+    known: by case, the thread that says so. bare: installed without what it depends on, after the rest.
+    """
 
     script: str
     requires: tuple[str, ...]
     known: Mapping[str, str] = field(default_factory=dict)
+    bare: tuple[str, ...] = ()
 
 
-TF_ACCOUNTS = ("--no-deps", "tensorflow-privacy==0.6.0", "numpy", "scipy", "six")  # all that its account imports
 TORCH = "torch>=2.7"
 PEERS: Mapping[str, Peer] = MappingProxyType(
     {
@@ -55,8 +58,11 @@ PEERS: Mapping[str, Peer] = MappingProxyType(
         "opendp": Peer("opendp", ("opendp==0.16.0",), {"deviations": DEVIATIONS}),
         "opendp-0.14.1": Peer("opendp", ("opendp==0.14.1",), {"bit-vector": BIT_VECTOR, "deviations": DEVIATIONS}),
         "pfl": Peer("pfl", ("pfl==0.6.0", TORCH)),
-        "tf-privacy-0.6.0": Peer("tf_privacy_accounts", TF_ACCOUNTS, {"orders": ORDERS}),
         "prv-accountant": Peer("prv_accountant", ("prv_accountant==0.2.0",)),
+        "tf-privacy": Peer("tf_privacy", ("tensorflow-cpu==2.15.1",), bare=("tensorflow-privacy==0.9.0",)),
+        "tf-privacy-0.6.0": Peer(
+            "tf_privacy_accounts", ("numpy", "scipy", "six"), {"orders": ORDERS}, ("tensorflow-privacy==0.6.0",)
+        ),
         "prv-accountant-0.1.0": Peer("prv_accountant", ("prv_accountant==0.1.0",), {"delta": SMALL_DELTA}),
     }
 )
@@ -75,8 +81,10 @@ def install_peer(name: str, folder: Path) -> None:
     """
     made = [sys.executable, "-m", "venv", str(folder / name)]
     _run(f"the environment of {name} cannot be made", made, limit=None)
-    pip = [str(interpreter_of(name, folder)), "-m", "pip", "install", "--quiet", *PEERS[name].requires]
-    _run(f"pip does not install {' '.join(PEERS[name].requires)}", pip, limit=None)
+    pip = [str(interpreter_of(name, folder)), "-m", "pip", "install", "--quiet"]
+    for packages, alone in (PEERS[name].requires, ()), (PEERS[name].bare, ("--no-deps",)):
+        if packages:
+            _run(f"pip does not install {' '.join(packages)}", [*pip, *alone, *packages], limit=None)
 
 
 def run_peer(name: str, folder: Path, seed: int) -> list[PeerCase]:

@@ -37,10 +37,14 @@ def audit_court(
     Raises: InputError for a peer that is none, a folder that is missing, or an environment whose script fails.
     """
     of_type("seed", seed, int)
+    if seed < 0:
+        raise InputError(f"--seed {seed} is negative; give a whole number of at least 0.")
     error = error_of(confidence)
     asked = tuple(dict.fromkeys((*_named("peers", peers), *_named("install", install))))
     if asked and environments is None:
         raise InputError(f"--peers {','.join(asked)} are run where they are installed; give --environments FOLDER.")
+    if environments is not None and not asked:
+        raise InputError("--environments says where peers are, and none is named; give --peers, or leave it out.")
     cases: list[PeerCase] = []
     absent: dict[str, str] = {}
     if environments is not None:
