@@ -10,7 +10,7 @@ from tacit.records import to_plain
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.version import __version__
 
-Measure = Literal["mu", "epsilon", "delta"]
+Measure = Literal["mu", "epsilon", "rate"]  # rate: how often at most something happens
 CAUTION = (
     "Shown is a lower bound: the promise is broken where it lies above the claim. A small one does not mean that "
     "little leaks; it means that this audit found no more."
