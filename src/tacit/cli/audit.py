@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "mechanism": at("audit_mechanism:mechanism", "How much a mechanism leaks at least, beside what it claims."),
+}
 
 
 class AuditGroup(LateGroup):

@@ -29,6 +29,7 @@ from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 Law = Literal["normal", "any"]
 
 CELLS = 1 << 22  # numbers of what is released that a batch of runs holds: 16 MB in float32
+FEWEST = 1 << 13  # runs of a batch, however many rows: fewer cost more in calls than in numbers
 LEARNING = 1 << 16  # runs that the second score is learned from
 LEARNED = 256  # rows up to which it is
 TOLD_APART = 0.1  # relative: a fault of this size must be within reach of the runs asked for
@@ -174,7 +175,7 @@ def _scores(case: Case, weights: Numbers, runs: int, seed: int, progress: Progre
 
 def _batches(case: Case, runs: int, seed: int, use: str) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_]]]:
     """(what is released (rows, runs), which runs have the canary), batch by batch: each has a seed of its own."""
-    size = max(2, CELLS // case.rows)
+    size = max(FEWEST, CELLS // case.rows)
     sizes = [min(size, runs - begin) for begin in range(0, runs, size)]
 
     def play(batch: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:

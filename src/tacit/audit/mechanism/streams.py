@@ -8,7 +8,7 @@ a claim that they cannot reach; and the same sums with all other nodes beside, d
 import hashlib
 from dataclasses import dataclass
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,7 +20,7 @@ from tacit.mechanisms import stream_for
 from tacit.mechanisms.keys import KEY_BYTES
 from tacit.mechanisms.seeds import SeedVector
 from tacit.privacy import Guarantee
-from tacit.privacy.strategy import Tree
+from tacit.privacy.strategy import Strategy, Tree
 
 Released = NDArray[np.float32]
 LONGEST = 4096  # rounds whose matrix is held: 0.13 GB
@@ -45,7 +45,7 @@ class NoisedSums:
         state = stream.init(contributions.shape[1])
         for total in contributions.astype(np.float32):
             noised, state = stream.add_noise(
-                state, jnp.asarray(total), stddev=self.guarantee.seed_stddev, key=key, purpose="model update"
+                state, jax.device_put(total), stddev=self.guarantee.seed_stddev, key=key, purpose="model update"
             )
             rows.append(np.asarray(noised))
         return np.array(rows)
@@ -64,7 +64,7 @@ class EveryNode:
         state = stream.init(runs)
         for round, total in enumerate(contributions.astype(np.float32)):
             of_round = stream.round_keys(state, total, stddev=stddev, key=key, purpose="model update")[0]
-            noised, state = stream.add_noise(state, jnp.asarray(total), stddev=stddev, key=key, purpose="model update")
+            noised, state = stream.add_noise(state, jax.device_put(total), stddev=stddev, key=key, purpose="model update")
             rows.append(np.asarray(noised))
             for level in range(stream.seeds_in(round) - 1):
                 below = contributions[round + 1 - (1 << level) : round + 1].sum(axis=0)
@@ -109,7 +109,7 @@ def _case(subject: str, guarantee: Guarantee, found: linear.Linear, release: Rel
     )
 
 
-def _noise(guarantee: Guarantee):  # type: ignore[no-untyped-def]
+def _noise(guarantee: Guarantee) -> Strategy:
     if guarantee.strategy is None:
         raise InputError(
             "without noise nothing is promised, and an audit of it would show what a sum shows of each client: all of "
