@@ -103,7 +103,7 @@ def check_independent(subject: str, scores: Numbers) -> None:
     count = scores.shape[1]
     lags = [1 << power for power in range(max(count.bit_length() - 2, 1))]
     allowed = -float(ndtri(UNLIKELY / (2 * len(lags) * len(scores))))
-    for row in scores:
+    for row in scores[np.isfinite(scores).all(axis=1)]:
         deviation = float(row.std())
         centred = row - row.mean()
         for lag in lags:
@@ -124,7 +124,8 @@ class _Bound:
 
 def _bound(absent: Numbers, present: Numbers, confidence: float, law: Law) -> _Bound:
     """By the normal law where it can be: not of scores whose noise is gone but for its rounding."""
-    if law == "normal" and absent.std() > 0 and present.std() > 0:
+    finite = bool(np.isfinite(absent).all() and np.isfinite(present).all())
+    if law == "normal" and finite and absent.std() > 0 and present.std() > 0:
         found = mu_of_normal_samples(absent, present, confidence=confidence)
         if found.lower <= FAR:
             return _Bound(found.lower, found.estimate)
@@ -137,6 +138,8 @@ def _alarm(case: Case, absent: Numbers, present: Numbers) -> int | None:
     if case.known is None:
         return None
     each = min(SEQUENTIAL // 2, len(absent), len(present))
+    if not (np.isfinite(absent).all() and np.isfinite(present).all()):
+        return None
     noise = np.column_stack([absent[:each], present[:each] - case.known.moved]).ravel()
     return first_alarm(evidence_of_less_noise(noise), confidence=ALARM)
 
@@ -148,6 +151,8 @@ def _learned(case: Case, seed: int) -> Numbers:
         halves[0].append(rows[:, ~present])
         halves[1].append(rows[:, present])
     absent, present = (np.concatenate(half, axis=1).astype(np.float64) for half in halves)
+    if not (np.isfinite(absent).all() and np.isfinite(present).all()):
+        return np.ones(case.rows)
     moved = present.mean(axis=1) - absent.mean(axis=1)
     covariance = (np.cov(absent) + np.cov(present)) / 2
     values, vectors = np.linalg.eigh(np.atleast_2d(covariance))
@@ -155,7 +160,7 @@ def _learned(case: Case, seed: int) -> Numbers:
     inverse = 1 / np.maximum(values, 1e-10 * max(values[-1], 1e-300))
     weights: Numbers = vectors @ (inverse * (vectors.T @ moved))
     length = float(np.linalg.norm(weights))
-    return weights / length if length else np.full(case.rows, 1.0)
+    return weights / length if length else np.ones(case.rows)
 
 
 def _scores(case: Case, weights: Numbers, runs: int, seed: int, progress: Progress) -> tuple[Numbers, Numbers]:
@@ -165,6 +170,7 @@ def _scores(case: Case, weights: Numbers, runs: int, seed: int, progress: Progre
     absent, present, done = [], [], 0
     for rows, there in _batches(case, runs, seed, "scores"):
         scores = weights @ rows
+        scores[~np.isfinite(scores)] = np.inf  # a release that is no number tells as much as one can
         absent.append(scores[:, ~there])
         present.append(scores[:, there])
         done += rows.shape[1]
@@ -186,8 +192,6 @@ def _batches(case: Case, runs: int, seed: int, use: str) -> Iterator[tuple[NDArr
                 f"{case.subject}: {rows.shape} numbers came back for {sizes[batch]:,} runs, and {case.rows} rows were "
                 "announced; release an array with a row for each round and a column for each run."
             )
-        if not np.isfinite(rows).all():
-            raise InputError(f"{case.subject}: what is released is not finite; mend that first.")
         return rows, present
 
     with ThreadPoolExecutor(2) as pool:  # loops over noise compute without the interpreter's lock

@@ -6,7 +6,7 @@ a claim that they cannot reach; and the same sums with all other nodes beside, d
 """
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax
 import numpy as np
@@ -28,9 +28,9 @@ SUMS = "sees the noised sum of every round; chooses in which rounds the client c
 NODES = "sees the noised sum of every round and every complete node of the tree; chooses when the client comes"
 
 
-def key_of(seed: int, purpose: str = "") -> bytes:
+def key_of(seed: int) -> bytes:
     """The noise key of a seed: equal arguments, equal bytes."""
-    return hashlib.sha256(f"tacit audit {seed} {purpose}".encode()).digest()[:KEY_BYTES]
+    return hashlib.sha256(f"tacit audit {seed}".encode()).digest()[:KEY_BYTES]
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class NoisedSums:
     """What training releases of the sums: each with its round's noise."""
 
     guarantee: Guarantee
+    purpose: str = "model update"
 
     def __call__(self, contributions: Numbers, seed: int) -> Released:
         """See `Release`."""
@@ -45,7 +46,7 @@ class NoisedSums:
         state = stream.init(contributions.shape[1])
         for total in contributions.astype(np.float32):
             noised, state = stream.add_noise(
-                state, jax.device_put(total), stddev=self.guarantee.seed_stddev, key=key, purpose="model update"
+                state, jax.device_put(total), stddev=self.guarantee.seed_stddev, key=key, purpose=self.purpose
             )
             rows.append(np.asarray(noised))
         return np.array(rows)
@@ -64,7 +65,9 @@ class EveryNode:
         state = stream.init(runs)
         for round, total in enumerate(contributions.astype(np.float32)):
             of_round = stream.round_keys(state, total, stddev=stddev, key=key, purpose="model update")[0]
-            noised, state = stream.add_noise(state, jax.device_put(total), stddev=stddev, key=key, purpose="model update")
+            noised, state = stream.add_noise(
+                state, jax.device_put(total), stddev=stddev, key=key, purpose="model update"
+            )
             rows.append(np.asarray(noised))
             for level in range(stream.seeds_in(round) - 1):
                 below = contributions[round + 1 - (1 << level) : round + 1].sum(axis=0)
@@ -72,13 +75,26 @@ class EveryNode:
         return np.array(rows)
 
 
-def case_of_sums(subject: str, guarantee: Guarantee, release: Release | None = None) -> Case:
-    """The noised sums of a guarantee. release: of whom; None: tacit's own.
+def case_of_sums(
+    subject: str,
+    guarantee: Guarantee,
+    release: Release | None = None,
+    *,
+    more: int = 0,
+    claim: float | None = None,
+    threat_model: str = SUMS,
+) -> Case:
+    """The noised sums of a guarantee.
 
-    Raises: InputError for a guarantee without noise, or of more rounds than a matrix is held for.
+    release: of whom; None: tacit's own. more: rows that it releases after those of the rounds. claim: the mu promised;
+    None: that of the guarantee. Raises: InputError for a guarantee without noise, or of more rounds than a matrix is
+    held for.
     """
     found = linear.of_sums(_noise(guarantee), _few(guarantee))
-    return _case(subject, guarantee, found, release or NoisedSums(guarantee), SUMS)
+    case = _case(subject, guarantee, found, release or NoisedSums(guarantee), threat_model)
+    assert case.known is not None
+    known = replace(case.known, weights=np.pad(case.known.weights, (0, more)))
+    return replace(case, rows=case.rows + more, known=known, claim=guarantee.mu if claim is None else claim)
 
 
 def case_of_every_node(subject: str, guarantee: Guarantee) -> Case:
@@ -86,9 +102,7 @@ def case_of_every_node(subject: str, guarantee: Guarantee) -> Case:
     strategy = _noise(guarantee)
     if not isinstance(strategy, Tree):
         raise InputError(f"a {strategy.kind} strategy has no nodes; give that of a tree.")
-    return _case(
-        subject, guarantee, linear.of_every_node(strategy, _few(guarantee)), EveryNode(guarantee), NODES
-    )
+    return _case(subject, guarantee, linear.of_every_node(strategy, _few(guarantee)), EveryNode(guarantee), NODES)
 
 
 def _case(subject: str, guarantee: Guarantee, found: linear.Linear, release: Release, threat_model: str) -> Case:
@@ -107,6 +121,11 @@ def _case(subject: str, guarantee: Guarantee, found: linear.Linear, release: Rel
         known=Known(weights=weights / stddev, moved=moved / stddev),
         figures={"pattern": list(pattern), "attainable": moved / stddev},
     )
+
+
+def matrix_of(guarantee: Guarantee) -> Numbers:
+    """X (rounds, rounds), by which a pattern of rounds is worth what it is: see `patterns`. Raises: InputError."""
+    return linear.of_sums(_noise(guarantee), _few(guarantee)).gram
 
 
 def _noise(guarantee: Guarantee) -> Strategy:
