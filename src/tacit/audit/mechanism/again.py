@@ -22,7 +22,7 @@ TWICE = "sees all sums of two runs that have one key; the canary is in the first
 
 @dataclass(frozen=True)
 class Resumed:
-    """Independent noise whose middle round is played, lost with its process, and played again from the keys kept.
+    """Independent noise of which the round of the canary's second coming is lost, and played again from the keys kept.
 
     Released are all rounds, and last what the lost one had released, of a cohort without the canary. With carried noise
     a lost release would tell of it, which no guarantee covers: so a round is released only once it is on disk.
@@ -32,7 +32,7 @@ class Resumed:
 
     def __call__(self, contributions: Numbers, seed: int) -> Released:
         """See `Release`: a row more than rounds."""
-        rounds, runs = contributions.shape
+        runs = contributions.shape[1]
         lost = np.full(runs, OTHERS * self.guarantee.clip_norm, np.float32)
         stream, rows, keys = stream_for(Independent()), [], []
 
@@ -48,7 +48,7 @@ class Resumed:
 
         state = stream.init(runs)
         for round, total in enumerate(contributions.astype(np.float32)):
-            if round == rounds // 2:
+            if round == self.guarantee.participation.min_separation:
                 released_and_lost, _ = play(state, lost)
                 kept = np.array(keys[::-1]).reshape(-1, ROUND_KEY_BYTES)
                 state = stream.replayed(stream.init(runs), kept)

@@ -74,7 +74,7 @@ def audit(
     check_runs(case, runs, confidence=confidence)
     weights = [] if case.known is None else [case.known.weights]
     if case.rows <= LEARNED:
-        weights.append(_learned(case, seed))
+        weights.append(_learned(case, runs, seed))
     absent, present = _scores(case, np.array(weights), runs, seed, progress)
     check_independent(case.subject, absent)
     each = 1 - error_of(confidence) / len(weights)
@@ -123,12 +123,12 @@ class _Bound:
 
 
 def _bound(absent: Numbers, present: Numbers, confidence: float, law: Law) -> _Bound:
-    """By the normal law where it can be: not of scores whose noise is gone but for its rounding."""
+    """By the normal law where that can be: not of scores whose noise is gone but for its rounding, or no numbers."""
     finite = bool(np.isfinite(absent).all() and np.isfinite(present).all())
-    if law == "normal" and finite and absent.std() > 0 and present.std() > 0:
+    spread = max(float(absent.std()), float(present.std())) if finite else 0.0
+    if law == "normal" and finite and abs(float(present.mean() - absent.mean())) < FAR * spread:
         found = mu_of_normal_samples(absent, present, confidence=confidence)
-        if found.lower <= FAR:
-            return _Bound(found.lower, found.estimate)
+        return _Bound(found.lower, found.estimate)
     lower = mu_by_threshold(absent, present, confidence=confidence).lower
     return _Bound(lower, lower)
 
@@ -144,10 +144,10 @@ def _alarm(case: Case, absent: Numbers, present: Numbers) -> int | None:
     return first_alarm(evidence_of_less_noise(noise), confidence=ALARM)
 
 
-def _learned(case: Case, seed: int) -> Numbers:
-    """The weights (rows,) of the score that tells most by what LEARNING runs show, which are not used again."""
+def _learned(case: Case, runs: int, seed: int) -> Numbers:
+    """The weights (rows,) of the score that tells most by what runs show that are not used again: LEARNING, or `runs`."""
     halves: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
-    for rows, present in _batches(case, LEARNING, seed, "learning"):
+    for rows, present in _batches(case, min(LEARNING, runs), seed, "learning"):
         halves[0].append(rows[:, ~present])
         halves[1].append(rows[:, present])
     absent, present = (np.concatenate(half, axis=1).astype(np.float64) for half in halves)
