@@ -1,7 +1,7 @@
 """Faults planted one by one, and the same without: the audit refutes the one, and not the other."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,15 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tacit.audit.finding import Finding
-from tacit.audit.mechanism import linear, secure
+from tacit.audit.mechanism import secure
 from tacit.audit.mechanism.again import OneKeyTwice, Resumed
-from tacit.audit.mechanism.case import Case, Numbers
-from tacit.audit.mechanism.catalogue import FEW, LIMITS, _promise
+from tacit.audit.mechanism.case import Case, Sums
+from tacit.audit.mechanism.catalogue import FEW, promise
 from tacit.audit.mechanism.rounds import FAR, OTHERS, Canary, Summed, Update, case_of_rounds, clipped_sum, plan_of
 from tacit.audit.mechanism.scores import audit
 from tacit.audit.mechanism.secure import case_of_decryptors, case_of_encoding
-from tacit.audit.mechanism.streams import NoisedSums, case_of_sums
-from tacit.design.catalogue import mechanism_named
+from tacit.audit.mechanism.streams import NoisedSums, case_of_every_node, case_of_sums
 from tacit.errors import BudgetError
 from tacit.mechanisms import stream
 from tacit.mechanisms.keys import RoundKey, round_key
@@ -32,8 +31,8 @@ from tacit.runs.budget_book import Cost, Window
 from tacit.training.collect import TrainQuestion
 
 RUNS = 16_000
-BLT = _promise(PUBLISHED_BLT["b400"])
-ALONE = _promise(Independent())
+BLT = promise(PUBLISHED_BLT["b400"])
+ALONE = promise(Independent())
 
 
 def found(case: Case, *, runs: int = RUNS) -> Finding:
@@ -69,8 +68,6 @@ def test_a_tree_whose_clients_are_thought_to_come_as_early_as_they_may() -> None
     greedy = restarted.dense(128)[:, [0, 60]].sum(axis=1)
     guarantee = Guarantee.for_zcdp(4.5, participation=limits, strategy=restarted, clip_norm=1.0)
     claim = float(np.linalg.norm(greedy)) / guarantee.noise_multiplier
-    from tacit.audit.mechanism.streams import case_of_every_node
-
     mended = case_of_every_node("greedy", guarantee)
     check(replace(mended, claim=claim), mended)
 
@@ -105,8 +102,8 @@ def test_noise_that_is_added_to_two_sums(
 def test_clipping_after_the_noise() -> None:
     raw = FAR / BLT.clip_norm  # times what a clipped update adds
 
-    def late(contributions: Numbers, seed: int) -> NDArray[Any]:
-        return np.clip(NoisedSums(BLT)(contributions * raw, seed), -BLT.clip_norm, BLT.clip_norm)
+    def late(contributions: Sums, seed: int) -> NDArray[Any]:
+        return np.clip(NoisedSums(BLT)(contributions * np.float32(raw), seed), -BLT.clip_norm, BLT.clip_norm)
 
     check(case_of_sums("clip after noise", BLT, late), case_of_sums("clip after noise", BLT))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import jax
 import numpy as np
 
-from tacit.audit.mechanism.case import Numbers
+from tacit.audit.mechanism.case import Sums
 from tacit.audit.mechanism.streams import NoisedSums, Released, key_of
 from tacit.mechanisms import NoiseState, stream_for
 from tacit.mechanisms.keys import ROUND_KEY_BYTES
@@ -30,7 +30,7 @@ class Resumed:
 
     guarantee: Guarantee
 
-    def __call__(self, contributions: Numbers, seed: int) -> Released:
+    def __call__(self, contributions: Sums, seed: int) -> Released:
         """See `Release`: a row more than rounds."""
         runs = contributions.shape[1]
         lost = np.full(runs, OTHERS * self.guarantee.clip_norm, np.float32)
@@ -47,7 +47,7 @@ class Resumed:
             return np.asarray(noised), after
 
         state = stream.init(runs)
-        for round, total in enumerate(contributions.astype(np.float32)):
+        for round, total in enumerate(contributions):
             if round == self.guarantee.participation.min_separation:
                 released_and_lost, _ = play(state, lost)
                 kept = np.array(keys[::-1]).reshape(-1, ROUND_KEY_BYTES)
@@ -64,7 +64,7 @@ class OneKeyTwice:
 
     guarantee: Guarantee
 
-    def __call__(self, contributions: Numbers, seed: int) -> Released:
+    def __call__(self, contributions: Sums, seed: int) -> Released:
         """See `Release`: the rows of the first run, then those of the second."""
         play = NoisedSums(self.guarantee)
         others = np.full_like(contributions, OTHERS * self.guarantee.clip_norm)

@@ -13,7 +13,9 @@ Runs = NDArray[np.bool_]
 Play = Callable[[Runs, int], NDArray[Any]]
 """(in which runs the canary takes part, (runs,); a seed) -> what is released of each run, (rows, runs)."""
 
-Release = Callable[[Numbers, int], NDArray[Any]]
+Sums = NDArray[np.float32]  # (rounds, runs)
+
+Release = Callable[[Sums, int], NDArray[Any]]
 """(what clients add to the sum of each round, (rounds, runs); a seed) -> what is released, (rows, runs).
 
 The runs have nothing to do with one another: the coordinates of one vector, where noise is drawn for each alike. An
@@ -49,6 +51,6 @@ def of_release(release: Release, canary: Numbers) -> Play:
     """A client that adds `canary` (rounds,) to the sums, alone: what others add is the same with it and without."""
 
     def play(present: Runs, seed: int) -> NDArray[Any]:
-        return release(np.outer(canary, present), seed)
+        return release(np.multiply.outer(canary.astype(np.float32), present), seed)
 
     return play

@@ -60,12 +60,13 @@ def _cases(subject: str, strategy: Strategy, limits: Participation) -> list[Case
     return [case_of_sums(subject, guarantee)]
 
 
-def _promise(strategy: Strategy, limits: Participation = FEW) -> Guarantee:
+def promise(strategy: Strategy, limits: Participation = FEW) -> Guarantee:
+    """At which the parts of a round are audited."""
     return Guarantee.for_zcdp(ZCDP, participation=limits, strategy=strategy, clip_norm=0.7)
 
 
 def _clipping() -> list[Case]:
-    plan = plan_of(_promise(PUBLISHED_BLT["b400"]))
+    plan = plan_of(promise(PUBLISHED_BLT["b400"]))
     return [
         case_of_rounds("clipping", plan),
         case_of_rounds("clipping, not finite", plan, canary=Canary(update=(math.nan, 1.0))),
@@ -74,20 +75,20 @@ def _clipping() -> list[Case]:
 
 def _adaptive() -> list[Case]:
     return [
-        case_of_rounds("adaptive-clipping", plan_of(_promise(Independent()), clipping=AdaptiveClipping(initial=0.3)))
+        case_of_rounds("adaptive-clipping", plan_of(promise(Independent()), clipping=AdaptiveClipping(initial=0.3)))
     ]
 
 
 def _training_loss() -> list[Case]:
-    return [case_of_rounds("training-loss", plan_of(_promise(PUBLISHED_BLT["b400"]), loss=PrivateLoss(stddev=2.0)))]
+    return [case_of_rounds("training-loss", plan_of(promise(PUBLISHED_BLT["b400"]), loss=PrivateLoss(stddev=2.0)))]
 
 
 def _encoding() -> list[Case]:
-    return [case_of_encoding("encoding", _promise(PUBLISHED_BLT["b400"]), inflation=1.05)]
+    return [case_of_encoding("encoding", promise(PUBLISHED_BLT["b400"]), inflation=1.05)]
 
 
 def _decryptors() -> list[Case]:
-    guarantee = _promise(PUBLISHED_BLT["b400"])
+    guarantee = promise(PUBLISHED_BLT["b400"])
     return [
         case_of_decryptors("decryptors, 1 of 2 honest", guarantee, decryptors=2, honest=1),
         case_of_decryptors("decryptors, 2 of 3 honest", guarantee, decryptors=3, honest=2),
@@ -95,7 +96,7 @@ def _decryptors() -> list[Case]:
 
 
 def _again() -> list[Case]:
-    alone, carried = _promise(Independent()), _promise(PUBLISHED_BLT["b400"])
+    alone, carried = promise(Independent()), promise(PUBLISHED_BLT["b400"])
     return [
         case_of_sums("resume", alone, Resumed(alone), more=1, threat_model=RESUMED),
         case_of_sums("one key twice", carried, OneKeyTwice(carried), more=FEW.rounds, threat_model=TWICE),
@@ -116,6 +117,9 @@ PARTS: Mapping[str, Callable[[], Sequence[Case]]] = {
 def cases_of_recipe(recipe: "Recipe") -> list[Case]:
     """What a recipe's run releases: its updates, and each sequence beside them. Raises: InputError without noise."""
     plan = recipe.plan(recipe.matrix())
-    return [
-        case_of_sums(f"{recipe.name}: {what}", each) for what, each in {"updates": plan.updates, **plan.beside}.items()
-    ]
+    subject, updates = f"{recipe.name}: updates", plan.updates
+    if plan.decryptors:
+        parties = {"decryptors": plan.decryptors, "honest": plan.honest_decryptors}
+        return [case_of_decryptors(subject, updates, **parties)]
+    beside = [case_of_sums(f"{recipe.name}: {what}", each) for what, each in plan.beside.items()]
+    return [case_of_sums(subject, updates), *beside]

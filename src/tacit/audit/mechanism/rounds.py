@@ -134,9 +134,9 @@ def _beside(what: str, guarantee: Guarantee, present: Runs, pattern: frozenset[i
     In training it is one number a round, and a training is many runs here; so the canary's bit or loss, at its full
     length, is added to a sum of each run's own.
     """
-    said = np.zeros(guarantee.participation.rounds)
+    said = np.zeros(guarantee.participation.rounds, np.float32)
     said[list(pattern)] = guarantee.clip_norm
-    return NoisedSums(guarantee, purpose=PURPOSES[what])(np.outer(said, present), seed)
+    return NoisedSums(guarantee, purpose=PURPOSES[what])(np.multiply.outer(said, present), seed)
 
 
 def plan_of(guarantee: Guarantee, **more: Any) -> RoundPlan:

@@ -29,7 +29,7 @@ from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
 Law = Literal["normal", "any"]
 
 CELLS = 1 << 22  # numbers of what is released that a batch of runs holds: 16 MB in float32
-FEWEST = 1 << 13  # runs of a batch, however many rows: fewer cost more in calls than in numbers
+FEWEST = 1 << 12  # runs of a batch, however many rows: fewer cost more in calls than in numbers
 LEARNING = 1 << 16  # runs that the second score is learned from
 LEARNED = 256  # rows up to which it is
 TOLD_APART = 0.1  # relative: a fault of this size must be within reach of the runs asked for
@@ -145,7 +145,7 @@ def _alarm(case: Case, absent: Numbers, present: Numbers) -> int | None:
 
 
 def _learned(case: Case, runs: int, seed: int) -> Numbers:
-    """The weights (rows,) of the score that tells most by what runs show that are not used again: LEARNING, or `runs`."""
+    """The weights (rows,) of the score that tells most, by LEARNING runs, or fewer, that are not used again."""
     halves: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
     for rows, present in _batches(case, min(LEARNING, runs), seed, "learning"):
         halves[0].append(rows[:, ~present])

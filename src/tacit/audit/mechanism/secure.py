@@ -129,7 +129,7 @@ def _decrypted(
     for round in range(guarantee.participation.rounds):
         how = RoundEncoding(encoding=encoding, signs=round_signs(key, round))
         words, states = noise_words(states, one, how, model=model, key=key)
-        sent = present * guarantee.clip_norm if round in pattern else np.zeros(runs)
+        sent = present * guarantee.clip_norm * guarantee.clip_inflation if round in pattern else np.zeros(runs)
         padded = np.zeros(encoding.dimension)
         padded[:runs] = sent
         turn, _ = basis(encoding, how.signs)

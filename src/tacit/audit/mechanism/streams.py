@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.audit.mechanism import linear
-from tacit.audit.mechanism.case import Case, Known, Numbers, Release, of_release
+from tacit.audit.mechanism.case import Case, Known, Numbers, Release, Sums, of_release
 from tacit.audit.mechanism.patterns import worst_pattern
 from tacit.errors import InputError
 from tacit.mechanisms import stream_for
@@ -40,11 +40,11 @@ class NoisedSums:
     guarantee: Guarantee
     purpose: str = "model update"
 
-    def __call__(self, contributions: Numbers, seed: int) -> Released:
+    def __call__(self, contributions: Sums, seed: int) -> Released:
         """See `Release`."""
         stream, key, rows = stream_for(_noise(self.guarantee)), key_of(seed), []
         state = stream.init(contributions.shape[1])
-        for total in contributions.astype(np.float32):
+        for total in contributions:
             noised, state = stream.add_noise(
                 state, jax.device_put(total), stddev=self.guarantee.seed_stddev, key=key, purpose=self.purpose
             )
@@ -58,12 +58,12 @@ class EveryNode:
 
     guarantee: Guarantee
 
-    def __call__(self, contributions: Numbers, seed: int) -> Released:
+    def __call__(self, contributions: Sums, seed: int) -> Released:
         """See `Release`."""
         stream, key, rows = stream_for(_noise(self.guarantee)), key_of(seed), []
         stddev, runs = self.guarantee.seed_stddev, contributions.shape[1]
         state = stream.init(runs)
-        for round, total in enumerate(contributions.astype(np.float32)):
+        for round, total in enumerate(contributions):
             of_round = stream.round_keys(state, total, stddev=stddev, key=key, purpose="model update")[0]
             noised, state = stream.add_noise(
                 state, jax.device_put(total), stddev=stddev, key=key, purpose="model update"
