@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from tacit.audit.finding import Findings
 from tacit.audit.mechanism.case import Case, Release
 from tacit.errors import InputError, of_type
-from tacit.files import PathLike
+from tacit.files import PathLike, as_path
 from tacit.privacy import Guarantee
 from tacit.privacy.empirical.samples import error_of
 from tacit.progress import Progress, silent
@@ -43,6 +43,9 @@ def audit_mechanism(
     Raises: InputError for an unknown name, too few runs, no noise, and a release without a guarantee.
     """
     of_type("runs", runs, int)
+    of_type("confidence", confidence, float)
+    if seed is not None:
+        of_type("seed", seed, int)
     if not 0 < runs <= MOST_RUNS:
         raise InputError(f"runs={runs} is no number of runs; give one from 1 to {MOST_RUNS:,}.")
     if law not in ("normal", "any"):
@@ -73,13 +76,13 @@ def _cases(mechanism: "PathLike | Recipe | Guarantee | None", release: Release |
         return all_cases()
     if isinstance(mechanism, Recipe) or _is_recipe(mechanism):
         return cases_of_recipe(Recipe.from_argument(mechanism))
-    return cases_of(str(mechanism))
+    return cases_of(str(as_path("mechanism", mechanism)))
 
 
 def _is_recipe(mechanism: PathLike) -> bool:
     from tacit.recipe.shipped_recipes import shipped
 
-    text = str(mechanism)
+    text = str(as_path("mechanism", mechanism))
     return text.endswith(".toml") or (":" not in text and "/" in text) or text in shipped() or Path(text).is_file()
 
 
