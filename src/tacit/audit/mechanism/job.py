@@ -46,6 +46,8 @@ def audit_mechanism(
     of_type("confidence", confidence, float)
     if seed is not None:
         of_type("seed", seed, int)
+        if seed < 0:
+            raise InputError(f"seed={seed} is below 0; give a whole number from 0 on.")
     if not 0 < runs <= MOST_RUNS:
         raise InputError(f"runs={runs} is no number of runs; give one from 1 to {MOST_RUNS:,}.")
     if law not in ("normal", "any"):
