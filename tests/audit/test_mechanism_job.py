@@ -1,4 +1,4 @@
-"""`tacit.audit_mechanism`: every mechanism and part of a round keeps its promise, and what cannot be audited is refused."""
+"""`tacit.audit_mechanism`: every mechanism and part of a round keeps its promise; the rest is refused."""
 
 import json
 from pathlib import Path
@@ -61,9 +61,7 @@ def test_the_confidence_is_that_of_all_bounds_together() -> None:
 
 def test_noise_of_ones_own_is_held_to_a_guarantee() -> None:
     assert not tacit.audit_mechanism(GUARANTEE, release=own_noise, runs=20_000, seed=1).broken
-    louder = Guarantee(
-        participation=LIMITS, strategy=Independent(), clip_norm=2.0, noise_multiplier=0.6
-    )
+    louder = Guarantee(participation=LIMITS, strategy=Independent(), clip_norm=2.0, noise_multiplier=0.6)
     found = tacit.audit_mechanism(louder, release=own_noise, runs=20_000, seed=1)
     assert found.broken and "BROKEN" in str(found)
     with pytest.raises(InputError, match="give the Guarantee that it is to keep"):

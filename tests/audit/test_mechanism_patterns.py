@@ -1,6 +1,6 @@
 """The pattern that an auditor plays: worth what the sensitivity says, and what all patterns tried one by one say."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def by_trying(gram: linear.Numbers, limits: Participation) -> float:
         pattern
         for count in range(1, few.max_participations + 1)
         for pattern in combinations(range(few.rounds), count)
-        if all(later - earlier >= few.min_separation for earlier, later in zip(pattern, pattern[1:], strict=False))
+        if all(later - earlier >= few.min_separation for earlier, later in pairwise(pattern))
     )
     return max(float(gram[np.ix_(pattern, pattern)].sum()) for pattern in apart)
 
@@ -116,7 +116,8 @@ def test_every_node_of_a_tree_is_its_contributions_and_its_seed(variance_reduced
     for round in range(rounds):
         np.testing.assert_allclose(released[row], shown[round], atol=guarantee.seed_stddev / 256)
         below = stream.seeds_in(round) - 1
-        np.testing.assert_allclose(released[row + 1 : row + 1 + below], nodes[node : node + below], rtol=1e-4, atol=1e-5)
+        shown_below = released[row + 1 : row + 1 + below]
+        np.testing.assert_allclose(shown_below, nodes[node : node + below], rtol=1e-4, atol=1e-5)
         node, row = node + below + 1, row + below + 1
     assert row == len(released)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import jax
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.audit.mechanism.case import Sums
 from tacit.audit.mechanism.streams import NoisedSums, Released, key_of
@@ -34,7 +35,8 @@ class Resumed:
         """See `Release`: a row more than rounds."""
         runs = contributions.shape[1]
         lost = np.full(runs, OTHERS * self.guarantee.clip_norm, np.float32)
-        stream, rows, keys = stream_for(Independent()), [], []
+        stream, rows = stream_for(Independent()), []
+        keys: list[NDArray[np.uint8]] = []
 
         def play(state: NoiseState, total: Released) -> tuple[Released, NoiseState]:
             noised, after = stream.add_noise(

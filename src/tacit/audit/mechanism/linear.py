@@ -44,7 +44,8 @@ def of_sums(strategy: Strategy, rounds: int) -> Linear:
     """Of the noised sums of so many rounds, as a stream releases them."""
     if isinstance(strategy, Tree):
         noise = stream_for(strategy).dense(rounds)
-        return Linear(np.eye(rounds), np.linalg.inv(noise @ noise.T))
+        inverse = np.linalg.inv(noise @ noise.T).astype(np.float64, copy=False)
+        return Linear(np.eye(rounds), inverse)
     matrix = strategy.dense(rounds)
     return Linear(np.eye(rounds), matrix.T @ matrix)
 

@@ -29,9 +29,9 @@ def worst_pattern(gram: Numbers, participation: Participation) -> tuple[int, ...
     patterns = np.arange(rounds)[:, None]
     values, gains = gram.diagonal().copy(), 2 * gram
     for _ in range(limits.max_participations):
-        at = int(np.argmax(values))
-        if values[at] > worth * (1 + 1e-12):
-            best, worth = tuple(int(each) for each in patterns[at]), float(values[at])
+        top = int(np.argmax(values))
+        if values[top] > worth * (1 + 1e-12):
+            best, worth = tuple(int(each) for each in patterns[top]), float(values[top])
         following = values[:, None] + gains + gram.diagonal()
         following[patterns[:, -1:] + separation > np.arange(rounds)] = -np.inf
         before = np.argsort(-following, axis=0, kind="stable")[:kept]

@@ -75,7 +75,7 @@ def audit(
     weights = [] if case.known is None else [case.known.weights]
     if case.rows <= LEARNED:
         weights.append(_learned(case, runs, seed))
-    absent, present = _scores(case, np.array(weights), runs, seed, progress)
+    absent, present = scores_of(case, np.array(weights), runs, seed, progress)
     check_independent(case.subject, absent)
     each = 1 - error_of(confidence) / len(weights)
     bounds = [_bound(without, within, each, law) for without, within in zip(absent, present, strict=True)]
@@ -147,9 +147,9 @@ def _alarm(case: Case, absent: Numbers, present: Numbers) -> int | None:
 def _learned(case: Case, runs: int, seed: int) -> Numbers:
     """The weights (rows,) of the score that tells most, by LEARNING runs, or fewer, that are not used again."""
     halves: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
-    for rows, present in _batches(case, min(LEARNING, runs), seed, "learning"):
-        halves[0].append(rows[:, ~present])
-        halves[1].append(rows[:, present])
+    for rows, there in _batches(case, min(LEARNING, runs), seed, "learning"):
+        halves[0].append(rows[:, ~there])
+        halves[1].append(rows[:, there])
     absent, present = (np.concatenate(half, axis=1).astype(np.float64) for half in halves)
     if not (np.isfinite(absent).all() and np.isfinite(present).all()):
         return np.ones(case.rows)
@@ -163,8 +163,10 @@ def _learned(case: Case, runs: int, seed: int) -> Numbers:
     return weights / length if length else np.ones(case.rows)
 
 
-def _scores(case: Case, weights: Numbers, runs: int, seed: int, progress: Progress) -> tuple[Numbers, Numbers]:
-    """(without the canary, with it), each (scores, runs)."""
+def scores_of(
+    case: Case, weights: Numbers, runs: int, seed: int, progress: Progress = silent
+) -> tuple[Numbers, Numbers]:
+    """(without the canary, with it), each (scores, runs), of weights (scores, rows)."""
     stage = f"auditing {case.subject}"
     progress(StageBegan(stage, runs, part=True))
     absent, present, done = [], [], 0
