@@ -28,6 +28,7 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, BandedToeplitz, Independent, Tree
 from tacit.runs import budget, budget_book
 from tacit.runs.budget_book import Cost, Window
+from tacit.training.adaptive_clipping import AdaptiveClipping
 from tacit.training.collect import TrainQuestion
 
 RUNS = 16_000
@@ -166,6 +167,12 @@ def test_an_update_that_is_not_finite_is_counted() -> None:
 def test_an_inflation_that_is_forgotten() -> None:
     mended = case_of_encoding("encoding", BLT, inflation=1.1)
     check(replace(mended, claim=BLT.mu), mended)
+
+
+def test_a_share_of_the_budget_that_counts_take_and_nobody_accounts() -> None:
+    plan = plan_of(ALONE, clipping=AdaptiveClipping(initial=0.3))
+    mended = case_of_rounds("adaptive", plan)
+    check(replace(mended, claim=plan.updates.mu), mended)
 
 
 # -- budgets ----------------------------------------------------------------------------------------------------------

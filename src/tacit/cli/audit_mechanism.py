@@ -18,8 +18,8 @@ def mechanism(
     mechanism: Annotated[
         str | None,
         typer.Argument(
-            help="A mechanism by name (docs/mechanisms.md), package.module:NAME, or a recipe, whose mechanism, limits "
-            "and noise are played."
+            help="A mechanism by name (docs/mechanisms.md) or package.module:NAME, a part of a round (clipping, "
+            "encoding, decryptors, ...), or a recipe, whose mechanism, limits and noise are played."
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="All mechanisms, and the other parts of a round.")] = False,

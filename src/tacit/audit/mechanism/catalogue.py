@@ -13,6 +13,7 @@ from tacit.design.catalogue import MECHANISMS, mechanism_named
 from tacit.design.parameters import TreeParameters
 from tacit.errors import InputError
 from tacit.privacy import Guarantee
+from tacit.privacy.delta import LARGEST
 from tacit.privacy.participation import Participation
 from tacit.privacy.strategy import PUBLISHED_BLT, Independent, Strategy, Tree
 from tacit.training.adaptive_clipping import AdaptiveClipping
@@ -115,8 +116,11 @@ PARTS: Mapping[str, Callable[[], Sequence[Case]]] = {
 
 
 def cases_of_recipe(recipe: "Recipe") -> list[Case]:
-    """What a recipe's run releases: its updates, and each sequence beside them. Raises: InputError without noise."""
-    plan = recipe.plan(recipe.matrix())
+    """What a recipe's run releases: its updates, and each sequence beside them, at the largest delta if it names none.
+
+    Raises: InputError without noise.
+    """
+    plan = recipe.with_delta(recipe.privacy.delta or LARGEST).plan(recipe.matrix())
     subject, updates = f"{recipe.name}: updates", plan.updates
     if plan.decryptors:
         parties = {"decryptors": plan.decryptors, "honest": plan.honest_decryptors}

@@ -42,14 +42,14 @@ class NoisedSums:
 
     def __call__(self, contributions: Sums, seed: int) -> Released:
         """See `Release`."""
-        stream, key, rows = stream_for(_noise(self.guarantee)), key_of(seed), []
+        stream, key, released = stream_for(_noise(self.guarantee)), key_of(seed), np.empty_like(contributions)
         state = stream.init(contributions.shape[1])
-        for total in contributions:
+        for round, total in enumerate(contributions):
             noised, state = stream.add_noise(
                 state, jax.device_put(total), stddev=self.guarantee.seed_stddev, key=key, purpose=self.purpose
             )
-            rows.append(np.asarray(noised))
-        return np.array(rows)
+            released[round] = noised
+        return released
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _few(guarantee: Guarantee) -> int:
     rounds = guarantee.participation.rounds
     if rounds > LONGEST:
         raise InputError(
-            f"{rounds:,} rounds are more than an audit holds the matrix of ({LONGEST:,}); audit the same mechanism and "
-            f"limits with fewer (of a recipe: --set rounds.rounds={LONGEST})."
+            f"{rounds:,} rounds are more than an audit holds the matrix of; audit the same mechanism and limits with "
+            f"{LONGEST:,} or fewer."
         )
     return rounds
