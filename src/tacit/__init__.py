@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tacit.audit.randomizer.job import audit_randomizer
     from tacit.audit.court.job import audit_court
+    from tacit.audit.mechanism.job import audit_mechanism
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -70,6 +71,7 @@ _HOME = {
     "account_run": "tacit.jobs.account.run",
     "audit_randomizer": "tacit.audit.randomizer.job",
     "audit_court": "tacit.audit.court.job",
+    "audit_mechanism": "tacit.audit.mechanism.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -128,6 +130,7 @@ __all__ = [
     "account_run",
     "audit_randomizer",
     "audit_court",
+    "audit_mechanism",
     "begin_population",
     "compare",
     "compare_mechanisms",

@@ -147,6 +147,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "doctor": (),
     "audit randomizer": ("k-ary", "--campaigns", "100", "--shuffles", "100"),
     "audit court": (),
+    "audit mechanism": ("tree",),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }
