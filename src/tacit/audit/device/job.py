@@ -1,0 +1,199 @@
+"""Whether anything that leaves a device, but for what its report says, depends on what its owner typed."""
+
+import hashlib
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+
+from tacit.audit.device.distinguisher import check_enough, epsilon_between
+from tacit.audit.device.questions import QUESTIONS, Asked
+from tacit.audit.device.strategies import STRATEGIES, Strategy
+from tacit.audit.device.texts import Pair, cache_of
+from tacit.audit.device.transcript import OBSERVABLES, Transcript
+from tacit.audit.device.watched import TimedSession, watched
+from tacit.audit.finding import Finding, Findings
+from tacit.errors import InputError, of_type
+from tacit.privacy.empirical.samples import error_of
+from tacit.progress import Progress, counted, silent
+from tacit.reports.blocks import Block, Heading, Paragraph, Table
+
+STAGE = "turns of a device, seen by its operator"
+THREAT = (
+    "an operator that chooses models, tasks, logs, answers and the device's clock sees every request, its bytes but for "
+    "what the report says, and its time; it knows both texts and has to tell which was typed"
+)
+SEEN = "transcripts"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceFindings(Findings):
+    """What was tried against a device; people read of it by what is asked and by what is seen."""
+
+    def blocks(self) -> list[Block]:
+        """See Findings: a row for each kind of question, a column for each observable."""
+        head = ("what is asked", "strategies", "transcripts", *OBSERVABLES, "shown, at least", "kept")
+        by_question: dict[str, list[Finding]] = {}
+        for each in self.findings:
+            by_question.setdefault(each.figures["question"], []).append(each)
+        rows = tuple(_row(name, found) for name, found in by_question.items())
+        told = tuple(
+            Paragraph(f"BROKEN: {each.subject}: {', '.join(each.figures['differs'])} show the text.")
+            for each in self.broken
+        )
+        verdict = told or (Paragraph(f"{len(self.findings)} ways were tried, and none showed a text."),)
+        random = sum(each.figures["repeated"] for each in self.findings)
+        return [
+            Heading(f"Audit: {self.audit}"),
+            *verdict,
+            Table(rows, head=head),
+            Paragraph(
+                "A number says in how many ways the observable differed with the same randomness and was then no better "
+                f"than chance; it was tried {random} times, as a device draws the time of a retry anew."
+            ),
+            Paragraph(f"Threat model: {THREAT}."),
+            Paragraph(f"Again: {self.command}"),
+        ]
+
+
+def audit_device(
+    *,
+    strategies: Sequence[str] | None = None,
+    questions: Sequence[str] | None = None,
+    runs: int = 40,
+    confidence: float = 0.95,
+    seed: int = 1,
+    progress: Progress = silent,
+) -> DeviceFindings:
+    """Try to learn from a device which of two texts its owner typed, by all that leaves it but what its reports say.
+
+    The shipped device answers each question of each strategy with both texts, by the same randomness and clock. What
+    is seen of it has to be the same. Where it differs, `runs` of each text by randomness of their own say whether a
+    distinguisher, learnt on half of them, tells the others apart.
+
+    strategies, questions: names in `audit.device.strategies` and `audit.device.questions`; all when None. confidence:
+    that all bounds hold together. seed: of the device's private randomness. Raises: InputError for unknown names, and
+    for fewer runs than can show anything.
+    """
+    for name, value, kind in (("runs", runs, Integral), ("seed", seed, Integral), ("confidence", confidence, Real)):
+        of_type(name, value, kind)
+    tried = {name: STRATEGIES[name] for name in _chosen("strategies", strategies, STRATEGIES)}
+    asked = _chosen("questions", questions, QUESTIONS)
+    ways = [(name, each, question) for name, each in tried.items() for question in each.questions if question in asked]
+    if not ways:
+        raise InputError("none of these strategies asks any of these questions; leave one of the two out.")
+    comparisons = sum(len(each.pairs) for _, each, _ in ways)
+    each_confidence = 1 - error_of(confidence) / comparisons
+    check_enough(runs, each_confidence)
+    with tempfile.TemporaryDirectory() as folder:
+        auditor = Auditor(Path(folder), seed=seed, runs=runs, confidence=each_confidence)
+        findings = [
+            auditor.finding(name, each, question)
+            for name, each, question in counted(ways, STAGE, progress, total=len(ways))
+        ]
+    return DeviceFindings(
+        audit="does text decide anything but what a report says?",
+        findings=findings,
+        command=f"tacit audit device --runs {runs} --confidence {confidence:g} --seed {seed}",
+    )
+
+
+class Auditor:
+    """Runs devices in a folder, and compares what is seen of them."""
+
+    def __init__(
+        self, folder: Path, *, seed: int, runs: int, confidence: float, session: type[TimedSession] = TimedSession
+    ) -> None:
+        """session: of the devices; a test's may have a fault."""
+        self._folder, self._seed, self._runs, self._confidence = folder, seed, runs, confidence
+        self._session = session
+        self._asked = cache(self._asked_by)
+
+    def finding(self, name: str, strategy: Strategy, question: str) -> Finding:
+        """Of one strategy and one question: the largest bound of its pairs of texts."""
+        compared = [self._compared(name, strategy, question, pair) for pair in strategy.pairs]
+        worst = max(compared, key=lambda each: each.lower)
+        return Finding(
+            subject=f"{question}: {name}",
+            measure="epsilon",
+            claim=0.0,
+            lower=worst.lower,
+            confidence=self._confidence,
+            samples=sum(each.transcripts for each in compared),
+            samples_of=SEEN,
+            threat_model=THREAT,
+            delta=0.0,
+            seed=self._seed,
+            figures={
+                "question": question,
+                "strategy": name,
+                "says": strategy.says,
+                "pair": list(worst.pair),
+                "differs": sorted({observable for each in compared for observable in each.differs}),
+                "repeated": sum(bool(each.differs) for each in compared),
+                "ended": [list(each) for each in worst.ended],
+            },
+        )
+
+    def _compared(self, name: str, strategy: Strategy, question: str, pair: Pair) -> "_Compared":
+        def seen(text: str, *number: object) -> Transcript:
+            label = "/".join(map(str, (self._seed, name, question, *number)))
+            asked = self._asked(name, question)
+            trains = asked.plan.kind in ("train", "discover") or "split" in strategy.policy
+            own = cache_of(self._folder, text, trains=trains)
+            private = hashlib.sha256(label.encode()).digest()
+            return watched(asked, strategy, text, own, seed=private, session=self._session)
+
+        one, other = (seen(text) for text in pair)
+        differs = one.differs(other)
+        if not differs:
+            return _Compared(pair, 0.0, 2, differs, one.ended)
+        many = [[seen(text, text, number) for number in range(self._runs)] for text in pair]
+        lower = epsilon_between(*many, confidence=self._confidence)
+        return _Compared(pair, lower, 2 + 2 * self._runs, differs, one.ended)
+
+    def _asked_by(self, name: str, question: str) -> Asked:
+        strategy = STRATEGIES[name]
+        made = QUESTIONS[question](strategy.model(), self._folder / "decryptors")
+        if strategy.asks:
+            made = replace(made, question=made.question.model_copy(update=dict(strategy.asks)))
+        if strategy.sealed and made.sealed is not None:
+            made = replace(made, sealed=replace(made.sealed, **strategy.sealed))
+        return made
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Two texts under one strategy."""
+
+    pair: Pair
+    lower: float
+    transcripts: int
+    differs: tuple[str, ...]
+    ended: tuple[tuple[str, float, float], ...]
+
+
+def _row(question: str, found: Sequence[Finding]) -> tuple[str, ...]:
+    differing = [sum(name in each.figures["differs"] for each in found) for name in OBSERVABLES]
+    return (
+        question,
+        str(len(found)),
+        f"{sum(each.samples for each in found):,}",
+        *("same" if not many else str(many) for many in differing),
+        f"{max(each.lower for each in found):.4g}",
+        "NO" if any(each.broken for each in found) else "yes",
+    )
+
+
+def _chosen(name: str, given: Sequence[str] | None, known: Mapping[str, Any]) -> Sequence[str]:
+    """Raises: InputError naming the first one that is unknown."""
+    of_type(name, given, list, tuple, type(None))
+    if given is None:
+        return list(known)
+    for each in given:
+        if each not in known:
+            raise InputError(f"{name} has {str(each)[:60]!r}, which is none of: {'; '.join(known)}.")
+    return list(given)
