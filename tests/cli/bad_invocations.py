@@ -145,6 +145,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     # Of an address that is no machine's: whatever else is right, it never begins to serve.
     "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
+    "audit device": (),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "device": at("audit_device:device", "Whether text decides anything but what a device's reports say."),
+}
 
 
 class AuditGroup(LateGroup):

@@ -157,12 +157,8 @@ def _what(method: str, path: str) -> str:
     return named.get(path, found)
 
 
-def _response(
-    status: int, content: bytes, *, length: int | None = None, headers: dict[str, str] | None = None
-) -> Any:
+def _response(status: int, content: bytes, *, length: int | None = None, headers: dict[str, str] | None = None) -> Any:
     """As from a network: its bytes are there when they are read."""
     httpx = of_extra("deployment", "httpx")
     said = {"Content-Length": str(len(content) if length is None else length), **(headers or {})}
     return httpx.Response(status, headers=said, stream=httpx.ByteStream(content))
-
-

@@ -124,9 +124,6 @@ STRATEGIES: Mapping[str, Strategy] = {
     "one sentence": Strategy(
         says="trains on one sentence of one word", questions=TRAINING, asks=_client(sentences=1, batch_size=1, words=1)
     ),
-    "many epochs": Strategy(
-        says="asks for the longest training", questions=("train",), asks=_client(epochs=50), slowly=1e4
-    ),
     "an owner's split": Strategy(
         says="the owner keeps what was typed last to judge models",
         pairs=EVERY_PAIR,
@@ -147,10 +144,12 @@ STRATEGIES: Mapping[str, Strategy] = {
     "report cut": Strategy(says="the upload breaks twice", questions=("discover",), faults={"report": ("cut", "cut")}),
     "busy": Strategy(
         says="503 and 500 with a reason, 429 and 502 without",
-        questions=FEW,
+        questions=("train, sealed", "count"),
         faults={"report": ("503 busy", "500 failed", "429", "502")},
     ),
-    "no connection": Strategy(says="there is none for the report", questions=("count",), faults={"report": ("unsent",) * 99}),
+    "no connection": Strategy(
+        says="there is none for the report", questions=("count",), faults={"report": ("unsent",) * 99}
+    ),
     "report refused": Strategy(
         says="a final refusal after the report", questions=FEW, faults={"report": ("422 refused",)}
     ),
@@ -158,9 +157,13 @@ STRATEGIES: Mapping[str, Strategy] = {
         says="a limit of an upload's size", questions=FEW, faults={"report": ("413 too-large",)}
     ),
     "late": Strategy(says="the round is over", questions=FEW, faults={"report": ("410 late",)}),
-    "forged receipt": Strategy(says="another key's receipt, then one", questions=("count",), faults={"report": ("forged",)}),
+    "forged receipt": Strategy(
+        says="another key's receipt, then one", questions=("count",), faults={"report": ("forged",)}
+    ),
     "file in halves": Strategy(says="what a round begins with is cut off", faults={"file": ("half",)}),
-    "no file": Strategy(says="what a round begins with is not there", questions=FEW, faults={"file": ("404 not-found",)}),
+    "no file": Strategy(
+        says="what a round begins with is not there", questions=FEW, faults={"file": ("404 not-found",)}
+    ),
     # the log
     "log without the plan": Strategy(says="no inclusion", questions=FEW, log="no plan"),
     "log of another root": Strategy(says="an inconsistent head", questions=FEW, log="another root"),

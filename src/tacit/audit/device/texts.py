@@ -15,7 +15,10 @@ from tacit.data import ClientText, VocabularyRecord, build_cache
 from tacit.text.vocabulary import BOS, EOS, OOV, SPECIALS, Provenance, Vocabulary
 
 ODD = ("na\u00efve", "\u05e9\u05dc\u05d5\u05dd", "\u01c6ep", "\u0e01\u0e34\u0e19", "x" * 200)
-WORDS = (*(f"w{chr(97 + at // 8)}{chr(97 + at % 8)}" for at in range(56)), *ODD)  # of several scripts, and of 200 letters
+WORDS = (
+    *(f"w{chr(97 + at // 8)}{chr(97 + at % 8)}" for at in range(56)),
+    *ODD,
+)  # of several scripts, and of 200 letters
 SPELLED = Vocabulary(words=WORDS, provenance=Provenance(kind="word list", description="invented"), lowercase=False)
 KNOWN = Vocabulary(words=WORDS[16:50], provenance=Provenance(kind="public", description="invented"))  # of a discovery
 SECRET, OTHER = 7, 8  # places of the word that only one of two owners typed, and of the one typed in its place

@@ -7,6 +7,7 @@ here (`isolated.py`), within the same limits by another clock: reading that take
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,6 @@ from tacit.device.record import DeviceRecord, opened
 from tacit.device.session import Machine, Session
 from tacit.device.task_handler import Draw, PreparedTask, TaskHandler
 from tacit.device.train import ByJax
-from tacit.errors import TacitError
 from tacit.protocol.bodies import ReportBody
 from tacit.protocol.bounded_http import Server, connected
 from tacit.protocol.messages import Plan, RoundTask
@@ -37,6 +37,8 @@ from tacit.secure_aggregation.secrets import seeded
 
 SERVER = Server("http://127.0.0.1:9")
 A_SENTENCE = 1e-3  # seconds that touching one takes
+SILENT = "Its report says nothing"  # of a session, to its owner
+STARTED_AGAIN = 1.0  # seconds after it ended, by its owner's system
 TURNS = 3  # of which an operator has a task for two
 WILLING: Mapping[str, Any] = {
     "largest_zcdp": 1e4,
@@ -92,7 +94,12 @@ class TimedChildren(Children):
     """What a child does, done here, by the clock of an audit; see Children."""
 
     def __init__(
-        self, make: Callable[[], Mapping[str, TaskHandler]], policy: Policy, clock: VirtualClock, takes: float, set_by: float
+        self,
+        make: Callable[[], Mapping[str, TaskHandler]],
+        policy: Policy,
+        clock: VirtualClock,
+        takes: float,
+        set_by: float,
     ) -> None:
         """takes: seconds that reading takes. set_by: by which the device's clock is set meanwhile."""
         super().__init__(make, policy, clock.wall)
@@ -131,6 +138,14 @@ class TimedSession(Session):
         return super().body(plan, task, report, assignment)
 
 
+def handlers_of(
+    cache: Path, policy: Policy, open_cache: Callable[[Path], MappedSentences] = MappedSentences.open
+) -> Mapping[str, TaskHandler]:
+    """Those of the shipped device (`own_handlers`)."""
+    own = OwnText(cache, None, policy.temporal_split, open_cache)
+    return task_handlers(own, ByJax(own))
+
+
 def watched(
     asked: Asked, strategy: Strategy, text: str, cache: Path, *, seed: bytes, session: type[TimedSession] = TimedSession
 ) -> Transcript:
@@ -141,12 +156,8 @@ def watched(
     clock = VirtualClock()
     policy = Policy(**{**WILLING, **strategy.policy})
     operator = Operator(asked, strategy, clock)
-
-    def make() -> Mapping[str, TaskHandler]:
-        own = OwnText(cache, None, policy.temporal_split, WatchedSentences.watched_by(clock))
-        return task_handlers(own, ByJax(own))
-
     takes = strategy.slowly if TEXTS[text].has_secret else QUICKLY
+    make = partial(handlers_of, cache, policy, WatchedSentences.watched_by(clock))
     children = TimedChildren(make, policy, clock, takes, strategy.set_by)
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
@@ -163,7 +174,7 @@ def watched(
             population=POPULATION,
             machine=Machine(clock=clock.wall, steady=clock.steady, sleep=clock.sleep, draw=seeded(seed)),
         )
-        ended = _turns(Device(made, connection, children), clock, strategy.begins)
+        ended, silent = _turns(Device(made, connection, children), clock, strategy.begins)
         rows = _rows(record)
     return Transcript(
         requests=tuple(operator.seen),
@@ -171,29 +182,32 @@ def watched(
         record=rows,
         accepted=tuple(operator.accepted),
         ended=ended,
+        silent=silent,
     )
 
 
 def _turns(
     device: Device, clock: VirtualClock, begins: Callable[[int], float]
-) -> tuple[tuple[str, float, float], ...]:
-    """How each turn ended, and between which seconds another follows; a device that ended of itself has none more.
+) -> tuple[tuple[tuple[str, float, float], ...], int]:
+    """(How each turn ended, and between which seconds another follows; how many reports said nothing). A device that ended of itself is started again.
 
     begins: seconds from the start at which a turn begins, unless the device has to wait longer.
     """
     ended: list[tuple[str, float, float]] = []
+    silent = 0
     for turn in range(TURNS):
         try:
             outcome = device.session()
-        except TacitError as error:
-            return (*ended, (f"ended by {type(error).__name__}", 0.0, 0.0))
+        except Exception as error:  # whatever ends a device, shows that it did, and when
+            ended.append((f"ended by {type(error).__name__}", STARTED_AGAIN, STARTED_AGAIN))
+            clock.works(STARTED_AGAIN)
+            continue
         ended.append((outcome.what, *outcome.wait))
+        silent += SILENT in outcome.says
         clock.works(max(outcome.wait[0], begins(turn + 1) - clock.steady()))
-    return tuple(ended)
+    return tuple(ended), silent
 
 
 def _rows(record: DeviceRecord) -> tuple[tuple[Any, ...], ...]:
     """What the record has of participations, without the times that `times` has."""
-    return tuple(
-        tuple(said for name, said in sorted(each.items()) if name != "at") for each in record.participations()
-    )
+    return tuple(tuple(said for name, said in sorted(each.items()) if name != "at") for each in record.participations())
