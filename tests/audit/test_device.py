@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.audit.device import job, watched
+from tacit.audit.device import job
 from tacit.audit.device.distinguisher import check_enough, epsilon_between
 from tacit.audit.device.job import Auditor, DeviceFindings
 from tacit.audit.device.questions import QUESTIONS
@@ -19,10 +19,10 @@ from tacit.audit.device.transcript import Request, Transcript
 from tacit.audit.device.watched import TimedSession
 from tacit.audit.finding import Finding
 from tacit.data.splits import Parts
-from tacit.device import report_body, session
+from tacit.device import session
 from tacit.device.own_text import OwnText
 from tacit.device.turn import Pause
-from tacit.errors import InputError, ServerError, TaskRefused
+from tacit.errors import InputError, TaskRefused
 from tacit.protocol import bodies, requests
 from tacit.secure_aggregation.one_message import messages
 
@@ -72,7 +72,7 @@ def test_every_way_of_every_strategy() -> None:
 def test_every_question_and_text_is_in_some_strategy() -> None:
     assert {question for each in STRATEGIES.values() for question in each.questions} == set(QUESTIONS)
     assert {name for pair in EVERY_PAIR for name in pair} == set(TEXTS)
-    assert ONE_WORD == EVERY_PAIR[0]
+    assert EVERY_PAIR[0] == ONE_WORD
 
 
 # -- leaks that were found in this repository, planted again -----------------------------------------------------------

@@ -24,8 +24,8 @@ def device(
     seed: Annotated[int, typer.Option(help="Of the devices' private randomness.")] = 1,
     as_json: Json = False,
 ) -> None:
-    """Try to learn from a device what its owner typed, by all that leaves it but what its reports say; exit code 1 where
-    a text shows.
+    """Try to learn what a device's owner typed from all that leaves it but what its reports say; exit code 1 where a
+    text shows.
     """
     from tacit.audit.device.job import audit_device
 

@@ -181,7 +181,7 @@ class OwnText:
 
     @cached_property
     def _rows(self) -> NDArray[np.int64]:
-        """Sentences that may be trained on; found when text is read, as finding them takes time by how many there are."""
+        """Sentences that may be trained on; found when text is read, since that takes time by how many there are."""
         if self._split is None:
             return np.arange(self._cache.sentence_count(self.client))
         parts = self._split.parts(self._cache.timestamps(self.client))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.audit.device.distinguisher import check_enough, epsilon_between
+from tacit.audit.device.distinguisher import MOST, check_enough, epsilon_between
 from tacit.audit.device.questions import QUESTIONS, Asked
 from tacit.audit.device.strategies import STRATEGIES, Strategy
 from tacit.audit.device.texts import Pair, cache_of
@@ -23,7 +23,7 @@ from tacit.audit.device.watched import WILLING, TimedSession, handlers_of, watch
 from tacit.audit.finding import Finding, Findings
 from tacit.device.policy import Policy
 from tacit.device.task_handler import PreparedTask
-from tacit.errors import InputError, of_type
+from tacit.errors import InputError, conceivable, of_type
 from tacit.privacy.empirical.samples import error_of
 from tacit.privacy.empirical.thresholds import epsilon_by_threshold
 from tacit.progress import Progress, counted, silent
@@ -65,9 +65,8 @@ class DeviceFindings(Findings):
             *verdict,
             Table(rows, head=head),
             Paragraph(
-                "A number says in how many ways an observable differed between two texts by the same randomness. A device "
-                f"draws the times of its retries anew, so that chance can be the reason; {random} pairs were told apart, "
-                "or not, by many runs."
+                "A number says in how many ways an observable differed between two texts by the same randomness. "
+                f"Retries come at times drawn anew, so that chance may be the reason: {random} pairs were judged by many runs."
             ),
             Paragraph(f"Threat model: {THREAT}."),
             Heading("What reports are held back for", depth=3),
@@ -97,6 +96,10 @@ def audit_device(
     """
     for name, value, kind in (("runs", runs, Integral), ("seed", seed, Integral), ("confidence", confidence, Real)):
         of_type(name, value, kind)
+    conceivable("seed", seed)
+    conceivable("runs", runs)
+    if not 1 <= runs <= MOST:
+        raise InputError(f"runs={runs} must be from 1 to {MOST:,}.")
     tried = {name: STRATEGIES[name] for name in _chosen("strategies", strategies, STRATEGIES)}
     asked = _chosen("questions", questions, QUESTIONS)
     ways = [(name, each, question) for name, each in tried.items() for question in each.questions if question in asked]

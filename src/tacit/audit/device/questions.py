@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -231,7 +231,9 @@ def personalize(model: Model, keys: Path) -> Asked:
 
 def count(model: Model, keys: Path) -> Asked:
     """Statistics of the text, in histograms."""
-    cells = tuple(each.size for each in question_in(COUNTED).histograms.values())
+    asked = question_in(COUNTED)
+    assert asked.sums is None  # they are histograms
+    cells = tuple(each.size for each in asked.histograms.values())
     question = CountDocument(kind="count", cells=cells, local_epsilon=None, norms=None)
     return _counted("count", COUNTED, _histograms(len(cells)), question, b"nothing")
 
@@ -278,7 +280,7 @@ TRAINED_MORE = TRAINED.replace('"blt-b400"', '"tree", restarts = [20]').replace(
 NO_TIMER: dict[str, Any] = {"timer_seconds": None, "clock": "start"}
 
 
-def summed(kind: str, threshold: int, **changed: Any) -> AggregationSettings:
+def summed(kind: Literal["plain", "encoded", "sealed"], threshold: int, **changed: Any) -> AggregationSettings:
     """How reports are summed."""
     nobody: dict[str, Any] = {"keepers": (), "boxes": (), "corrupt": 0, "contributors": (), "honest": 1}
     return AggregationSettings(kind=kind, threshold=threshold, **nobody | changed)

@@ -15,7 +15,7 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True)
 class Transcript:
-    """Of one device and one operator. Each field is an observable, and the same for two texts that cannot be told apart.
+    """Of one device and one operator. Each field is an observable, the same for texts that cannot be told apart.
 
     requests: in their order. times: seconds after the start, of each of them. record: what a thief of the record reads.
     accepted: whether each report is one of its task, as a server checks it. ended: of each turn how, and between which

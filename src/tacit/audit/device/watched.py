@@ -189,9 +189,10 @@ def watched(
 def _turns(
     device: Device, clock: VirtualClock, begins: Callable[[int], float]
 ) -> tuple[tuple[tuple[str, float, float], ...], int]:
-    """(How each turn ended, and between which seconds another follows; how many reports said nothing). A device that ended of itself is started again.
+    """(How each turn ended, and between which seconds another follows; how many reports said nothing).
 
-    begins: seconds from the start at which a turn begins, unless the device has to wait longer.
+    A device that ended of itself is started again. begins: seconds from the start at which a turn begins, unless the
+    device has to wait longer.
     """
     ended: list[tuple[str, float, float]] = []
     silent = 0
