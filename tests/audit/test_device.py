@@ -46,7 +46,7 @@ def lengths(pair: Pair = ("another word", "3,000 sentences")) -> Strategy:
 
 def test_nothing_of_the_shipped_device_tells_which_text_it_has() -> None:
     found = tacit.audit_device(
-        questions=["count", "discover"],
+        questions=["statistics", "new words"],
         strategies=["nothing unusual", "an owner's split", "endless reading", "clock set back", "stale log", "no file"],
     )
     seen = [each for each in found.findings if each.claim == 0]
@@ -57,7 +57,7 @@ def test_nothing_of_the_shipped_device_tells_which_text_it_has() -> None:
 
 
 def test_a_retry_at_a_random_time_is_told_from_one_that_follows_the_text(tmp_path: Path) -> None:
-    found = audited(tmp_path, "busy", "count")
+    found = audited(tmp_path, "busy", "statistics")
     assert found.figures["differs"] == ["times"] and found.samples == 4 + 2 * RUNS
     assert found.lower == 0 and not found.broken
 
@@ -127,13 +127,13 @@ def test_a_refusal_of_what_is_not_finite_is_found(tmp_path: Path, monkeypatch: p
         return report, ""
 
     monkeypatch.setattr(session, "report_or_nothing", refuses)
-    found = audited(tmp_path, "overflow on a word", "train, sealed", GivesBack)
+    found = audited(tmp_path, "overflow on a word", "sealed updates", GivesBack)
     assert found.broken and {"requests", "ended"} <= set(found.figures["differs"])
 
 
 def test_an_overflow_on_a_word_is_the_owners_to_know(tmp_path: Path) -> None:
     """The attack works: of two reports one says nothing. And nobody sees which."""
-    found = audited(tmp_path, "overflow on a word", "train, sealed")
+    found = audited(tmp_path, "overflow on a word", "sealed updates")
     assert found.figures["silent"] == [2, 0] and not found.figures["differs"]
 
 
@@ -142,21 +142,21 @@ def test_a_key_of_small_order_that_is_noticed_after_text_was_read_is_found(
 ) -> None:
     """The device ended when it came to seal: when it is back shows when reading ended."""
     monkeypatch.setattr(messages, "anybody_agrees", lambda key: False)
-    found = audited(tmp_path, "server key of small order", "train, sealed", AsItWas)
+    found = audited(tmp_path, "server key of small order", "sealed updates", AsItWas)
     assert found.broken and "times" in found.figures["differs"]
     assert found.figures["ended"][0][0].startswith("ended by")
 
 
 def test_a_header_whose_length_says_what_is_in_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "HEADER", 0)
-    found = audited(tmp_path, lengths(("3,000 sentences", "one word")), "train")
+    found = audited(tmp_path, lengths(("3,000 sentences", "one word")), "updates")
     assert found.broken and "requests" in found.figures["differs"]
 
 
 def test_a_reader_whose_end_ends_the_device_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before a child read text: whatever went wrong there was the device's end."""
     monkeypatch.setattr(session, "report_or_nothing", lambda prepared, task, *, draw: (prepared.read(draw), ""))
-    found = audited(tmp_path, "endless reading", "count")
+    found = audited(tmp_path, "endless reading", "statistics")
     assert found.broken and "ended" in found.figures["differs"]
 
 
@@ -169,15 +169,15 @@ def test_a_split_that_is_refused_by_when_text_was_typed_is_found(
 
     monkeypatch.setattr(OwnText, "check_split", refuses)
     dated = replace(STRATEGIES["an owner's split"], pairs=(("another word", "one word"),))
-    found = audited(tmp_path, dated, "personalize")
+    found = audited(tmp_path, dated, "personalization")
     assert found.broken and {"requests", "record"} <= set(found.figures["differs"])
 
 
 def test_a_retry_that_follows_the_text_is_found(tmp_path: Path) -> None:
     endless = Strategy(says="busy, and reading does not end", slowly=1e9, faults=STRATEGIES["busy"].faults)
-    found = audited(tmp_path, endless, "count", TriesLess)
+    found = audited(tmp_path, endless, "statistics", TriesLess)
     assert found.broken and "requests" in found.figures["differs"]
-    assert not audited(tmp_path, endless, "count").broken
+    assert not audited(tmp_path, endless, "statistics").broken
 
 
 def test_a_report_that_leaves_when_it_is_made_is_found(tmp_path: Path) -> None:
@@ -189,14 +189,14 @@ def test_a_report_that_leaves_when_it_is_made_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["clock set back", "clock set forward"])
 def test_a_report_that_waits_by_a_clock_that_is_set_is_found(name: str, tmp_path: Path) -> None:
-    found = audited(tmp_path, name, "count", AsItWas)
+    found = audited(tmp_path, name, "statistics", AsItWas)
     assert found.broken and "times" in found.figures["differs"]
 
 
 def test_a_report_that_is_sealed_before_it_waits_is_found(tmp_path: Path) -> None:
-    slow = replace(STRATEGIES["slow sealing"], questions=("count",))
-    assert audited(tmp_path, slow, "count", AsItWas).broken
-    assert not audited(tmp_path, slow, "count").figures["differs"]
+    slow = replace(STRATEGIES["slow sealing"], questions=("statistics",))
+    assert audited(tmp_path, slow, "statistics", AsItWas).broken
+    assert not audited(tmp_path, slow, "statistics").figures["differs"]
 
 
 def test_text_that_is_counted_before_a_participation_is_on_disk_is_found(
@@ -209,7 +209,7 @@ def test_text_that_is_counted_before_a_participation_is_on_disk_is_found(
         self.sentence_count(self.client)
 
     monkeypatch.setattr(OwnText, "__init__", counts)
-    found = audited(tmp_path, lengths(), "count")
+    found = audited(tmp_path, lengths(), "statistics")
     assert found.broken and "times" in found.figures["differs"]
 
 
@@ -260,13 +260,13 @@ def test_an_unknown_name_is_refused_with_those_there_are(named: str, given: str)
     with pytest.raises(InputError, match=f"{named} has '{given}', which is none of: "):
         tacit.audit_device(**{named: [given]})
     with pytest.raises(InputError, match="none of these strategies asks any of these questions"):
-        tacit.audit_device(strategies=["huge steps"], questions=["count"])
+        tacit.audit_device(strategies=["huge steps"], questions=["statistics"])
 
 
 def test_what_is_broken_stands_first() -> None:
-    figures = {"question": "count", "differs": ["times"], "repeated": 1}
+    figures = {"question": "statistics", "differs": ["times"], "repeated": 1}
     broken = Finding(
-        subject="count: busy",
+        subject="statistics: busy",
         measure="epsilon",
         claim=0.0,
         lower=0.7,
@@ -277,4 +277,4 @@ def test_what_is_broken_stands_first() -> None:
         figures=figures,
     )
     said = str(DeviceFindings(audit="text", findings=[broken], command="tacit audit device"))
-    assert "BROKEN: count: busy: times show the text." in said and "none showed" not in said
+    assert "BROKEN: statistics: busy: times show the text." in said and "none showed" not in said

@@ -22,7 +22,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),
     "account_population": ("population=3 is no path", lambda: job.account_population(3)),
     "audit_device": ("runs='40' is of the type str", lambda: job.audit_device(runs="40")),
-    "audit_device, questions": ("questions='count' is of", lambda: job.audit_device(questions="count")),
+    "audit_device, questions": ("questions='sums' is of", lambda: job.audit_device(questions="sums")),
     "begin_population": ("clients=3 is of the type int", lambda: job.begin_population("b", clients=3)),
     "begin_population, budget": ("zcdp='4' is of", lambda: job.begin_population("b", clients="a", zcdp="4")),
     "account_run": ("run=3 is no path", lambda: job.account_run(3)),

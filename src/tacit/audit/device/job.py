@@ -87,11 +87,11 @@ def audit_device(
     """Try to learn from a device which of two texts its owner typed, by all that leaves it but what its reports say.
 
     The shipped device answers each question of each strategy with both texts, by the same randomness and clock. What
-    is seen of it has to be the same. Where it differs, `runs` of each text by randomness of their own say whether a
-    distinguisher, learnt on half of them, tells the others apart.
+    is seen of it has to be the same. Where it differs, many runs by randomness of their own say whether a distinguisher,
+    learnt on half of them, tells the others apart.
 
-    strategies, questions: names in `audit.device.strategies` and `audit.device.questions`; all when None. confidence:
-    that all bounds hold together. seed: of the device's private randomness. Raises: InputError for unknown names, and
+    strategies, questions: names in `audit.device.strategies` and `audit.device.questions`; all when None. runs: with
+    each of two texts, where what is seen of them differs. confidence: that all bounds hold together. seed: of the device's private randomness. Raises: InputError for unknown names, and
     for fewer runs than can show anything.
     """
     for name, value, kind in (("runs", runs, Integral), ("seed", seed, Integral), ("confidence", confidence, Real)):
@@ -216,8 +216,7 @@ class Auditor:
 
     def _cache(self, text: str, asked: Asked, strategy: Strategy) -> Path:
         """Of text that training may read, where the question or the owner's policy is about that."""
-        trains = asked.plan.kind in ("train", "discover") or "split" in strategy.policy
-        return cache_of(self._folder, text, trains=trains)
+        return cache_of(self._folder, text, trains=asked.trains or "split" in strategy.policy)
 
     def _asked_by(self, name: str, strategy: Strategy, question: str) -> Asked:
         if (name, question) not in self._asked:

@@ -89,6 +89,7 @@ class Asked:
     plan: Plan
     content: bytes  # what a round begins with
     question: Any  # the document of its kind
+    trains: bool = False  # on text that judges no model
     sealed: OneMessageRound | None = None
 
     def task(self, round: int, *, opens: float, lasts: float = HOUR) -> RoundTask:
@@ -162,7 +163,7 @@ def _train(model: Model, *, recipe: str, aggregation: AggregationSettings, **ask
         "loss_bound": None,
         "encoded": None,
     }
-    return Asked(plan, model_body(model), TrainDocument(**question | asks))
+    return Asked(plan, model_body(model), TrainDocument(**question | asks), trains=True)
 
 
 def train_plain(model: Model, keys: Path) -> Asked:
@@ -208,7 +209,7 @@ def discover(model: Model, keys: Path) -> Asked:
     privacy = LocalPrivacy(kind="local", zcdp=2.0, local_epsilon=2.0, **ONE_ROUND)
     recipe = "[reports]\n" + "".join(f"{name} = {value!r}\n" for name, value in HIDDEN.items())
     plan = _plan("discover", recipe, privacy, summed("plain", 8), Separation(rounds=1, **NO_TIMER), KNOWN.sha256)
-    return Asked(plan, KNOWN.to_json().encode(), question)
+    return Asked(plan, KNOWN.to_json().encode(), question, trains=True)
 
 
 # -- to count ----------------------------------------------------------------------------------------------------------
@@ -311,13 +312,13 @@ def _plan(
 
 
 QUESTIONS: Mapping[str, Question] = {
-    "train": train_plain,
-    "train, encoded": train_encoded,
-    "train, sealed": train_sealed,
-    "discover": discover,
-    "evaluate": evaluate,
-    "evaluate, locally": evaluate_locally,
-    "personalize": personalize,
-    "count": count,
+    "updates": train_plain,
+    "encoded updates": train_encoded,
+    "sealed updates": train_sealed,
+    "new words": discover,
+    "evaluation": evaluate,
+    "evaluation, locally": evaluate_locally,
+    "personalization": personalize,
+    "statistics": count,
     "sums": sums,
 }

@@ -15,9 +15,9 @@ from tacit.audit.device.texts import EVERY_PAIR, ONE_WORD, OTHER, SECRET, Pair
 from tacit.text.vocabulary import SPECIALS
 
 ALL = tuple(QUESTIONS)
-TRAINING = tuple(name for name in ALL if name.startswith("train"))
-WITH_MODELS = (*TRAINING, "evaluate", "evaluate, locally", "personalize")
-FEW = ("train, sealed", "discover", "count")  # where what is tried has nothing to do with what is asked
+TRAINING = tuple(name for name in ALL if name.endswith("updates"))
+WITH_MODELS = (*TRAINING, "evaluation", "evaluation, locally", "personalization")
+FEW = ("sealed updates", "new words", "statistics")  # where what is tried has nothing to do with what is asked
 SLOWLY, QUICKLY = 3.0, 0.01  # seconds that reading takes where the word was typed, and elsewhere
 
 
@@ -141,14 +141,14 @@ STRATEGIES: Mapping[str, Strategy] = {
     "clock set forward": Strategy(says=_CLOCK.format("30 s forward"), set_by=30.0),
     "clock set beyond the round": Strategy(says=_CLOCK.format("two hours forward"), set_by=2 * HOUR),
     # a network
-    "report cut": Strategy(says="the upload breaks twice", questions=("discover",), faults={"report": ("cut", "cut")}),
+    "report cut": Strategy(says="the upload breaks twice", questions=("new words",), faults={"report": ("cut", "cut")}),
     "busy": Strategy(
         says="503 and 500 with a reason, 429 and 502 without",
-        questions=("train, sealed", "count"),
+        questions=("sealed updates", "statistics"),
         faults={"report": ("503 busy", "500 failed", "429", "502")},
     ),
     "no connection": Strategy(
-        says="there is none for the report", questions=("count",), faults={"report": ("unsent",) * 99}
+        says="there is none for the report", questions=("statistics",), faults={"report": ("unsent",) * 99}
     ),
     "report refused": Strategy(
         says="a final refusal after the report", questions=FEW, faults={"report": ("422 refused",)}
@@ -158,7 +158,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "late": Strategy(says="the round is over", questions=FEW, faults={"report": ("410 late",)}),
     "forged receipt": Strategy(
-        says="another key's receipt, then one", questions=("count",), faults={"report": ("forged",)}
+        says="another key's receipt, then one", questions=("statistics",), faults={"report": ("forged",)}
     ),
     "file in halves": Strategy(says="what a round begins with is cut off", faults={"file": ("half",)}),
     "no file": Strategy(
@@ -172,12 +172,12 @@ STRATEGIES: Mapping[str, Strategy] = {
     "no log": Strategy(says="none is shown", questions=FEW, faults={"log": ("404 not-found",)}),
     # sealed rounds
     "server key of small order": Strategy(
-        says="a key with which anybody agrees", questions=("train, sealed",), sealed={"server": bytes(32)}
+        says="a key with which anybody agrees", questions=("sealed updates",), sealed={"server": bytes(32)}
     ),
     "sum of one report": Strategy(
-        says="a sealed round of fewer reports", questions=("train, sealed",), sealed={"report_goal": 2}
+        says="a sealed round of fewer reports", questions=("sealed updates",), sealed={"report_goal": 2}
     ),
     "other numbers": Strategy(
-        says="a sealed round of smaller numbers than reports have", questions=("train, sealed",), sealed={"largest": 1}
+        says="a sealed round of smaller numbers than reports have", questions=("sealed updates",), sealed={"largest": 1}
     ),
 }
