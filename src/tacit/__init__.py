@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.audit.device.job import audit_device
+    from tacit.audit.randomizer.job import audit_randomizer
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -68,6 +69,7 @@ _HOME = {
     "account_population": "tacit.jobs.account.population",
     "account_run": "tacit.jobs.account.run",
     "audit_device": "tacit.audit.device.job",
+    "audit_randomizer": "tacit.audit.randomizer.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -125,6 +127,7 @@ __all__ = [
     "account_population",
     "account_run",
     "audit_device",
+    "audit_randomizer",
     "begin_population",
     "compare",
     "compare_mechanisms",

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.audit.device import job
+from tacit.audit.device.auditor import Auditor
+from tacit.audit.device.device_findings import SEEN, DeviceFindings
 from tacit.audit.device.distinguisher import check_enough, epsilon_between
-from tacit.audit.device.job import Auditor, DeviceFindings
 from tacit.audit.device.questions import QUESTIONS
 from tacit.audit.device.strategies import STRATEGIES, Strategy
 from tacit.audit.device.texts import EVERY_PAIR, ONE_WORD, TEXTS, Pair
@@ -272,7 +272,7 @@ def test_what_is_broken_stands_first() -> None:
         lower=0.7,
         confidence=0.95,
         samples=82,
-        samples_of=job.SEEN,
+        samples_of=SEEN,
         threat_model="all",
         figures=figures,
     )

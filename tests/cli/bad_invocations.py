@@ -146,6 +146,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
     "audit device": (),
+    "audit randomizer": ("k-ary", "--campaigns", "100", "--shuffles", "100"),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }

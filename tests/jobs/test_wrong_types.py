@@ -23,6 +23,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "account_population": ("population=3 is no path", lambda: job.account_population(3)),
     "audit_device": ("runs='40' is of the type str", lambda: job.audit_device(runs="40")),
     "audit_device, questions": ("questions='sums' is of", lambda: job.audit_device(questions="sums")),
+    "audit_randomizer": ("names='k-ary' is of the type str", lambda: job.audit_randomizer(names="k-ary")),
+    "audit_randomizer, seed": ("seed='1' is of the type str", lambda: job.audit_randomizer(seed="1")),
     "begin_population": ("clients=3 is of the type int", lambda: job.begin_population("b", clients=3)),
     "begin_population, budget": ("zcdp='4' is of", lambda: job.begin_population("b", clients="a", zcdp="4")),
     "account_run": ("run=3 is no path", lambda: job.account_run(3)),

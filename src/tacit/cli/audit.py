@@ -5,7 +5,16 @@ from typing import Any
 from tacit.cli.groups import LateGroup, Later, at, late_app
 
 COMMANDS: dict[str, Later] = {
-    "device": at("audit_device:device", "Whether text decides anything but what a device's reports say."),
+    "device": at(
+        "audit_device:device",
+        "Whether text shows in anything that leaves a device but what its reports say: requests, lengths, times, "
+        "refusals and retries under an operator's models, tasks, logs and clocks.",
+    ),
+    "randomizer": at(
+        "audit_randomizer:randomizer",
+        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, and "
+        "words that too few typed.",
+    ),
 }
 
 
