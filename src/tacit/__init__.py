@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.audit.device.job import audit_device
     from tacit.audit.randomizer.job import audit_randomizer
     from tacit.audit.court.job import audit_court
     from tacit.audit.mechanism.job import audit_mechanism
@@ -69,6 +70,7 @@ _HOME = {
     "account": "tacit.jobs.account.job",
     "account_population": "tacit.jobs.account.population",
     "account_run": "tacit.jobs.account.run",
+    "audit_device": "tacit.audit.device.job",
     "audit_randomizer": "tacit.audit.randomizer.job",
     "audit_court": "tacit.audit.court.job",
     "audit_mechanism": "tacit.audit.mechanism.job",
@@ -128,6 +130,7 @@ __all__ = [
     "account",
     "account_population",
     "account_run",
+    "audit_device",
     "audit_randomizer",
     "audit_court",
     "audit_mechanism",

@@ -145,6 +145,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     # Of an address that is no machine's: whatever else is right, it never begins to serve.
     "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
+    "audit device": (),
     "audit randomizer": ("k-ary", "--campaigns", "100", "--shuffles", "100"),
     "audit court": (),
     "audit mechanism": ("tree",),

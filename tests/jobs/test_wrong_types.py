@@ -21,6 +21,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "account, limits": ("participation=100", lambda: job.account(Tree(), 100, zcdp=1.0)),
     "account, price": ("zcdp='1' is of the type str", lambda: job.account(Tree(), LIMITS, zcdp="1")),
     "account_population": ("population=3 is no path", lambda: job.account_population(3)),
+    "audit_device": ("runs='40' is of the type str", lambda: job.audit_device(runs="40")),
+    "audit_device, questions": ("questions='sums' is of", lambda: job.audit_device(questions="sums")),
     "audit_randomizer": ("names='k-ary' is of the type str", lambda: job.audit_randomizer(names="k-ary")),
     "audit_randomizer, seed": ("seed='1' is of the type str", lambda: job.audit_randomizer(seed="1")),
     "audit_court": ("seed='1' is of the type str", lambda: job.audit_court(seed="1")),
