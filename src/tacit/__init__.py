@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.audit.device.job import audit_device
+    from tacit.audit.one_run.job import audit_run
     from tacit.audit.randomizer.job import audit_randomizer
     from tacit.audit.court.job import audit_court
     from tacit.audit.mechanism.job import audit_mechanism
@@ -74,6 +75,7 @@ _HOME = {
     "audit_randomizer": "tacit.audit.randomizer.job",
     "audit_court": "tacit.audit.court.job",
     "audit_mechanism": "tacit.audit.mechanism.job",
+    "audit_run": "tacit.audit.one_run.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -134,6 +136,7 @@ __all__ = [
     "audit_randomizer",
     "audit_court",
     "audit_mechanism",
+    "audit_run",
     "begin_population",
     "compare",
     "compare_mechanisms",

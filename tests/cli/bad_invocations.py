@@ -132,6 +132,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--batch", "100", *NOISE),
     ),
     "verify": ("statement.json",),
+    "audit run": ("recipe.toml", "--out", "new"),
     "publish": ("page", "--operator-key", "new"),
     "report": ("run",),
     "docs": ("planning", "--print"),

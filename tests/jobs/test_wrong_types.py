@@ -34,6 +34,8 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "audit_mechanism": ("mechanism=3 is no path", lambda: job.audit_mechanism(3)),
     "audit_mechanism, runs": ("runs='9' is of the type str", lambda: job.audit_mechanism("tree", runs="9")),
     "audit_mechanism, seed": ("seed='1' is of the type str", lambda: job.audit_mechanism("tree", seed="1")),
+    "audit_run": ("recipe=3 is no path", lambda: job.audit_run(3)),
+    "audit_run, settings": ("settings={}", lambda: job.audit_run("no.toml", settings={})),
     "compare": ("run=3 is no path", lambda: job.compare(3, 4)),
     "compare_mechanisms": ("participation=5", lambda: job.compare_mechanisms(5)),
     "count": ("settings={}", lambda: job.count("cache", "out", settings={})),
