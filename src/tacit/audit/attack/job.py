@@ -1,0 +1,174 @@
+"""`tacit.audit_attack`: the published attack on keyboards' models, played on tacit's own training, view by view."""
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import NoneType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.audit.attack.membership import findings_of
+from tacit.audit.attack.population import Population, pretrained, population
+from tacit.audit.attack.public_text import PublicText, public_text
+from tacit.audit.attack.result import AttackResult, ViewResult
+from tacit.audit.attack.scores import RARE, Guesses, sentence_scores, word_scores
+from tacit.audit.attack.sentences import Reader, Sentence
+from tacit.audit.attack.settings import AttackSettings
+from tacit.audit.attack.views import View, views
+from tacit.audit.attack.words import Experience, experience, named
+from tacit.data import Cache, VocabularyChoice
+from tacit.data.formats.shipped import Chat, Novels
+from tacit.data.vocabulary_choice import NOVELS
+from tacit.errors import InputError, of_type
+from tacit.files import PathLike
+from tacit.jobs.import_data import import_data
+from tacit.jobs.run_start import checked_cache
+from tacit.networks.cifg.network import Cifg
+from tacit.progress import Progress, counted, silent
+from tacit.text.vocabulary import EOS, PAD, SPECIALS
+from tacit.training.randomness import key_from_seed
+
+ATTACKING = "attacking"  # the stage, a step a view
+
+
+def audit_attack(
+    data: Cache | PathLike | None = None,
+    *,
+    public: Cache | PathLike | None = None,
+    settings: AttackSettings | None = None,
+    only: Sequence[str] | None = None,
+    seed: int = 0,
+    progress: Progress = silent,
+) -> AttackResult:
+    """Read people's words and sentences from what a server sees of training (arXiv:2210.16947), defences off and on.
+
+    data: a cache of clients, whose texts are never shown; None: the chat that tacit ships, in the words of its novels.
+    public: a cache of public text in the same vocabulary, which the network learns and the guesser knows; None: the
+    novels that tacit ships.
+    settings: how many people, how large a network, how much noise.
+    only: names of views, such as "upload" and "release"; None: all of them.
+    seed: of the choice of people, of their sentences and of noise; whoever knows it could take the noise away.
+    progress: gets each event in this thread.
+
+    Raises: InputError for an unknown view, too few clients, or two vocabularies; CacheError.
+    """
+    of_type("settings", settings, AttackSettings, NoneType)
+    of_type("seed", seed, int)
+    of_type("only", only, list, tuple, NoneType)
+    asked = settings or AttackSettings()
+    with tempfile.TemporaryDirectory(prefix="tacit-attack-") as folder:
+        clients, novels = _caches(data, public, asked, Path(folder), progress)
+        network = Cifg(
+            vocabulary=clients.manifest.vocabulary.size,
+            embedding=asked.embedding,
+            units=asked.units,
+            tied=asked.tied,
+        )
+        model = pretrained(network, novels, asked, seed, progress)
+        people = population(clients, network, model, asked, seed=seed, progress=progress)
+        known = public_text(novels, model, asked.words)
+    table = views(people, asked, key_from_seed(seed))
+    chosen = _chosen(table, only)
+    learnt, reader = experience(people, known), Reader(network, model, known, asked.words)
+    found = [
+        _played(view, people, known, learnt, reader, asked)
+        for view in counted(chosen, ATTACKING, progress, total=len(chosen))
+    ]
+    return AttackResult(
+        views=found,
+        findings=findings_of(chosen, people, known, learnt, asked, seed=seed, command=_command(seed)),
+        settings=asked,
+        seed=seed,
+        source=clients.manifest.source,
+        clip_norm=people.clip_norm,
+        parameters=people.parameters,
+    )
+
+
+def _caches(
+    data: Cache | PathLike | None, public: Cache | PathLike | None, asked: AttackSettings, folder: Path, progress: Progress
+) -> tuple[Cache, Cache]:
+    """The clients and the public text, in one vocabulary."""
+    if data is None and public is not None:
+        raise InputError("public text is given and no clients; give data, in the same vocabulary.")
+    if data is None:
+        words = VocabularyChoice(public=(NOVELS,))
+        novels = import_data(
+            Novels(), folder / "novels", vocabulary=words, vocabulary_size=asked.vocabulary, progress=progress
+        )
+        same = VocabularyChoice(file=novels.vocabulary_path)
+        return import_data(Chat(), folder / "chat", vocabulary=same, progress=progress), novels
+    clients = checked_cache(data, progress=progress)
+    if public is None:
+        same = VocabularyChoice(file=clients.vocabulary_path)
+        return clients, import_data(Novels(), folder / "novels", vocabulary=same, progress=progress)
+    others = checked_cache(public, progress=progress)
+    if others.manifest.vocabulary.sha256 != clients.manifest.vocabulary.sha256:
+        raise InputError(
+            f"{others.path} and {clients.path} have two vocabularies; import the public text again with "
+            f"--vocabulary {clients.vocabulary_path}."
+        )
+    return clients, others
+
+
+def _chosen(table: dict[str, View], only: Sequence[str] | None) -> list[View]:
+    if unknown := [name for name in only or () if name not in table]:
+        raise InputError(f"the view {unknown[0]!r} is unknown; it is one of {', '.join(table)}.")
+    return [view for name, view in table.items() if only is None or name in only]
+
+
+def _played(
+    view: View, people: Population, public: PublicText, learnt: Experience, reader: Reader, asked: AttackSettings
+) -> ViewResult:
+    """The attack on every target through one view."""
+    targets = range(asked.clients)
+    seen_words: list[NDArray[np.int64]] = []
+    read: list[list[Sentence]] = []
+    for target in targets:
+        seen = view.seen(target)
+        words = named(seen, public, learnt, bias_alone=view.bias_alone)
+        seen_words.append(words)
+        if view.sentences and not asked.tied and target < asked.sentence_clients:
+            read.append(reader.read(seen.update, words, most=asked.sentences))
+    ranks, typed = public.ranks, [people.targets.typed(target) for target in targets]
+    outside = [people.outsiders.typed(target) for target in targets]
+    everything = np.arange(len(ranks)) >= SPECIALS
+    rare = everything & (ranks >= RARE)
+
+    def of(among: NDArray[np.bool_]) -> Guesses:
+        blind = [public.most_frequent(int(among[words].sum()), among=among) for words in seen_words]
+        return Guesses(typed=typed, attacked=seen_words, guessed=blind, outside=outside)
+
+    return ViewResult(
+        view=view.name,
+        says=view.says,
+        threat_model=view.threat_model,
+        people=view.people,
+        words=word_scores(of(everything), everything),
+        rare=word_scores(of(rare), rare),
+        sentences=_sentences(people, public, learnt, reader, read, asked) if read else None,
+    )
+
+
+def _sentences(
+    people: Population,
+    public: PublicText,
+    learnt: Experience,
+    reader: Reader,
+    read: list[list[Sentence]],
+    asked: AttackSettings,
+):
+    likely = reader.likely(public.most_frequent(320), asked.sentences)
+    typed = [sentences_of(people.targets.sentences[target]) for target in range(len(read))]
+    return sentence_scores(typed, read, likely)
+
+
+def sentences_of(batch: NDArray[np.int32]) -> list[Sentence]:
+    """The sentences of a client's padded batch, without BOS and EOS."""
+    rows = [row[1:][(row[1:] != PAD) & (row[1:] != EOS)] for row in batch if row.any()]
+    return [tuple(map(int, row)) for row in rows]
+
+
+def _command(seed: int) -> str:
+    return f"tacit audit attack --seed {seed}"
