@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # as type checkers read it; `typing` itself would be most
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.audit.attack.job import audit_attack
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -66,6 +67,7 @@ _HOME = {
     "account": "tacit.jobs.account.job",
     "account_population": "tacit.jobs.account.population",
     "account_run": "tacit.jobs.account.run",
+    "audit_attack": "tacit.audit.attack.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -122,6 +124,7 @@ __all__ = [
     "account",
     "account_population",
     "account_run",
+    "audit_attack",
     "begin_population",
     "compare",
     "compare_mechanisms",

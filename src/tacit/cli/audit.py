@@ -2,9 +2,14 @@
 
 from typing import Any
 
-from tacit.cli.groups import LateGroup, Later, late_app
+from tacit.cli.groups import LateGroup, Later, at, late_app
 
-COMMANDS: dict[str, Later] = {}
+COMMANDS: dict[str, Later] = {
+    "attack": at(
+        "audit_attack:attack",
+        "The published attack on keyboards' models: words and sentences, defences off and on, beside guessing.",
+    ),
+}
 
 
 class AuditGroup(LateGroup):

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.audit.attack.membership import findings_of
-from tacit.audit.attack.population import Population, pretrained, population
+from tacit.audit.attack.population import Population, population, pretrained
 from tacit.audit.attack.public_text import PublicText, public_text
 from tacit.audit.attack.result import AttackResult, ViewResult
-from tacit.audit.attack.scores import RARE, Guesses, sentence_scores, word_scores
+from tacit.audit.attack.scores import Guesses, sentence_scores, word_scores
 from tacit.audit.attack.sentences import Reader, Sentence
 from tacit.audit.attack.settings import AttackSettings
-from tacit.audit.attack.views import View, views
-from tacit.audit.attack.words import Experience, experience, named
+from tacit.audit.attack.views import View, silence, views
+from tacit.audit.attack.words import Experience, Ids, certainty, changed, evidence, experience, likeliest, risen
 from tacit.data import Cache, VocabularyChoice
 from tacit.data.formats.shipped import Chat, Novels
 from tacit.data.vocabulary_choice import NOVELS
@@ -26,10 +26,11 @@ from tacit.jobs.import_data import import_data
 from tacit.jobs.run_start import checked_cache
 from tacit.networks.cifg.network import Cifg
 from tacit.progress import Progress, counted, silent
-from tacit.text.vocabulary import EOS, PAD, SPECIALS
+from tacit.text.vocabulary import EOS, PAD
 from tacit.training.randomness import key_from_seed
 
 ATTACKING = "attacking"  # the stage, a step a view
+OPTIONS = ("clients", "cohort", "noise_multiplier", "sentence_clients", "tied")  # of the command
 
 
 def audit_attack(
@@ -68,16 +69,21 @@ def audit_attack(
         model = pretrained(network, novels, asked, seed, progress)
         people = population(clients, network, model, asked, seed=seed, progress=progress)
         known = public_text(novels, model, asked.words)
-    table = views(people, asked, key_from_seed(seed))
-    chosen = _chosen(table, only)
+    key = key_from_seed(seed)
+    chosen = _chosen(views(people, asked, key), only)
     learnt, reader = experience(people, known), Reader(network, model, known, asked.words)
+    quiet, frequent = silence(people, asked, key), known.most_frequent(learnt.words, known.words)
+    blind = [
+        reader.read(quiet(target).update, frequent, most=asked.sentences)
+        for target in range(0 if asked.tied else min(asked.sentence_clients, asked.clients))
+    ]
     found = [
-        _played(view, people, known, learnt, reader, asked)
+        _played(view, people, known, learnt, reader, blind, asked)
         for view in counted(chosen, ATTACKING, progress, total=len(chosen))
     ]
     return AttackResult(
         views=found,
-        findings=findings_of(chosen, people, known, learnt, asked, seed=seed, command=_command(seed)),
+        findings=findings_of(chosen, people, known, learnt, asked, seed=seed, command=_command(asked, data, seed)),
         settings=asked,
         seed=seed,
         source=clients.manifest.source,
@@ -87,7 +93,11 @@ def audit_attack(
 
 
 def _caches(
-    data: Cache | PathLike | None, public: Cache | PathLike | None, asked: AttackSettings, folder: Path, progress: Progress
+    data: Cache | PathLike | None,
+    public: Cache | PathLike | None,
+    asked: AttackSettings,
+    folder: Path,
+    progress: Progress,
 ) -> tuple[Cache, Cache]:
     """The clients and the public text, in one vocabulary."""
     if data is None and public is not None:
@@ -119,49 +129,49 @@ def _chosen(table: dict[str, View], only: Sequence[str] | None) -> list[View]:
 
 
 def _played(
-    view: View, people: Population, public: PublicText, learnt: Experience, reader: Reader, asked: AttackSettings
+    view: View,
+    people: Population,
+    public: PublicText,
+    learnt: Experience,
+    reader: Reader,
+    blind: list[list[Sentence]],
+    asked: AttackSettings,
 ) -> ViewResult:
-    """The attack on every target through one view."""
-    targets = range(asked.clients)
-    seen_words: list[NDArray[np.int64]] = []
+    """The attack on every target through one view. blind: sentences that were guessed, of so many targets."""
+    classes = {"words": (public.words, learnt.words), "rare": (public.rare, learnt.rare)}
+    named: dict[str, list[Ids]] = {name: [] for name in classes}
+    proof: list[NDArray[np.float64]] = []
     read: list[list[Sentence]] = []
-    for target in targets:
+    for target in range(asked.clients):
         seen = view.seen(target)
-        words = named(seen, public, learnt, bias_alone=view.bias_alone)
-        seen_words.append(words)
-        if view.sentences and not asked.tied and target < asked.sentence_clients:
-            read.append(reader.read(seen.update, words, most=asked.sentences))
-    ranks, typed = public.ranks, [people.targets.typed(target) for target in targets]
-    outside = [people.outsiders.typed(target) for target in targets]
-    everything = np.arange(len(ranks)) >= SPECIALS
-    rare = everything & (ranks >= RARE)
-
-    def of(among: NDArray[np.bool_]) -> Guesses:
-        blind = [public.most_frequent(int(among[words].sum()), among=among) for words in seen_words]
-        return Guesses(typed=typed, attacked=seen_words, guessed=blind, outside=outside)
-
+        exact = risen(seen.update) if view.bias_alone else changed(seen.update)
+        proof.append(evidence(seen, public, learnt) if seen.noise else certainty(seen.update, exact))
+        for name, (among, number) in classes.items():
+            named[name].append(likeliest(proof[-1], public, number, among) if seen.noise else exact[among[exact]])
+        if view.sentences and target < len(blind):
+            read.append(reader.read(seen.update, named["words"][-1], most=asked.sentences))
+    typed = [sentences_of(people.targets.sentences[target]) for target in range(len(read))]
+    scores = {
+        name: word_scores(
+            Guesses(
+                typed=[people.targets.typed(target) for target in range(asked.clients)],
+                attacked=named[name],
+                guessed=[public.most_frequent(len(words), among) for words in named[name]],
+                evidence=proof,
+                outside=[people.outsiders.typed(target) for target in range(asked.clients)],
+            ),
+            among,
+        )
+        for name, (among, _) in classes.items()
+    }
     return ViewResult(
         view=view.name,
         says=view.says,
         threat_model=view.threat_model,
         people=view.people,
-        words=word_scores(of(everything), everything),
-        rare=word_scores(of(rare), rare),
-        sentences=_sentences(people, public, learnt, reader, read, asked) if read else None,
+        sentences=sentence_scores(typed, read, blind) if read else None,
+        **scores,
     )
-
-
-def _sentences(
-    people: Population,
-    public: PublicText,
-    learnt: Experience,
-    reader: Reader,
-    read: list[list[Sentence]],
-    asked: AttackSettings,
-):
-    likely = reader.likely(public.most_frequent(320), asked.sentences)
-    typed = [sentences_of(people.targets.sentences[target]) for target in range(len(read))]
-    return sentence_scores(typed, read, likely)
 
 
 def sentences_of(batch: NDArray[np.int32]) -> list[Sentence]:
@@ -170,5 +180,13 @@ def sentences_of(batch: NDArray[np.int32]) -> list[Sentence]:
     return [tuple(map(int, row)) for row in rows]
 
 
-def _command(seed: int) -> str:
-    return f"tacit audit attack --seed {seed}"
+def _command(asked: AttackSettings, data: Cache | PathLike | None, seed: int) -> str:
+    """What makes the same figures again, but for settings that have no option."""
+    default = AttackSettings()
+    options = [
+        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
+        for name in OPTIONS
+        if (value := getattr(asked, name)) != getattr(default, name)
+    ]
+    given = [] if data is None else ["--data CACHE"]
+    return " ".join(["tacit audit attack", *given, *options, f"--seed {seed}"])

@@ -9,7 +9,7 @@ from tacit.audit.attack.population import Population
 from tacit.audit.attack.public_text import PublicText
 from tacit.audit.attack.settings import AttackSettings
 from tacit.audit.attack.views import Seen, View
-from tacit.audit.attack.words import Experience, evidence, named
+from tacit.audit.attack.words import Experience, changed, evidence
 from tacit.audit.finding import Finding, Findings
 from tacit.privacy.empirical.normal_scores import mu_of_normal_samples
 from tacit.privacy.empirical.thresholds import epsilon_by_threshold
@@ -74,7 +74,7 @@ def _scores(seen: Seen, people: Population, target: int, public: PublicText, kno
     """(how much speaks for the target's words, and for its update: that along its direction, in deviations)."""
     typed = people.targets.typed(target)
     if seen.noise == 0:
-        return float(np.isin(typed, named(seen, public, known)).mean()), 0.0
+        return float(np.isin(typed, changed(seen.update)).mean()), 0.0
     own = people.tree(people.clipped(people.targets, target))
     products = [float(np.vdot(one, other)) for one, other in zip(seen.update, own, strict=True)]
     length = math.sqrt(sum(float(np.vdot(part, part)) for part in own))

@@ -45,7 +45,7 @@ class Uploads(NamedTuple):
 
 @dataclass(frozen=True)
 class Population:
-    """The network that everybody had, those who are attacked, those who took no part, and the sums of all the others.
+    """The network that everybody had, those who are attacked, those who took no part, and the sums of all.
 
     clip_norm: the median norm of uploads by people who took no part, which adaptive clipping approaches [paper 1,
     target quantile 0.5].
@@ -55,7 +55,7 @@ class Population:
     model: CifgParameters  # NumPy arrays
     targets: Uploads
     outsiders: Uploads
-    others: Mapping[int, Vector]  # clipped updates of so many others, summed
+    sums: Mapping[int, Vector]  # of clipped updates: of so many people, all targets among them
     clip_norm: float
 
     @property
@@ -73,8 +73,13 @@ class Population:
         return CifgParameters(*parts)
 
     def clipped(self, of: Uploads, client: int) -> Vector:
-        """A client's update, as `aggregation.clipping.clip` clips it."""
-        return of.updates[client] * np.float32(min(1.0, self.clip_norm / of.norms[client]))
+        """A client's update as it may be summed."""
+        return clipped(of, client, self.clip_norm)
+
+
+def clipped(of: Uploads, client: int, clip_norm: float) -> Vector:
+    """A client's update, as `aggregation.clipping.clip` clips it."""
+    return np.asarray(of.updates[client] * np.float32(min(1.0, clip_norm / of.norms[client])))
 
 
 def pretrained(network: Cifg, public: Cache, settings: AttackSettings, seed: int, progress: Progress) -> CifgParameters:
@@ -83,9 +88,10 @@ def pretrained(network: Cifg, public: Cache, settings: AttackSettings, seed: int
     central = CentralTraining(learning_rate=LEARNING_RATE, words=settings.words)
     state = central_start(network.init(jax.random.key(seed)), settings.pretraining, central)
     progress(StageBegan(LEARNING, settings.pretraining, opening=compiling("attack", network)))
-    for state in central_states(
+    for later in central_states(
         loss, state, public, clients, sentences=settings.pretraining, settings=central, key=key_from_seed(seed)
     ):
+        state = later
         progress(Advanced(LEARNING, state.sentences))
     progress(StageEnded(LEARNING))
     return CifgParameters(*map(np.asarray, state.model))
@@ -115,10 +121,10 @@ def population(
     targets, outsiders = (_uploads(data, chosen[part::2], train, progress, part * settings.clients) for part in (0, 1))
     clip_norm = float(np.median(outsiders.norms))
     rest = np.setdiff1d(np.arange(len(order)), chosen)
-    sizes = [size - settings.clients for size in settings.sums if size > settings.clients]
-    others = dict(_sums(data, rest, train, clip_norm, sizes, progress, 2 * settings.clients))
+    sizes = [size for size in settings.sums if size >= settings.clients]
+    sums = dict(_sums(targets, data, rest, train, clip_norm, sizes, progress))
     progress(StageEnded(UPLOADING))
-    return Population(network, model, targets, outsiders, others, clip_norm)
+    return Population(network, model, targets, outsiders, sums, clip_norm)
 
 
 Train = Callable[[ClientData, int, float], tuple[Vector, float]]  # (data, row, clip norm) -> (update (d,), norm)
@@ -147,20 +153,23 @@ def _uploads(data: ClientData, rows: NDArray[np.int64], train: Train, progress: 
 
 
 def _sums(
+    targets: Uploads,
     data: ClientData,
-    rows: NDArray[np.int64],
+    others: NDArray[np.int64],
     train: Train,
     clip_norm: float,
     sizes: list[int],
     progress: Progress,
-    before: int,
 ) -> Iterator[tuple[int, Vector]]:
-    """(n, sum of the first n clipped updates) for each size, ascending."""
-    total, sums = None, None
-    for done, row in enumerate(rows[: max(sizes, default=0)], start=1):
-        update, _ = train(data, int(row), clip_norm)
-        sums = sums or FloatSum(len(update))
-        total = sums.add(sums.zero() if total is None else total, update)
-        if done in sizes:
-            yield done, total.copy()
-        progress(Advanced(UPLOADING, before + done))
+    """(n, the sum of n clipped updates) for each size, ascending: of all targets, then of others."""
+    number, sums = len(targets.norms), FloatSum(targets.updates.shape[1])
+    total = sums.zero()
+    for size in range(1, max(sizes) + 1):
+        if size <= number:
+            update = clipped(targets, size - 1, clip_norm)
+        else:
+            update, _ = train(data, int(others[size - number - 1]), clip_norm)
+        total = sums.add(total, update)
+        progress(Advanced(UPLOADING, number + max(number, size)))
+        if size in sizes:
+            yield size, total.copy()

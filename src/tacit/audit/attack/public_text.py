@@ -14,6 +14,7 @@ from tacit.text.vocabulary import PAD, SPECIALS
 Numbers: TypeAlias = NDArray[np.float64]
 
 PASSAGES, SENTENCES = 50, 8  # that the network is asked about: some thousand words
+FREQUENT = 1_000  # words of public text that are not rare
 FLOOR = 1e-4  # of the largest variance of features: directions that hardly vary say nothing
 
 
@@ -21,25 +22,28 @@ FLOOR = 1e-4  # of the largest variance of features: directions that hardly vary
 class PublicText:
     """V ids, E features, which are what a network's output layer is multiplied with."""
 
-    frequency: Numbers  # (V,) shares of the words of public text, none of them 0
+    frequency: Numbers  # (V,) shares of the words of public text, 0 of specials alone
     predicted: Numbers  # (V,) how probable the network finds each id, on average
     expected: Numbers  # (V, E) the average of that probability times the features
     centre: Numbers  # (E,) the average features
     whitening: Numbers  # (E, E) (features - centre) @ whitening has the identity as its covariance
 
-    def most_frequent(self, words: int, *, among: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """So many words, the most frequent first: what somebody guesses who saw nothing else. among: (V,) of which."""
+    def most_frequent(self, words: int, among: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """So many words `among` (V,), the most frequent first: what somebody guesses who saw nothing else."""
         order = np.argsort(-self.frequency, kind="stable")
-        order = order[order >= SPECIALS]
-        return (order if among is None else order[among[order]])[:words]
+        return order[among[order]][:words]
 
     @property
-    def ranks(self) -> NDArray[np.int64]:
-        """(V,) of words, from 0, the most frequent first; specials come after all."""
-        order = self.most_frequent(len(self.frequency))
-        ranks = np.full(len(self.frequency), len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ranks
+    def words(self) -> NDArray[np.bool_]:
+        """(V,) which ids are words."""
+        return np.arange(len(self.frequency)) >= SPECIALS
+
+    @property
+    def rare(self) -> NDArray[np.bool_]:
+        """(V,) which words are not among the FREQUENT ones."""
+        rare = self.words.copy()
+        rare[self.most_frequent(FREQUENT, rare)] = False
+        return rare
 
 
 def public_text(cache: Cache, model: CifgParameters, words: int) -> PublicText:

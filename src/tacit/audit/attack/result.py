@@ -1,28 +1,33 @@
 """What the attack found, view by view, with defences off and on, beside guessing."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tacit.audit.attack.scores import RARE, SentenceScores, WordScores
+from tacit.audit.attack.public_text import FREQUENT
+from tacit.audit.attack.scores import SentenceScores, WordScores
 from tacit.audit.attack.settings import AttackSettings
 from tacit.audit.finding import Findings
 from tacit.evaluation.intervals import Estimate
 from tacit.jobs.result import JobResult
 from tacit.privacy.empirical.error_rates import rate_at_most
-from tacit.records import to_plain
+from tacit.records import json_ready, to_plain
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.version import __version__
 
 PUBLISHED = (
-    "Beside the paper (arXiv:2210.16947, read off its authors' plots: the output bias of Gboard's own network, untouched "
-    "by clipping): F1 of words 0.85 to 0.96 of 256 to 16 sentences in one epoch; sentences of one step have a "
-    "Levenshtein ratio of 57% to 69%, by characters and not, as here, by words."
+    "Beside the paper (arXiv:2210.16947, read off its authors' plots; the output bias of Gboard's own network): F1 of "
+    "words 0.85 to 0.96, of 256 to 16 sentences in one epoch; sentences of one step have a Levenshtein ratio of 57% to "
+    "69%, by characters and not, as here, by words."
 )
 MEANING = (
-    "Guessing names as many words, the most frequent of public text. What is better than guessing may be what everybody "
-    "typed, which a model is for. What a view says of the one person is the recall less that of the same guesses about "
-    "somebody who took no part. Intervals are of 95% over people."
+    "Guessing names as many words, the most frequent ones of public text; it makes sentences of those and of noise. "
+    "Where gains are 0 for certain, what was seen moved no guess. "
+    "Under noise the attacker names as many words as people type, those that frequency and what was seen make "
+    "likeliest. Ranks of 50% are chance; what everybody typed is above it, for that is what a model learns. An "
+    "outsider took no part, and is ranked by the same evidence: what is left is of the one person. Intervals are of "
+    "95% over people."
 )
 
 
@@ -80,66 +85,115 @@ class AttackResult(JobResult):
             f"sentences, with a network of {self.parameters:,} numbers that learnt public text."
         )
         clip = f"The clip norm is {self.clip_norm:.3g}; noise is {asked.noise_multiplier:g} clip norms on a sum."
-        threats = dict.fromkeys(f"{each.says}: {each.threat_model}" for each in self.views)
+        threats: dict[str, list[str]] = {}
+        for each in self.views:
+            threats.setdefault(each.threat_model, []).append(each.says)
         return [
             Heading("Attack: words and sentences that people typed"),
             Paragraph(f"{told} {clip}"),
-            Paragraph("Words"),
+            *map(Paragraph, self.verdict()),
+            Paragraph("All words, percent"),
             _words([(each.says, each.words) for each in self.views]),
-            Paragraph(f"Rare words, beyond the {RARE:,} most frequent ones of public text"),
+            Paragraph(f"Rare words, beyond the {FREQUENT:,} most frequent ones of public text, percent"),
             _words([(each.says, each.rare) for each in self.views]),
+            Paragraph("The one person: how often what they typed ranks above what they did not, percent"),
+            self._ranks(),
             *self._sentences(),
             Paragraph(MEANING),
             Paragraph(PUBLISHED),
-            *(Paragraph(threat) for threat in threats),
+            *(Paragraph(f"Seen, {', '.join(said)}: {threat}") for threat, said in threats.items()),
             *self.findings.blocks(),
         ]
+
+    def verdict(self) -> list[str]:
+        """What a newspaper could print: of one upload, and of what is released."""
+        said = []
+        for each in self.views:
+            found, name = each.words, each.says[0].upper() + each.says[1:]
+            if each.view == "upload":
+                least = 1 - float(rate_at_most(found.people - found.exhausted, found.people, 0.05))
+                said.append(
+                    f"{name}, without defence: {found.recall.value:.1%} of somebody's words are read, and "
+                    f"{found.precision.value:.1%} of the named ones were typed; as many guesses find "
+                    f"{found.guess_recall.value:.1%}. Every word was read of {found.exhausted} of {found.people} "
+                    f"people, so of at least {least:.0%} of people with 95% confidence."
+                )
+            if each.view.startswith("release"):
+                better = "better than guessing" if found.better else "not better than guessing"
+                said.append(
+                    f"{name}: {found.recall.value:.1%} of the words, {better} by public text: "
+                    f"{_signed(found.advantage)} percent. Of the one person: {_signed(found.individual)} of rank."
+                )
+        return said
+
+    def _ranks(self) -> Table:
+        rows = [
+            (
+                each.says,
+                _percent(each.words.rank),
+                *_judged(each.words.individual),
+                _percent(each.rare.rank),
+                *_judged(each.rare.individual),
+            )
+            for each in self.views
+        ]
+        return Table(
+            tuple(rows),
+            head=("seen", "words", "less outsider's", "of the one", "rare words", "less outsider's", "of the one"),
+        )
 
     def _sentences(self) -> list[Block]:
         rows = tuple(
             (
                 each.says,
-                *map(_percent, (found.exact, found.similarity, found.likely_exact, found.likely_similarity)),
-                "yes" if found.advantage.low > 0 else "no",
+                *map(_percent, (found.exact, found.similarity, found.guess_exact, found.guess_similarity)),
+                *_judged(found.advantage),
             )
             for each in self.views
             if (found := each.sentences) is not None
         )
         if not rows:
             return []
-        head = ("seen", "exact", "similar", "guess exact", "guess similar", "better than guessing")
-        return [Paragraph("Sentences, and the likeliest by the public network"), Table(rows, head=head)]
+        head = ("seen", "exact", "similar", "guess's exact", "guess's similar", "gain", "better")
+        return [Paragraph("Sentences, percent"), Table(rows, head=head)]
 
 
 def _words(rows: Sequence[tuple[str, WordScores]]) -> Table:
-    head = ("seen", "named", "precision", "recall", "guess precision", "guess recall", "better than guessing")
+    head = ("seen", "named", "precision", "recall", "guess's recall", "gain", "better")
     return Table(
         tuple(
             (
                 says,
                 f"{found.named:,.0f}",
-                *map(_percent, (found.precision, found.recall, found.guess_precision, found.guess_recall)),
-                f"{'yes' if found.better else 'no'}: {_signed(found.advantage)}",
-                f"{'yes' if found.individual.low > 0 else 'no'}: {_signed(found.individual)}",
+                *map(_percent, (found.precision, found.recall, found.guess_recall)),
+                *_judged(found.advantage),
             )
             for says, found in rows
         ),
-        head=(*head, "of the one person"),
+        head=head,
     )
 
 
 def _percent(found: Estimate) -> str:
-    return f"{found.value:.1%} ({max(found.low, 0):.1%} to {min(found.high, 1):.1%})"
+    if math.isnan(found.value):
+        return "-"
+    return f"{found.value * 100:.1f} ({max(found.low, 0) * 100:.1f} to {min(found.high, 1) * 100:.1f})"
 
 
 def _signed(found: Estimate) -> str:
-    return f"{found.value:+.1%} ({found.low:+.1%} to {found.high:+.1%})"
+    return f"{found.value * 100:+.1f} ({found.low * 100:+.1f} to {found.high * 100:+.1f})"
+
+
+def _judged(gain: Estimate) -> tuple[str, str]:
+    """The gain, and whether it is one: its interval is above 0."""
+    return _signed(gain), "yes" if gain.low > 0 else "no"
 
 
 def _record(each: ViewResult) -> Mapping[str, Any]:
-    plain: dict[str, Any] = to_plain(each)
+    plain: dict[str, Any] = json_ready(to_plain(each))
     for name, found in (("words", each.words), ("rare", each.rare)):
-        missed = found.people - found.exhausted
         plain[name]["better_than_guessing"] = found.better
-        plain[name]["everything_named_of_at_least"] = 1 - float(rate_at_most(missed, found.people, 0.05))
+        plain[name]["everything_named_of_at_least"] = 1 - float(
+            rate_at_most(found.people - found.exhausted, found.people, 0.05)
+        )
     return plain

@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
 from tacit.audit.attack.sentences import Sentence
-from tacit.evaluation.intervals import Estimate, mean_of
+from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of
 from tacit.evaluation.type_ab.replay import distance
 
 Ids = NDArray[np.int64]
-RARE = 1_000  # words of public text that are not rare, the most frequent ones
 
 
 @dataclass(frozen=True, kw_only=True)
 class Guesses:
-    """Of some people: which words they typed, which ones an attacker named, and which ones somebody who saw nothing."""
+    """Of some people: the words that they typed, those that an attacker named and why, and those of a mere guess."""
 
     typed: Sequence[Ids]
     attacked: Sequence[Ids]
     guessed: Sequence[Ids]
+    evidence: Sequence[NDArray[np.float64]]  # (V,) of each word
     outside: Sequence[Ids]  # what others typed who took no part, one for each
 
 
@@ -33,9 +33,9 @@ class Guesses:
 class WordScores:
     """Averages over people; those who typed no such word are left out.
 
-    advantage: recall less that of as many guesses by public text. individual: recall less that of the same guesses
-    about somebody who took no part: what was seen says so much of the one, and not of everybody. exhausted: of how many
-    people every word was named.
+    advantage: recall less that of as many guesses by public text. rank: how often a typed word has more evidence than
+    one that was not typed. individual: rank less that of the words of somebody who took no part, by the same evidence:
+    it is not 0 where the one is seen, and not only everybody. exhausted: of how many people every word was named.
     """
 
     people: int
@@ -46,44 +46,51 @@ class WordScores:
     guess_precision: Estimate
     guess_recall: Estimate
     advantage: Estimate
+    rank: Estimate
     individual: Estimate
     exhausted: int
 
     @property
     def better(self) -> bool:
         """Whether it is better than guessing: the interval of the advantage is above 0."""
-        return self.advantage.low > 0
+        return bool(self.advantage.low > 0)
 
 
 def word_scores(of: Guesses, among: NDArray[np.bool_]) -> WordScores:
     """Of the words `among` (V,). Raises: InputError where fewer than two people typed one."""
-    kept = [[ids[among[ids]] for ids in column] for column in (of.typed, of.attacked, of.guessed, of.outside)]
-    rows = [row for row in zip(*kept, strict=True) if len(row[0])]
-    recall, guess = (np.array([_share(row[0], row[of]) for row in rows]) for of in (1, 2))
-    outside = [_share(row[3], row[1]) for row in rows if len(row[3])]
-    about = np.array([_share(row[0], row[1]) for row in rows if len(row[3])]) - np.array(outside)
+    columns = [[ids[among[ids]] for ids in column] for column in (of.typed, of.attacked, of.guessed, of.outside)]
+    rows = [row for row in zip(*columns, of.evidence, strict=True) if len(row[0])]
+    recall, guess = (np.array([_share(row[0], row[by]) for row in rows]) for by in (1, 2))
     f1 = np.array([2 * np.isin(row[0], row[1]).sum() / (len(row[0]) + len(row[1])) for row in rows])
-    named = [(_share(row[1], row[0]), _share(row[2], row[0])) for row in rows if len(row[1])]
-    precisions = [mean_of(column) for column in zip(*named, strict=True)] if len(named) > 1 else [NOBODY, NOBODY]
+    precise = np.array([(_share(row[1], row[0]), _share(row[2], row[0])) for row in rows if len(row[1])])
+    both = [(_rank(row[0], row[4], among), _rank(row[3], row[4], among)) for row in rows if len(row[3])]
+    ranks = np.array(both)
     return WordScores(
         people=len(rows),
         named=float(np.mean([len(row[1]) for row in rows])),
         f1=mean_of(f1),
-        precision=precisions[0],
+        precision=mean_of(precise[:, 0]) if len(precise) > 1 else UNKNOWN,
         recall=mean_of(recall),
-        guess_precision=precisions[1],
+        guess_precision=mean_of(precise[:, 1]) if len(precise) > 1 else UNKNOWN,
         guess_recall=mean_of(guess),
         advantage=mean_of(recall - guess),
-        individual=mean_of(about),
+        rank=mean_of(ranks[:, 0]),
+        individual=mean_of(ranks[:, 0] - ranks[:, 1]),
         exhausted=int((recall == 1).sum()),
     )
 
 
-NOBODY = Estimate(0.0, 0.0, 1.0)  # the precision of no guesses
-
-
 def _share(whole: Ids, part: Ids) -> float:
     return float(np.isin(whole, part).mean())
+
+
+def _rank(typed: Ids, evidence: NDArray[np.float64], among: NDArray[np.bool_]) -> float:
+    """The area under the curve of both rates: how often a typed word is above another, equal ones counted by half."""
+    others = among.copy()
+    others[typed] = False
+    below = np.sort(evidence[others])
+    ends = [np.searchsorted(below, evidence[typed], side=side) for side in ("left", "right")]  # type: ignore[call-overload]
+    return float(np.mean(ends) / len(below))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,30 +98,32 @@ class SentenceScores:
     """Averages over people, each of whose sentences is paired with one guess at most.
 
     exact: share of sentences that are word for word right. similarity: 1 - edits of words / words of the longer one, 0
-    without a guess. likely: the same of as many of the likeliest sentences by the public network.
+    without a guess. guess: the same of what the search makes of noise
+    alone and the most frequent words: likely sentences by the public network.
     """
 
     people: int
     exact: Estimate
     similarity: Estimate
-    likely_exact: Estimate
-    likely_similarity: Estimate
+    guess_exact: Estimate
+    guess_similarity: Estimate
     advantage: Estimate  # of similarity
 
 
 def sentence_scores(
-    typed: Sequence[Sequence[Sentence]], read: Sequence[Sequence[Sentence]], likely: Sequence[Sentence]
+    typed: Sequence[Sequence[Sentence]], read: Sequence[Sequence[Sentence]], blind: Sequence[Sequence[Sentence]]
 ) -> SentenceScores:
     """Of people's sentences, and of those that were read or guessed."""
-    found = np.array([_paired(true, guess) for true, guess in zip(typed, read, strict=True)])
-    blind = np.array([_paired(true, likely[: len(guess)]) for true, guess in zip(typed, read, strict=True)])
+    found, guess = (
+        np.array([_paired(true, said) for true, said in zip(typed, by, strict=True)]) for by in (read, blind)
+    )
     return SentenceScores(
         people=len(typed),
         exact=mean_of(found[:, 0]),
         similarity=mean_of(found[:, 1]),
-        likely_exact=mean_of(blind[:, 0]),
-        likely_similarity=mean_of(blind[:, 1]),
-        advantage=mean_of(found[:, 1] - blind[:, 1]),
+        guess_exact=mean_of(guess[:, 0]),
+        guess_similarity=mean_of(guess[:, 1]),
+        advantage=mean_of(found[:, 1] - guess[:, 1]),
     )
 
 

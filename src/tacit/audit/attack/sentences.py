@@ -99,25 +99,14 @@ class Reader:
     def read(self, update: CifgParameters, words: NDArray[np.int64], *, most: int) -> list[Sentence]:
         """At most so many sentences of these words, the surest first, until every word is used up."""
         left, found = Reading.of(update, words[:MOST_WORDS], self._public), list[Sentence]()
-        while len(found) < most and (not found or left.times[SPECIALS:].any()):
+        while len(found) < most and (not found or left.times[SPECIALS:].max() > 0):
             left.times[EOS] = max(left.times[EOS], 1)
-            sentence = self._search(np.flatnonzero(left.times > 0), left)
-            if sentence is None:
-                break
-            found.append(sentence)
-            self._take(left, sentence)
+            found.append(self._best(np.flatnonzero(left.times > 0), left))
+            self._take(left, found[-1])
         return found
 
-    def likely(self, words: NDArray[np.int64], most: int) -> list[Sentence]:
-        """The sentences of these words that the network finds likeliest: what is guessed without an update."""
-        return self._finished(np.append(words[:MOST_WORDS], (EOS, OOV)), None, most)
-
-    def _search(self, candidates: NDArray[np.int64], left: Reading) -> Sentence | None:
-        return next(iter(self._finished(candidates, left, 1)), None)
-
-    def _finished(self, candidates: NDArray[np.int64], left: Reading | None, most: int) -> list[Sentence]:
-        """The best sentences that a beam of WIDTH finishes."""
-        candidates = np.sort(candidates)
+    def _best(self, candidates: NDArray[np.int64], left: Reading) -> Sentence:
+        """The best sentence that a beam of WIDTH finishes, of ascending candidates, EOS among them."""
         end = int(np.searchsorted(candidates, EOS))
         states = {name: np.zeros((1, width), np.float32) for name, width in self._network.states().items()}
         beam = Beam(np.full((1, 1), BOS), states, np.zeros(1), np.zeros((1, len(candidates)), np.int64))
@@ -125,17 +114,15 @@ class Reader:
         for length in range(self._longest):
             states, features = self._step(beam.states, beam.words[:, -1])
             scores = beam.scores[:, None] + self._prior(features, candidates)
-            if left is not None:
-                scores += self._evidence(features, candidates, left)
-                scores[beam.used >= left.times[candidates]] = -np.inf
+            scores += self._evidence(features, candidates, left)
+            scores[beam.used >= left.times[candidates]] = -np.inf
             if length:
-                ended = scores[:, end]
-                best = np.argsort(-ended)[:most]
-                done += [(float(ended[at]), tuple(map(int, beam.words[at, 1:]))) for at in best if ended[at] > -np.inf]
+                best = int(scores[:, end].argmax())
+                done.append((float(scores[best, end]), tuple(map(int, beam.words[best, 1:]))))
             scores[:, end] = -np.inf
             order = np.argsort(-scores, axis=None)[:WIDTH]
             order = order[scores.ravel()[order] > -np.inf]
-            if not len(order):
+            if not len(order):  # every word is used up
                 break
             parents, chosen = np.divmod(order, len(candidates))
             used = beam.used[parents]
@@ -144,10 +131,8 @@ class Reader:
             states = {name: state[parents] for name, state in states.items()}
             beam = Beam(words, states, scores.ravel()[order], used)
         else:  # a longer one is cut, and has no end
-            done += [
-                (float(score), tuple(map(int, row[1:]))) for score, row in zip(beam.scores, beam.words, strict=True)
-            ]
-        return [sentence for _, sentence in sorted(done, reverse=True)[:most]]
+            done.append((float(beam.scores[0]), tuple(map(int, beam.words[0, 1:]))))
+        return max(done)[1]
 
     def _step(self, states: dict[str, Any], ids: NDArray[np.int64]) -> tuple[dict[str, Any], Any]:
         after, features = self._network.step(ROWS, self._p, states, self._network.read(ROWS, self._p, ids))

@@ -1,9 +1,12 @@
 """How the attack is played: how many people, how large a network, how much noise."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
 
 from tacit.errors import InputError
-from tacit.training.client import ClientTraining
+
+if TYPE_CHECKING:  # JAX comes with it, and a command line needs none
+    from tacit.training.client import ClientTraining
 
 MOST = 100_000  # people and words: more than any such attack needs
 SUMS = (2, 10, 100, 1_000)  # people; besides the cohort
@@ -12,20 +15,20 @@ LEAST_CLIENTS = 20  # of whom a mean has an interval that is worth anything
 
 @dataclass(frozen=True, kw_only=True)
 class AttackSettings:
-    """Everything but the text. The defaults are the papers' where a minute or two of two cores allow it."""
+    """Everything but the text. Cohort and noise are paper 1's; the network is small, so that two cores need minutes."""
 
-    clients: int = 100  # attacked, and as many who took no part
-    cohort: int = 6_500  # the largest sum, attacked clients included [paper 1: report goal]
-    noise_multiplier: float = 7.0  # of a release [paper 1, tables 1 and 2]
-    sentence_clients: int = 20  # whose sentences are reconstructed, too: a second for each and view
+    clients: Annotated[int, "People who are attacked; as many more take no part."] = 100
+    cohort: Annotated[int, "People in the largest sum and in a release, the attacked ones among them."] = 6_500
+    noise_multiplier: Annotated[float, "Noise of a release, in clip norms."] = 7.0  # [paper 1, tables 1 and 2]
+    sentence_clients: Annotated[int, "So many of the attacked have their sentences reconstructed, too."] = 16
+    tied: Annotated[bool, "One embedding serves both ends of the network; then sentences are not tried."] = False
     sentences: int = 16  # of a client, in one batch: one step of SGD
     words: int = 20  # predicted words of a sentence
     learning_rate: float = 0.5
     vocabulary: int = 4_000  # ids, where no clients are given; else theirs
     embedding: int = 32
     units: int = 64
-    tied: bool = False
-    pretraining: int = 20_000  # public sentences that the network has learnt when clients get it
+    pretraining: int = 10_000  # public sentences that the network has learnt when clients get it
     confidence: float = 0.95
     delta: float = 1e-5
 
@@ -49,8 +52,10 @@ class AttackSettings:
         return (*(size for size in SUMS if size < self.cohort), self.cohort)
 
     @property
-    def client(self) -> ClientTraining:
+    def client(self) -> "ClientTraining":
         """What a client does with its text: one step, as the paper's FedSGD."""
+        from tacit.training.client import ClientTraining
+
         return ClientTraining(
             batch_size=self.sentences, sentences=self.sentences, words=self.words, learning_rate=self.learning_rate
         )

@@ -14,15 +14,16 @@ from tacit.aggregation import FloatSum
 from tacit.audit.attack.population import Population, Vector
 from tacit.audit.attack.settings import AttackSettings
 from tacit.mechanisms import stream_for
+from tacit.mechanisms.keys import KEY_BYTES
 from tacit.networks.cifg.parameters import CifgParameters
 from tacit.privacy import Guarantee, Independent, Participation, Tree
 from tacit.privacy.strategy import Strategy
 from tacit.training.randomness import seed_for
 
 PURPOSE = "model update"  # of the noise
-LARGE = 10  # people in a sum, up to which sentences are looked for
+FEW = 10  # people in a sum, up to which sentences are looked for
 ONE = Participation(rounds=1, min_separation=1, max_participations=1)
-TWO = Participation(rounds=2, min_separation=2, max_participations=1)  # a run whose last two models are seen
+TWO = Participation(rounds=2, min_separation=2, max_participations=1)  # a run whose two models are seen
 
 
 @dataclass(frozen=True)
@@ -33,79 +34,113 @@ class Seen:
     noise: float
 
 
+Look = Callable[[int], Seen]  # at a target, by its number
+
+
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """What is seen of a target, by the target's number."""
+    """What is seen of a target."""
 
     name: str
     says: str
     threat_model: str
     people: int  # whose uploads are in it
-    seen: Callable[[int], Seen]
-    absent: Callable[[int], Seen] | None = None  # the same without the target, where its presence is put to the test
+    seen: Look
+    absent: Look | None = None  # the same without the target, where its presence is put to the test
     promise: Guarantee | None = None  # to the target; None where nothing is
     bias_alone: bool = False  # the attacker looks at the output bias, as the paper's does
-    sentences: bool = True  # whether there are so few words in it that sentences are looked for
+    sentences: bool = True  # whether sentences are looked for: not among the words of many, and once of each kind
 
 
 def views(people: Population, settings: AttackSettings, key: bytes) -> dict[str, View]:
-    """All views by name, the least defended first."""
-    whole, clipped = (
-        View(name=name, says=says, threat_model=f"The server reads {read}.", people=1, seen=partial(_exact, people, of))
-        for name, says, read, of in (
-            ("upload", "one upload", "one client's update as it is sent", people.targets.updates.__getitem__),
-            ("clipped", "one clipped upload", "one client's update, clipped by the device", partial(people.clipped, people.targets)),
-        )
-    )
-    clipped = replace(clipped, absent=partial(_exact, people, partial(people.clipped, people.outsiders)))
-    published = replace(whole, name="upload-bias", says="its output bias", bias_alone=True, sentences=False)
-    listed = [published, whole, clipped]
-    for size in settings.sums:
-        listed.append(
-            View(
-                name=f"sum-{size}",
-                says=f"sum of {size:,}",
-                threat_model="The server reads the sum of clipped updates that secure aggregation opens, without noise.",
-                people=size,
-                seen=partial(_exact, people, partial(_sum, people, size)),
-                sentences=size <= LARGE,
-            )
-        )
-    return {view.name: view for view in (*listed, *_noised(people, settings, key))}
+    """All views by name, the least defended first. key: of the noise."""
+    listed = [*_uploads(people), *_sums(people, settings), *_released(people, settings, key)]
+    return {view.name: view for view in listed}
 
 
-def _noised(people: Population, settings: AttackSettings, key: bytes) -> list[View]:
-    cohort = partial(_sum, people, settings.cohort)
-    multiplier = settings.noise_multiplier
-    independent, tree = (
-        Guarantee(participation=of, strategy=strategy, clip_norm=people.clip_norm, noise_multiplier=multiplier)
-        for of, strategy in ((ONE, Independent()), (TWO, Tree()))
+def silence(people: Population, settings: AttackSettings, key: bytes) -> Look:
+    """Releases in which nobody took part: noise alone, another one for each target."""
+    return partial(_noisy, people, _nobody(people), _promise(people, settings, ONE, Independent()), key)
+
+
+def _uploads(people: Population) -> list[View]:
+    whole = View(
+        name="upload",
+        says="one upload",
+        threat_model="The server reads one client's update as it is sent.",
+        people=1,
+        seen=partial(_exact, people, people.targets.updates.__getitem__),
     )
-    release = f"the sum of {settings.cohort:,} clipped updates with noise of {multiplier:g} clip norms"
-    models = f"two consecutive models of DP-FTRL by trees, between which is {release}"
-    nothing = np.zeros(people.parameters, np.float32)
+    clipped = replace(
+        whole,
+        name="clipped",
+        says="one clipped upload",
+        threat_model="The server reads one client's update, clipped by the device.",
+        seen=partial(_exact, people, partial(people.clipped, people.targets)),
+        absent=partial(_exact, people, partial(people.clipped, people.outsiders)),
+    )
+    published = replace(whole, name="upload-bias", says="its output bias alone", bias_alone=True, sentences=False)
+    return [published, whole, clipped]
+
+
+def _sums(people: Population, settings: AttackSettings) -> list[View]:
+    return [
+        View(
+            name=f"sum-{size}",
+            says=f"sum of {size:,}",
+            threat_model="The server reads sums of clipped updates that secure aggregation opens, without noise.",
+            people=size,
+            seen=partial(_exact, people, partial(_sum, people, size)),
+            sentences=size <= FEW,
+        )
+        for size in settings.sums
+    ]
+
+
+def _released(people: Population, settings: AttackSettings, key: bytes) -> list[View]:
+    noised = f"the sum of {settings.cohort:,} clipped updates with noise of {settings.noise_multiplier:g} clip norms"
+    trees = f"two consecutive models of DP-FTRL by trees, between which is {noised}"
     listed = []
-    for name, says, read, promise in (("release", "one release", release, independent), ("models", "two models", models, tree)):
-        known = "Somebody who knows all other updates reads"
-        one = View(
+    for name, says, read, limits, strategy in (
+        ("release", "one release", noised, ONE, Independent()),
+        ("models", "two models", trees, TWO, Tree()),
+    ):
+        promise = _promise(people, settings, limits, strategy)
+        everybody, own = partial(_sum, people, settings.cohort), partial(people.clipped, people.targets)
+        view = View(
             name=name,
             says=says,
             threat_model=f"Anybody reads {read}.",
             people=settings.cohort,
-            seen=partial(_released, people, cohort, promise, key),
+            seen=partial(_noisy, people, everybody, promise, key),
             promise=promise,
+            sentences=limits == ONE,
         )
         rest_known = replace(
-            one,
+            view,
             name=f"{name}-rest-known",
             says=f"{says}, all others known",
-            threat_model=f"{known} {read}, and takes the others away.",
+            threat_model=f"Somebody who knows all other updates reads {read}, and takes the others away.",
             people=1,
-            seen=partial(_released, people, partial(people.clipped, people.targets), promise, key),
-            absent=partial(_released, people, lambda target: nothing, promise, key),
+            seen=partial(_noisy, people, own, promise, key),
+            absent=partial(_noisy, people, _nobody(people), promise, key),
         )
-        listed += [one, rest_known]
+        listed += [view, rest_known]
     return listed
+
+
+def _promise(people: Population, settings: AttackSettings, limits: Participation, strategy: Strategy) -> Guarantee:
+    return Guarantee(
+        participation=limits,
+        strategy=strategy,
+        clip_norm=people.clip_norm,
+        noise_multiplier=settings.noise_multiplier,
+    )
+
+
+def _nobody(people: Population) -> Callable[[int], Vector]:
+    nothing = np.zeros(people.parameters, np.float32)
+    return lambda _: nothing
 
 
 def _exact(people: Population, of: Callable[[int], Vector], target: int) -> Seen:
@@ -113,25 +148,24 @@ def _exact(people: Population, of: Callable[[int], Vector], target: int) -> Seen
 
 
 def _sum(people: Population, size: int, target: int) -> Vector:
-    """Of the target and the next ones, round and round; if there are more people than targets, of all and others."""
-    number = len(people.targets.norms)
-    sums, inside = FloatSum(people.parameters), min(size, number)
+    """Of the target and the next ones, round and round; of so many people that all targets are in it, one for all."""
+    if size in people.sums:
+        return people.sums[size]
+    sums, number = FloatSum(people.parameters), len(people.targets.norms)
     total = sums.zero()
-    for at in range(target, target + inside) if size < number else range(number):
+    for at in range(target, target + size):
         total = sums.add(total, people.clipped(people.targets, at % number))
-    return sums.merge(total, people.others[size - number]) if size > number else total
+    return total
 
 
-def _released(
-    people: Population, of: Callable[[int], Vector], guarantee: Guarantee, key: bytes, target: int
-) -> Seen:
-    """The last round of a run of so few; in the earlier ones others took part. Noise is drawn anew for each target."""
-    rounds, strategy = guarantee.participation.rounds, guarantee.strategy
-    assert strategy is not None  # `_noised` made it
-    stream, own = stream_for(strategy), seed_for(key, f"noise of {strategy.kind}", target)[:16]
-    state, nothing = stream.init(people.parameters), np.zeros(people.parameters, np.float32)
+def _noisy(people: Population, of: Callable[[int], Vector], promise: Guarantee, key: bytes, target: int) -> Seen:
+    """The last round of a run of so few; in the earlier ones nobody is. Noise is drawn anew for each target."""
+    rounds, strategy = promise.participation.rounds, promise.strategy
+    assert strategy is not None  # `_promise` has one
+    stream, own = stream_for(strategy), seed_for(key, f"attack {strategy.kind}", target)[:KEY_BYTES]
+    state = stream.init(people.parameters)
     for at in range(rounds):
-        summed = of(target) if at == rounds - 1 else nothing
-        noisy, state = stream.add_noise(state, summed, stddev=guarantee.seed_stddev, key=own, purpose=PURPOSE)
+        summed = of(target) if at == rounds - 1 else np.zeros(people.parameters, np.float32)
+        noisy, state = stream.add_noise(state, summed, stddev=promise.seed_stddev, key=own, purpose=PURPOSE)
     weights = stream.dense(rounds)[-1]
-    return Seen(people.tree(np.asarray(noisy)), guarantee.seed_stddev * float(np.linalg.norm(weights)))
+    return Seen(people.tree(np.asarray(noisy)), promise.seed_stddev * float(np.linalg.norm(weights)))

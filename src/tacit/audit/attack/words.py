@@ -37,43 +37,60 @@ def _words(found: NDArray[np.bool_]) -> Ids:
     return ids[ids >= SPECIALS]
 
 
+def certainty(update: CifgParameters, named: Ids) -> Numbers:
+    """How sure each word is where there is no noise, (V,): those that are named first, then by the rise of the bias."""
+    bias = np.asarray(update.output_bias, np.float64)
+    sure: Numbers = bias / (2 * np.abs(bias).max() + 1e-300)  # below 1/2
+    sure[named] += 1
+    return sure
+
+
 @dataclass(frozen=True)
 class Experience:
     """What an attacker has learnt from clipped updates of which it knows the words: those of people who took no part.
 
-    words: how many somebody types, on average. risen: by how much a typed word's output rises in the direction of
-    `output_evidence`. row: mean squared length of what a typed word's input row changes by; 0 where it has none.
+    words, rare: how many somebody types on average, and of rare ones. risen: by how much a typed word's score rises
+    where features are average (`_output`). row: mean squared length of what a typed word's input row changes by; 0
+    where it has none.
     """
 
     words: int
+    rare: int
     risen: float
     row: float
 
 
 def experience(people: Population, public: PublicText) -> Experience:
     """From the outsiders, clipped as the targets are."""
-    words, rises, rows = [], [], []
+    words, rare, rises, rows = [], [], [], []
     for client in range(len(people.outsiders.norms)):
         typed = people.outsiders.typed(client)
         update = people.tree(people.clipped(people.outsiders, client))
         words.append(len(typed))
+        rare.append(public.rare[typed].sum())
         rises.extend(_output(update, public)[typed])
         if update.output.shape[1]:
             rows.extend(np.square(np.asarray(update.embedding, np.float64)[typed]).sum(axis=1))
-    return Experience(round(float(np.mean(words))), float(np.mean(rises)), float(np.mean(rows)) if rows else 0.0)
+    return Experience(
+        words=max(1, round(float(np.mean(words)))),
+        rare=max(1, round(float(np.mean(rare)))),
+        risen=float(np.mean(rises)),
+        row=float(np.mean(rows)) if rows else 0.0,
+    )
 
 
 def evidence(seen: Seen, public: PublicText, known: Experience) -> Numbers:
-    """The logarithm of how much likelier what was seen is if each word was typed than if not, (V,); noise is needed.
+    """The logarithm of how much likelier what was seen is if each word was typed than if not, (V,).
 
-    The output's column and bias, along the average features, are N(0, s^2) or N(rise, s^2); each number of the input's
-    row N(0, noise^2) or N(0, noise^2 + row / E).
+    There must be noise. The output's column and bias, along the average features, are N(0, s^2) or N(rise, s^2); each
+    number of the input's row is N(0, noise^2) or N(0, noise^2 + row / E).
     """
-    rise, variance = known.risen, seen.noise**2 * (float(public.centre @ public.centre) + 1)
+    rise, noise = known.risen, seen.noise
+    variance = noise**2 * (float(public.centre @ public.centre) + 1)
     found: Numbers = (rise * _output(seen.update, public) - rise**2 / 2) / variance
     if known.row:
-        rows, ratio = np.asarray(seen.update.embedding, np.float64), known.row / seen.update.embedding.shape[1] / seen.noise**2
-        squares = np.square(rows).sum(axis=1) / seen.noise**2
+        rows = np.asarray(seen.update.embedding, np.float64)
+        ratio, squares = known.row / rows.shape[1] / noise**2, np.square(rows).sum(axis=1) / noise**2
         found = found + squares * ratio / (1 + ratio) / 2 - rows.shape[1] * math.log1p(ratio) / 2
     return found
 
@@ -84,13 +101,8 @@ def _output(update: CifgParameters, public: PublicText) -> Numbers:
     return np.asarray(public.centre @ table + np.asarray(update.output_bias, np.float64))
 
 
-def named(seen: Seen, public: PublicText, known: Experience, *, bias_alone: bool = False) -> Ids:
-    """The words that the attacker names: without noise all that changed; with it the likeliest, as many as people type.
-
-    A word's odds are its frequency in public text times the evidence.
-    """
-    if seen.noise == 0:
-        return risen(seen.update) if bias_alone else changed(seen.update)
-    odds = np.log(public.frequency[SPECIALS:]) + evidence(seen, public, known)[SPECIALS:]
-    best: Ids = np.argsort(-odds, kind="stable")[: known.words] + SPECIALS
+def likeliest(found: Numbers, public: PublicText, words: int, among: NDArray[np.bool_]) -> Ids:
+    """So many words `among` (V,), those with the best odds: frequency in public text times the evidence `found`."""
+    odds = np.where(among, np.log(np.maximum(public.frequency, 1e-300)) + found, -np.inf)
+    best: Ids = np.argsort(-odds, kind="stable")[:words]
     return best
