@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.audit.attack.membership import findings_of
-from tacit.audit.attack.population import Population, population, pretrained
+from tacit.audit.attack.population import Population, checked_size, population, pretrained
 from tacit.audit.attack.public_text import PublicText, public_text
 from tacit.audit.attack.result import AttackResult, ViewResult
 from tacit.audit.attack.scores import Guesses, sentence_scores, word_scores
 from tacit.audit.attack.sentences import Reader, Sentence
 from tacit.audit.attack.settings import AttackSettings
-from tacit.audit.attack.views import View, silence, views
+from tacit.audit.attack.views import View, names, silence, views
 from tacit.audit.attack.words import Experience, Ids, certainty, changed, evidence, experience, likeliest, risen
 from tacit.data import Cache, VocabularyChoice
 from tacit.data.formats.shipped import Chat, Novels
@@ -25,11 +25,12 @@ from tacit.files import PathLike
 from tacit.jobs.import_data import import_data
 from tacit.jobs.run_start import checked_cache
 from tacit.networks.cifg.network import Cifg
+from tacit.privacy.participation import whole
 from tacit.progress import Progress, counted, silent
 from tacit.text.vocabulary import EOS, PAD
 from tacit.training.randomness import key_from_seed
 
-ATTACKING = "attacking"  # the stage, a step a view
+GUESSING, ATTACKING = "guessing sentences", "attacking"  # the stages, a step a person and a view
 OPTIONS = ("clients", "cohort", "noise_multiplier", "sentence_clients", "tied")  # of the command
 
 
@@ -55,11 +56,14 @@ def audit_attack(
     Raises: InputError for an unknown view, too few clients, or two vocabularies; CacheError.
     """
     of_type("settings", settings, AttackSettings, NoneType)
-    of_type("seed", seed, int)
+    whole("seed", seed, 0)
     of_type("only", only, list, tuple, NoneType)
     asked = settings or AttackSettings()
+    if unknown := [name for name in only or () if name not in names(asked)]:
+        raise InputError(f"the view {unknown[0]!r} is unknown; it is one of {', '.join(names(asked))}.")
     with tempfile.TemporaryDirectory(prefix="tacit-attack-") as folder:
         clients, novels = _caches(data, public, asked, Path(folder), progress)
+        checked_size(clients, asked)
         network = Cifg(
             vocabulary=clients.manifest.vocabulary.size,
             embedding=asked.embedding,
@@ -70,12 +74,13 @@ def audit_attack(
         people = population(clients, network, model, asked, seed=seed, progress=progress)
         known = public_text(novels, model, asked.words)
     key = key_from_seed(seed)
-    chosen = _chosen(views(people, asked, key), only)
+    chosen = [view for name, view in views(people, asked, key).items() if only is None or name in only]
     learnt, reader = experience(people, known), Reader(network, model, known, asked.words)
     quiet, frequent = silence(people, asked, key), known.most_frequent(learnt.words, known.words)
+    some = range(0 if asked.tied else min(asked.sentence_clients, asked.clients))
     blind = [
         reader.read(quiet(target).update, frequent, most=asked.sentences)
-        for target in range(0 if asked.tied else min(asked.sentence_clients, asked.clients))
+        for target in counted(some, GUESSING, progress, total=len(some))
     ]
     found = [
         _played(view, people, known, learnt, reader, blind, asked)
@@ -100,9 +105,9 @@ def _caches(
     progress: Progress,
 ) -> tuple[Cache, Cache]:
     """The clients and the public text, in one vocabulary."""
-    if data is None and public is not None:
-        raise InputError("public text is given and no clients; give data, in the same vocabulary.")
     if data is None:
+        if public is not None:
+            raise InputError("public text is given and no clients; give data, in the same vocabulary.")
         words = VocabularyChoice(public=(NOVELS,))
         novels = import_data(
             Novels(), folder / "novels", vocabulary=words, vocabulary_size=asked.vocabulary, progress=progress
@@ -120,12 +125,6 @@ def _caches(
             f"--vocabulary {clients.vocabulary_path}."
         )
     return clients, others
-
-
-def _chosen(table: dict[str, View], only: Sequence[str] | None) -> list[View]:
-    if unknown := [name for name in only or () if name not in table]:
-        raise InputError(f"the view {unknown[0]!r} is unknown; it is one of {', '.join(table)}.")
-    return [view for name, view in table.items() if only is None or name in only]
 
 
 def _played(

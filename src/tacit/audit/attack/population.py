@@ -84,17 +84,29 @@ def clipped(of: Uploads, client: int, clip_norm: float) -> Vector:
 
 def pretrained(network: Cifg, public: Cache, settings: AttackSettings, seed: int, progress: Progress) -> CifgParameters:
     """A network that learnt so many sentences of public text."""
-    loss, clients = next_word_loss(network), public.clients("train")
+    key, loss, clients = key_from_seed(seed), next_word_loss(network), public.clients("train")
     central = CentralTraining(learning_rate=LEARNING_RATE, words=settings.words)
-    state = central_start(network.init(jax.random.key(seed)), settings.pretraining, central)
+    first = network.init(jax.random.key(int.from_bytes(key[:4], "little")))
+    state = central_start(first, settings.pretraining, central)
     progress(StageBegan(LEARNING, settings.pretraining, opening=compiling("attack", network)))
     for later in central_states(
-        loss, state, public, clients, sentences=settings.pretraining, settings=central, key=key_from_seed(seed)
+        loss, state, public, clients, sentences=settings.pretraining, settings=central, key=key
     ):
         state = later
         progress(Advanced(LEARNING, state.sentences))
     progress(StageEnded(LEARNING))
     return CifgParameters(*map(np.asarray, state.model))
+
+
+def checked_size(cache: Cache, settings: AttackSettings) -> int:
+    """How many clients are needed. Raises: InputError where the cache has fewer."""
+    needed, there = settings.cohort + settings.clients, len(cache.clients("train"))
+    if there < needed:
+        raise InputError(
+            f"cohort={settings.cohort} and {settings.clients} who take no part need {needed:,} training clients, and "
+            f"{there:,} are there; give a smaller cohort."
+        )
+    return needed
 
 
 def population(
@@ -104,14 +116,8 @@ def population(
 
     Raises: InputError where the cache has too few clients.
     """
-    key = key_from_seed(seed)
-    order, needed = generator_for(key, "attack").permutation(cache.clients("train")), settings.cohort + settings.clients
-    order = order[: 2 * needed]
-    if len(order) < needed:
-        raise InputError(
-            f"cohort={settings.cohort} and {settings.clients} who take no part need {needed:,} training clients, and "
-            f"{len(order):,} are there; give a smaller cohort."
-        )
+    key, needed = key_from_seed(seed), checked_size(cache, settings)
+    order = generator_for(key, "attack").permutation(cache.clients("train"))[: 2 * needed]
     data = gather(cache, order, settings.client, seed_for(key, "attack"))
     chosen = np.flatnonzero((data.sentences >= SPECIALS).any(axis=(1, 2)))[: 2 * settings.clients]
     if len(chosen) < 2 * settings.clients:

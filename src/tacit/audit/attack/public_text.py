@@ -14,7 +14,7 @@ from tacit.text.vocabulary import PAD, SPECIALS
 Numbers: TypeAlias = NDArray[np.float64]
 
 PASSAGES, SENTENCES = 50, 8  # that the network is asked about: some thousand words
-FREQUENT = 1_000  # words of public text that are not rare
+FREQUENT = 0.25  # share of the vocabulary's words that are not rare: a thousand of 4,000
 FLOOR = 1e-4  # of the largest variance of features: directions that hardly vary say nothing
 
 
@@ -40,9 +40,9 @@ class PublicText:
 
     @property
     def rare(self) -> NDArray[np.bool_]:
-        """(V,) which words are not among the FREQUENT ones."""
+        """(V,) which words are not among the FREQUENT ones of public text."""
         rare = self.words.copy()
-        rare[self.most_frequent(FREQUENT, rare)] = False
+        rare[self.most_frequent(round(FREQUENT * rare.sum()), rare)] = False
         return rare
 
 

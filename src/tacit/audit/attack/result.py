@@ -94,7 +94,7 @@ class AttackResult(JobResult):
             *map(Paragraph, self.verdict()),
             Paragraph("All words, percent"),
             _words([(each.says, each.words) for each in self.views]),
-            Paragraph(f"Rare words, beyond the {FREQUENT:,} most frequent ones of public text, percent"),
+            Paragraph(f"Rare words, which are not in the {FREQUENT:.0%} most frequent ones of public text, percent"),
             _words([(each.says, each.rare) for each in self.views]),
             Paragraph("The one person: how often what they typed ranks above what they did not, percent"),
             self._ranks(),
@@ -137,10 +137,8 @@ class AttackResult(JobResult):
             )
             for each in self.views
         ]
-        return Table(
-            tuple(rows),
-            head=("seen", "words", "less outsider's", "of the one", "rare words", "less outsider's", "of the one"),
-        )
+        less = ("less outsider's", "of the one")
+        return Table(tuple(rows), head=("seen", "words", *less, "rare words", *less))
 
     def _sentences(self) -> list[Block]:
         rows = tuple(

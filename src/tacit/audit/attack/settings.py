@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from tacit.errors import InputError
+from tacit.privacy.empirical.samples import check_delta, error_of
 
 if TYPE_CHECKING:  # JAX comes with it, and a command line needs none
     from tacit.training.client import ClientTraining
@@ -41,9 +42,12 @@ class AttackSettings:
                 )
         if self.cohort < self.clients:
             raise InputError(f"cohort={self.cohort} is below clients={self.clients}, who are all in it; give more.")
-        if not 0 < self.noise_multiplier < 1e6:
+        check_delta(self.delta)
+        error_of(self.confidence)
+        if not (self.learning_rate > 0 and 0 < self.noise_multiplier < 1e6):
             raise InputError(
-                f"noise_multiplier={self.noise_multiplier} must be above 0; the views without noise are there anyway."
+                f"noise_multiplier={self.noise_multiplier} and learning_rate={self.learning_rate} must be above 0; the "
+                "views without noise are there anyway."
             )
 
     @property

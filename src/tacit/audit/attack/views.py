@@ -58,6 +58,12 @@ def views(people: Population, settings: AttackSettings, key: bytes) -> dict[str,
     return {view.name: view for view in listed}
 
 
+def names(settings: AttackSettings) -> list[str]:
+    """Those of all views, before there is anybody to look at."""
+    sums = [f"sum-{size}" for size in settings.sums]
+    return ["upload-bias", "upload", "clipped", *sums, "release", "release-rest-known", "models", "models-rest-known"]
+
+
 def silence(people: Population, settings: AttackSettings, key: bytes) -> Look:
     """Releases in which nobody took part: noise alone, another one for each target."""
     return partial(_noisy, people, _nobody(people), _promise(people, settings, ONE, Independent()), key)
