@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import multivariate_normal, norm
+from scipy.stats import multivariate_normal, norm, t
 from tests.support.audit.typists import SETTINGS, caches
 
 import tacit
@@ -17,13 +17,14 @@ from tacit.audit.attack.job import sentences_of
 from tacit.audit.attack.membership import findings_of
 from tacit.audit.attack.population import Population, population, pretrained
 from tacit.audit.attack.public_text import PublicText, public_text
-from tacit.audit.attack.scores import Guesses, sentence_scores, similarity, word_scores
+from tacit.audit.attack.scores import Guesses, sentence_scores, shown, similarity, word_scores
 from tacit.audit.attack.sentences import Reader
 from tacit.audit.attack.settings import AttackSettings
 from tacit.audit.attack.views import Seen, View, names, silence, views
 from tacit.audit.attack.words import Experience, changed, evidence, experience, likeliest, risen
 from tacit.data import Cache
 from tacit.errors import InputError
+from tacit.evaluation.intervals import mean_of
 from tacit.networks.cifg.network import Cifg
 from tacit.progress import silent
 from tacit.text.vocabulary import OOV, PAD, SPECIALS
@@ -112,7 +113,7 @@ def test_the_rows_of_an_untied_input_move_where_a_word_was_read_and_nowhere_else
 @pytest.mark.parametrize("name", ["upload", "clipped"])
 def test_without_a_defence_the_words_are_read(played: Played, name: str) -> None:
     found = word_scores(played.guesses(played.view(name)), played.known.words)
-    assert found.recall.value >= 0.99 and found.precision.value == 1 and found.better
+    assert found.recall.value >= 0.99 and found.precision.value == 1 and found.advantage.low > 0
     assert found.advantage.low > 0.5 and found.exhausted >= 23
 
 
@@ -127,14 +128,14 @@ def test_the_bias_alone_reads_nine_words_of_ten(played: Played) -> None:
 
 def test_what_was_read_of_one_person_is_no_better_than_guessing_about_another(played: Played) -> None:
     found = word_scores(played.guesses(played.view("upload"), of_outsiders=True), played.known.words)
-    assert not found.better and found.recall.value < 0.3
+    assert found.advantage.low <= 0 and found.recall.value < 0.3
 
 
 def test_a_sum_names_everybody_s_words(played: Played) -> None:
     two, all_of_them = (
         word_scores(played.guesses(played.view(name)), played.known.words) for name in ("sum-2", "sum-60")
     )
-    assert two.recall.value >= 0.99 and two.better
+    assert two.recall.value >= 0.99 and two.advantage.low > 0
     assert 0.3 < two.precision.value < 0.7
     assert all_of_them.precision.value < 0.1 and all_of_them.recall.value >= 0.99
 
@@ -142,14 +143,14 @@ def test_a_sum_names_everybody_s_words(played: Played) -> None:
 @pytest.mark.parametrize("name", ["release", "release-rest-known", "models", "models-rest-known"])
 def test_noise_of_the_papers_leaves_a_guess(played: Played, name: str) -> None:
     found = word_scores(played.guesses(played.view(name)), played.known.words)
-    assert not found.better and abs(found.advantage.value) < 0.05
-    assert found.rank.low < 0.55 and found.individual.low <= 0
+    assert not shown(found.advantage, found.people, 8) and abs(found.advantage.value) < 0.05
+    assert not shown(found.individual, found.people, 8)  # of four views, and of advantages
 
 
 def test_the_same_attacker_reads_words_through_little_noise(played: Played) -> None:
     quiet = dataclasses.replace(SETTINGS, noise_multiplier=1e-3)
     found = word_scores(played.guesses(played.view("release-rest-known", quiet)), played.known.words)
-    assert found.better and found.recall.value > 0.7 and found.rank.value > 0.99
+    assert found.advantage.low > 0 and found.recall.value > 0.7 and found.rank.value > 0.99
 
 
 def test_views_go_by_the_names_that_are_listed_beforehand(played: Played) -> None:
@@ -221,6 +222,15 @@ def test_ranks_are_shares_of_pairs() -> None:
     assert found.f1.value == pytest.approx((0.5 + 2 / 3) / 2) and found.exhausted == 0
 
 
+def test_a_gain_is_shown_where_the_interval_of_all_comparisons_is_above_0() -> None:
+    values = np.array([0.1, 0.5, 0.3, 0.4, 0.2])
+    error = values.std(ddof=1) / np.sqrt(5)
+    for comparisons in (1, 2, 10, 100):
+        low = values.mean() - t.ppf(1 - 0.025 / comparisons, 4) * error
+        assert shown(mean_of(values), 5, comparisons) == (low > 0), comparisons
+    assert shown(mean_of(values), 5, 1) and not shown(mean_of(values), 5, 100)
+
+
 def test_sentences_are_paired_as_well_as_they_can_be() -> None:
     true, read = [(1, 2, 3), (4, 5), (6,)], [(4, 5), (1, 3, 2)]
     best = max(
@@ -279,7 +289,10 @@ def test_the_job_says_what_it_found_and_finds_the_same_again(played: Played) -> 
     )
     assert one.to_record() == other.to_record()
     record = json.loads(json.dumps(one.to_record()))
-    assert record["schema"] == "tacit.audit.attack" and record["views"][0]["words"]["better_than_guessing"] is True
+    assert record["schema"] == "tacit.audit.attack" and [view["better_than_guessing"] for view in record["views"]] == [
+        True,
+        False,
+    ]
     assert not one.findings.broken and one.view("release-rest-known").sentences is not None
     assert "one release, all others known" in str(one) and "--cohort 24" in str(one)
 
@@ -288,7 +301,7 @@ def test_a_tied_network_gives_words_away_by_its_bias(played: Played) -> None:
     asked = dataclasses.replace(SETTINGS, cohort=24, tied=True)
     found = tacit.audit_attack(played.clients, public=played.public, settings=asked, only=["upload", "release"])
     assert found.view("upload").words.recall.value > 0.9 and found.view("upload").sentences is None
-    assert not found.view("release").words.better
+    assert not found.better(found.view("release"))
 
 
 def test_what_cannot_be_attacked_is_refused(played: Played) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.audit.attack.public_text import FREQUENT
-from tacit.audit.attack.scores import SentenceScores, WordScores
+from tacit.audit.attack.scores import SentenceScores, WordScores, shown
 from tacit.audit.attack.settings import AttackSettings
 from tacit.audit.finding import Findings
 from tacit.evaluation.intervals import Estimate
@@ -27,7 +27,7 @@ MEANING = (
     "Under noise the attacker names as many words as people type, those that frequency and what was seen make "
     "likeliest. Ranks of 50% are chance; what everybody typed is above it, for that is what a model learns. An "
     "outsider took no part, and is ranked by the same evidence: what is left is of the one person. Intervals are of "
-    "95% over people."
+    "95% over people, each by itself; yes stands where a gain is above 0 with 95% confidence in all rows together."
 )
 
 
@@ -61,6 +61,10 @@ class AttackResult(JobResult):
         """One of them. Raises: KeyError."""
         return {each.view: each for each in self.views}[name]
 
+    def better(self, view: ViewResult) -> bool:
+        """Whether the attack on all words is better than guessing, with 95% confidence of all views together."""
+        return shown(view.words.advantage, view.words.people, len(self.views))
+
     def to_record(self) -> dict[str, Any]:
         """Plain values for JSON: what `tacit audit attack --json` prints."""
         return {
@@ -73,7 +77,7 @@ class AttackResult(JobResult):
             "clip_norm": self.clip_norm,
             "parameters": self.parameters,
             "confidence": 0.95,
-            "views": [_record(each) for each in self.views],
+            "views": [{**_record(each), "better_than_guessing": self.better(each)} for each in self.views],
             "audit": self.findings.to_record(),
         }
 
@@ -119,7 +123,7 @@ class AttackResult(JobResult):
                     f"people, so of at least {least:.0%} of people with 95% confidence."
                 )
             if each.view.startswith("release"):
-                better = "better than guessing" if found.better else "not better than guessing"
+                better = "better than guessing" if self.better(each) else "not better than guessing"
                 said.append(
                     f"{name}: {found.recall.value:.1%} of the words, {better} by public text: "
                     f"{_signed(found.advantage)} percent. Of the one person: {_signed(found.individual)} of rank."
@@ -131,9 +135,9 @@ class AttackResult(JobResult):
             (
                 each.says,
                 _percent(each.words.rank),
-                *_judged(each.words.individual),
+                *_judged(each.words.individual, each.words.people, len(self.views)),
                 _percent(each.rare.rank),
-                *_judged(each.rare.individual),
+                *_judged(each.rare.individual, each.rare.people, len(self.views)),
             )
             for each in self.views
         ]
@@ -145,7 +149,7 @@ class AttackResult(JobResult):
             (
                 each.says,
                 *map(_percent, (found.exact, found.similarity, found.guess_exact, found.guess_similarity)),
-                *_judged(found.advantage),
+                *_judged(found.advantage, found.people, len(self.views)),
             )
             for each in self.views
             if (found := each.sentences) is not None
@@ -164,7 +168,7 @@ def _words(rows: Sequence[tuple[str, WordScores]]) -> Table:
                 says,
                 f"{found.named:,.0f}",
                 *map(_percent, (found.precision, found.recall, found.guess_recall)),
-                *_judged(found.advantage),
+                *_judged(found.advantage, found.people, len(rows)),
             )
             for says, found in rows
         ),
@@ -182,15 +186,14 @@ def _signed(found: Estimate) -> str:
     return f"{found.value * 100:+.1f} ({found.low * 100:+.1f} to {found.high * 100:+.1f})"
 
 
-def _judged(gain: Estimate) -> tuple[str, str]:
-    """The gain, and whether it is one: its interval is above 0."""
-    return _signed(gain), "yes" if gain.low > 0 else "no"
+def _judged(gain: Estimate, people: int, comparisons: int) -> tuple[str, str]:
+    """The gain, and whether it is one for certain, all rows of the column together."""
+    return _signed(gain), "yes" if shown(gain, people, comparisons) else "no"
 
 
 def _record(each: ViewResult) -> Mapping[str, Any]:
     plain: dict[str, Any] = json_ready(to_plain(each))
     for name, found in (("words", each.words), ("rare", each.rare)):
-        plain[name]["better_than_guessing"] = found.better
         plain[name]["everything_named_of_at_least"] = 1 - float(
             rate_at_most(found.people - found.exhausted, found.people, 0.05)
         )

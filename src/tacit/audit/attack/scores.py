@@ -10,9 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from scipy.special import stdtrit
 
 from tacit.audit.attack.sentences import Sentence
-from tacit.evaluation.intervals import UNKNOWN, Estimate, mean_of
+from tacit.evaluation.intervals import CONFIDENCE, UNKNOWN, Estimate, mean_of
 from tacit.evaluation.type_ab.replay import distance
 
 Ids = NDArray[np.int64]
@@ -50,10 +51,14 @@ class WordScores:
     individual: Estimate
     exhausted: int
 
-    @property
-    def better(self) -> bool:
-        """Whether it is better than guessing: the interval of the advantage is above 0."""
-        return bool(self.advantage.low > 0)
+
+def shown(gain: Estimate, people: int, comparisons: int) -> bool:
+    """Whether a mean gain is above 0 with 95% confidence in so many comparisons together (Bonferroni).
+
+    gain: with Student's interval of one comparison over so many people.
+    """
+    one, all_of_them = (float(stdtrit(people - 1, 1 - (1 - CONFIDENCE) / 2 / each)) for each in (1, comparisons))
+    return bool(gain.value - (gain.value - gain.low) * all_of_them / one > 0)
 
 
 def word_scores(of: Guesses, among: NDArray[np.bool_]) -> WordScores:
