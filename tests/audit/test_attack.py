@@ -13,6 +13,7 @@ from scipy.stats import multivariate_normal, norm, t
 from tests.support.audit.typists import SETTINGS, caches
 
 import tacit
+from tacit.aggregation.clipping import clip
 from tacit.audit.attack.job import sentences_of
 from tacit.audit.attack.membership import findings_of
 from tacit.audit.attack.population import Population, population, pretrained
@@ -165,6 +166,7 @@ def test_sums_are_of_clipped_updates_with_the_target_among_them(played: Played) 
     own = [people.clipped(people.targets, at) for at in range(SETTINGS.clients)]
     norms = [float(np.linalg.norm(update)) for update in own]
     assert max(norms) <= people.clip_norm * (1 + 1e-5) and np.isclose(norms, people.clip_norm).sum() >= 4
+    np.testing.assert_allclose(own[0], clip(people.targets.updates[0], people.clip_norm).update, rtol=1e-5)
     last = SETTINGS.clients - 1
     two = played.view("sum-2").seen(last).update
     for seen, expected in zip(two, people.tree(own[last] + own[0]), strict=True):

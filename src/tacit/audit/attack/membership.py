@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -43,29 +44,32 @@ def _of_view(
         for of in (view.absent, view.seen)
     )
     shown = epsilon_by_threshold(absent[:, 0], present[:, 0], asked.delta, confidence=asked.confidence)
-    common = {"confidence": asked.confidence, "samples": asked.clients, "seed": seed, "threat_model": view.threat_model}
-    words = Finding(
+    finding = partial(
+        Finding,
+        confidence=asked.confidence,
+        samples=asked.clients,
+        samples_of="people, in and out",
+        seed=seed,
+        threat_model=view.threat_model,
+    )
+    words = finding(
         subject=f"{view.says}: the words somebody typed",
         measure="epsilon",
         claim=math.inf if view.promise is None else view.promise.epsilon(asked.delta),
         lower=shown.lower,
         delta=asked.delta,
-        samples_of="people, in and out",
-        **common,
     )
     if view.promise is None:
         return [words]
     mu = mu_of_normal_samples(absent[:, 1], present[:, 1], confidence=asked.confidence)
     return [
         words,
-        Finding(
+        finding(
             subject=f"{view.says}: somebody's whole update",
             measure="mu",
             claim=view.promise.mu,
             lower=mu.lower,
             estimate=mu.estimate,
-            samples_of="people, in and out",
-            **common,
         ),
     ]
 

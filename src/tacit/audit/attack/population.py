@@ -5,7 +5,7 @@ What is computed here is what devices compute: `training.client` and `aggregatio
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -61,11 +61,12 @@ class Population:
     @property
     def parameters(self) -> int:
         """d."""
-        return self.targets.updates.shape[1]
+        return int(self.targets.updates.shape[1])
 
     def tree(self, flat: Vector) -> CifgParameters:
         """A vector (d,) as parameters; of `ravel_pytree`'s order, without a copy."""
-        parts, at = [], 0
+        parts: list[Any] = []
+        at = 0
         for shape in self.network.shapes().values():
             size = int(np.prod(shape))
             parts.append(flat[at : at + size].reshape(shape))
@@ -95,7 +96,8 @@ def pretrained(network: Cifg, public: Cache, settings: AttackSettings, seed: int
         state = later
         progress(Advanced(LEARNING, state.sentences))
     progress(StageEnded(LEARNING))
-    return CifgParameters(*map(np.asarray, state.model))
+    model: CifgParameters = jax.device_get(state.model)
+    return model
 
 
 def checked_size(cache: Cache, settings: AttackSettings) -> int:

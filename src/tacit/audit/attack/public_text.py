@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -57,7 +58,7 @@ def public_text(cache: Cache, model: CifgParameters, words: int) -> PublicText:
         for client in clients[:PASSAGES]
     ]
     read = np.concatenate(some)
-    features = np.asarray(predictions(model, read[:, :-1]), np.float64)[read[:, 1:].T.reshape(-1) != PAD]
+    features = np.asarray(predictions(model, jnp.asarray(read[:, :-1])), np.float64)[read[:, 1:].T.reshape(-1) != PAD]
     table = np.asarray(model.output if model.output.shape[1] else model.embedding.T, np.float64)
     scores = features @ table + np.asarray(model.output_bias, np.float64)
     likely = np.exp(scores - scores.max(axis=1, keepdims=True))

@@ -94,7 +94,7 @@ def _rank(typed: Ids, evidence: NDArray[np.float64], among: NDArray[np.bool_]) -
     others = among.copy()
     others[typed] = False
     below = np.sort(evidence[others])
-    ends = [np.searchsorted(below, evidence[typed], side=side) for side in ("left", "right")]  # type: ignore[call-overload]
+    ends = [np.searchsorted(below, evidence[typed], side=side) for side in ("left", "right")]
     return float(np.mean(ends) / len(below))
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+import jax.numpy as jnp
 import numpy as np
 
 from tacit.aggregation import FloatSum
@@ -172,6 +173,8 @@ def _noisy(people: Population, of: Callable[[int], Vector], promise: Guarantee, 
     state = stream.init(people.parameters)
     for at in range(rounds):
         summed = of(target) if at == rounds - 1 else np.zeros(people.parameters, np.float32)
-        noisy, state = stream.add_noise(state, summed, stddev=promise.seed_stddev, key=own, purpose=PURPOSE)
+        noisy, state = stream.add_noise(
+            state, jnp.asarray(summed), stddev=promise.seed_stddev, key=own, purpose=PURPOSE
+        )
     weights = stream.dense(rounds)[-1]
     return Seen(people.tree(np.asarray(noisy)), promise.seed_stddev * float(np.linalg.norm(weights)))

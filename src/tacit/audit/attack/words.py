@@ -62,12 +62,15 @@ class Experience:
 
 def experience(people: Population, public: PublicText) -> Experience:
     """From the outsiders, clipped as the targets are."""
-    words, rare, rises, rows = [], [], [], []
+    words: list[int] = []
+    rare: list[int] = []
+    rises: list[float] = []
+    rows: list[float] = []
     for client in range(len(people.outsiders.norms)):
         typed = people.outsiders.typed(client)
         update = people.tree(people.clipped(people.outsiders, client))
         words.append(len(typed))
-        rare.append(public.rare[typed].sum())
+        rare.append(int(public.rare[typed].sum()))
         rises.extend(_output(update, public)[typed])
         if update.output.shape[1]:
             rows.extend(np.square(np.asarray(update.embedding, np.float64)[typed]).sum(axis=1))
