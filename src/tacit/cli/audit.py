@@ -7,7 +7,7 @@ from tacit.cli.groups import LateGroup, Later, at, late_app
 COMMANDS: dict[str, Later] = {
     "attack": at(
         "audit_attack:attack",
-        "The published attack on keyboards' models: words and sentences, defences off and on, beside guessing.",
+        "The published attack on keyboards' models (arXiv:2210.16947), with defences off and on, beside guessing.",
     ),
 }
 
