@@ -296,7 +296,10 @@ def test_the_job_says_what_it_found_and_finds_the_same_again(played: Played) -> 
         False,
     ]
     assert not one.findings.broken and one.view("release-rest-known").sentences is not None
-    assert "one release, all others known" in str(one) and "--cohort 24" in str(one)
+    assert (
+        "one release, all others known" in str(one)
+        and "attack --data CACHE --public CACHE --clients 24" in one.findings.command
+    )
 
 
 def test_a_tied_network_gives_words_away_by_its_bias(played: Played) -> None:

@@ -1,7 +1,7 @@
 """`tacit.audit_attack`: the published attack on keyboards' models, played on tacit's own training, view by view."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import NoneType
 
@@ -73,7 +73,7 @@ def audit_attack(
         model = pretrained(network, novels, asked, seed, progress)
         people = population(clients, network, model, asked, seed=seed, progress=progress)
         known = public_text(novels, model, asked.words)
-    key = key_from_seed(seed)
+    key, command = key_from_seed(seed), _command(asked, {"data": data, "public": public}, only, seed)
     chosen = [view for name, view in views(people, asked, key).items() if only is None or name in only]
     learnt, reader = experience(people, known), Reader(network, model, known, asked.words)
     quiet, frequent = silence(people, asked, key), known.most_frequent(learnt.words, known.words)
@@ -88,7 +88,7 @@ def audit_attack(
     ]
     return AttackResult(
         views=found,
-        findings=findings_of(chosen, people, known, learnt, asked, seed=seed, command=_command(asked, data, seed)),
+        findings=findings_of(chosen, people, known, learnt, asked, seed=seed, command=command, progress=progress),
         settings=asked,
         seed=seed,
         source=clients.manifest.source,
@@ -179,13 +179,15 @@ def sentences_of(batch: NDArray[np.int32]) -> list[Sentence]:
     return [tuple(map(int, row)) for row in rows]
 
 
-def _command(asked: AttackSettings, data: Cache | PathLike | None, seed: int) -> str:
+def _command(
+    asked: AttackSettings, caches: Mapping[str, Cache | PathLike | None], only: Sequence[str] | None, seed: int
+) -> str:
     """What makes the same figures again, but for settings that have no option."""
     default = AttackSettings()
-    options = [
-        f"--{name.replace('_', '-')}" + ("" if value is True else f" {value}")
-        for name in OPTIONS
-        if (value := getattr(asked, name)) != getattr(default, name)
+    changed_ones = [name for name in OPTIONS if getattr(asked, name) != getattr(default, name)]
+    given = [
+        *(f"--{name} CACHE" for name, cache in caches.items() if cache is not None),
+        *(f"--{name.replace('_', '-')} {getattr(asked, name)}".removesuffix(" True") for name in changed_ones),
+        *([] if only is None else [f"--views {','.join(only)}"]),
     ]
-    given = [] if data is None else ["--data CACHE"]
-    return " ".join(["tacit audit attack", *given, *options, f"--seed {seed}"])
+    return " ".join(["tacit audit attack", *given, f"--seed {seed}"])

@@ -14,6 +14,9 @@ from tacit.audit.attack.words import Experience, changed, evidence
 from tacit.audit.finding import Finding, Findings
 from tacit.privacy.empirical.normal_scores import mu_of_normal_samples
 from tacit.privacy.empirical.thresholds import epsilon_by_threshold
+from tacit.progress import Progress, counted, silent
+
+TESTING = "testing promises"  # the stage, a step a view
 
 
 def findings_of(
@@ -25,12 +28,13 @@ def findings_of(
     *,
     seed: int,
     command: str,
+    progress: Progress = silent,
 ) -> Findings:
     """One finding of epsilon for each view that has an absence to compare with, and one of mu for each promise."""
     found: list[Finding] = []
-    for view in chosen:
-        if view.absent is not None:
-            found += _of_view(view, people, public, known, asked, seed)
+    tested = [view for view in chosen if view.absent is not None]
+    for view in counted(tested, TESTING, progress, total=len(tested)):
+        found += _of_view(view, people, public, known, asked, seed)
     return Findings(audit="what is promised to the people attacked", findings=found, command=command)
 
 

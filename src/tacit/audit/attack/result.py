@@ -122,6 +122,10 @@ class AttackResult(JobResult):
                     f"{found.guess_recall.value:.1%}. Every word was read of {found.exhausted} of {found.people} "
                     f"people, so of at least {least:.0%} of people with 95% confidence."
                 )
+            if each.view == "upload-bias":
+                said.append(
+                    f"By {each.says}, as the paper: {found.recall.value:.1%} of the words, F1 {found.f1.value:.2f}."
+                )
             if each.view.startswith("release"):
                 better = "better than guessing" if self.better(each) else "not better than guessing"
                 said.append(

@@ -89,7 +89,7 @@ class Beam(NamedTuple):
 
 
 class Reader:
-    """A network and public text, by which sentences are read from updates."""
+    """An untied network and public text, by which sentences are read from updates."""
 
     def __init__(self, network: Cifg, model: CifgParameters, public: PublicText, words: int) -> None:
         """words: predicted ones of a sentence, at most."""
@@ -140,17 +140,10 @@ class Reader:
 
     def _prior(self, features: Any, candidates: NDArray[np.int64]) -> Numbers:
         """(N, C) log probabilities among the candidates, by the network before the step."""
-        scores = self._network.scores(ROWS, {**self._p, **self._columns(candidates)}, features).astype(np.float64)
+        some = {"output": self._p["output"][:, candidates], "output_bias": self._p["output_bias"][candidates]}
+        scores = self._network.scores(ROWS, some, features).astype(np.float64)
         top = scores.max(axis=1, keepdims=True)
         return np.asarray(scores - top - np.log(np.exp(scores - top).sum(axis=1, keepdims=True)))
-
-    def _columns(self, candidates: NDArray[np.int64]) -> dict[str, Any]:
-        table = (
-            {"embedding": self._p["embedding"][candidates]}
-            if self._network.tied
-            else {"output": self._p["output"][:, candidates]}
-        )
-        return {**table, "output_bias": self._p["output_bias"][candidates]}
 
     def _evidence(self, features: Any, candidates: NDArray[np.int64], left: Reading) -> Numbers:
         """(N, C) log likelihood ratios: the features are one of the m that a column is the sum of, or none.
