@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tacit.audit.randomizer.job import audit_randomizer
     from tacit.audit.court.job import audit_court
     from tacit.audit.mechanism.job import audit_mechanism
+    from tacit.audit.attack.job import audit_attack
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -76,6 +77,7 @@ _HOME = {
     "audit_court": "tacit.audit.court.job",
     "audit_mechanism": "tacit.audit.mechanism.job",
     "audit_run": "tacit.audit.one_run.job",
+    "audit_attack": "tacit.audit.attack.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -137,6 +139,7 @@ __all__ = [
     "audit_court",
     "audit_mechanism",
     "audit_run",
+    "audit_attack",
     "begin_population",
     "compare",
     "compare_mechanisms",

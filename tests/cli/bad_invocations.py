@@ -120,6 +120,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "plan recipe": ("recipe.toml",),
     "simulate": ("--population", "4k", "--report-goal", "10", "--rounds", "10", "--out", "new"),
     "design compare": LIMITS,
+    "audit attack": ("--data", "cache", "--public", "cache", "--clients", "20", "--cohort", "20"),
     "account run": ("run",),
     "account population": ("new", "--clients", "all", "--zcdp", "1"),
     "account shuffle": ("--local-epsilon", "4", "--reports", "10000", "--domain", "100"),
