@@ -17,8 +17,8 @@ COMMANDS: dict[str, Later] = {
     ),
     "randomizer": at(
         "audit_randomizer:randomizer",
-        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, and "
-        "words that too few typed.",
+        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, "
+        "and words that too few typed.",
     ),
     "attack": at(
         "audit_attack:attack",
