@@ -79,6 +79,9 @@ class Findings(JobResult):
 
     def blocks(self) -> list[Block]:
         """A verdict, a table of claims and what was shown, and what each threat model lets the auditor do."""
+        again = Paragraph(f"Again: {self.command}")
+        if not self.findings:
+            return [Heading(f"Audit: {self.audit}"), Paragraph("No promise was looked at."), again]
         worst = [
             f"BROKEN: {each.subject} claims {_said(each.claim)} and leaks {_said(each.lower)}." for each in self.broken
         ]
@@ -103,7 +106,7 @@ class Findings(JobResult):
             Table(rows, head=head),
             Paragraph(f"{CAUTION} Each holds with {_confidences(self.findings)} confidence."),
             *(Paragraph(f"Threat model: {each}") for each in threats),
-            Paragraph(f"Again: {self.command}"),
+            again,
         ]
 
 
