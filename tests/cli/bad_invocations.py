@@ -120,6 +120,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
     "plan recipe": ("recipe.toml",),
     "simulate": ("--population", "4k", "--report-goal", "10", "--rounds", "10", "--out", "new"),
     "design compare": LIMITS,
+    "audit attack": ("--data", "cache", "--public", "cache", "--clients", "20", "--cohort", "20"),
     "account run": ("run",),
     "account population": ("new", "--clients", "all", "--zcdp", "1"),
     "account shuffle": ("--local-epsilon", "4", "--reports", "10000", "--domain", "100"),
@@ -146,7 +147,10 @@ RIGHT: dict[str, tuple[str, ...]] = {
     # Of an address that is no machine's: whatever else is right, it never begins to serve.
     "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
+    "audit device": (),
     "audit randomizer": ("k-ary", "--campaigns", "100", "--shuffles", "100"),
+    "audit court": (),
+    "audit mechanism": ("tree",),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }
