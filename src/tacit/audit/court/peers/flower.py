@@ -47,7 +47,7 @@ def adaptive(updates: list[float]) -> float:
     )
     total, norm = SAMPLED * released(strategy, updates), strategy.clipping_norm
     clipped = SAMPLED * (0.5 - math.log(norm) / RATE)
-    return (total - (SAMPLED - 1)) / (RAISED * norm) ** 2 + (clipped - (SAMPLED - 1)) / COUNT_NOISE**2
+    return float((total - (SAMPLED - 1)) / (RAISED * norm) ** 2 + (clipped - (SAMPLED - 1)) / COUNT_NOISE**2)
 
 
 def missing(updates: list[float]) -> float:
