@@ -15,7 +15,7 @@ from tacit.errors import InputError, of_type
 from tacit.files import PathLike, as_path, check_folder
 from tacit.privacy.empirical.error_rates import rate_at_most
 from tacit.privacy.empirical.samples import error_of
-from tacit.progress import Progress, Warned, counted, silent
+from tacit.progress import Progress, counted, silent
 
 
 def audit_court(
@@ -55,7 +55,6 @@ def audit_court(
         for name in counted(asked, "running peers", progress, total=len(asked)):
             if interpreter_of(name, folder) is None:
                 absent[name] = f"`tacit audit court --install {name} --environments FOLDER` downloads it."
-                progress(Warned("peer-not-installed", f"{name} is not installed. {absent[name]}"))
             else:
                 cases += run_peer(name, folder, seed)
     each = error / (2 * len(EXHIBITS) + len(cases))
@@ -64,12 +63,11 @@ def audit_court(
         _finding(exhibit, kind, seed, 1 - each)
         for exhibit, kind in counted(versions, "museum", progress, total=len(versions))
     ]
-    words = "".join(f" --{name} {','.join(value)}" for name, value in (("peers", asked),) if value)
-    where = " --environments FOLDER" if environments is not None else ""
+    where = f" --peers {','.join(asked)} --environments FOLDER" if asked else ""
     return CourtFindings(
         audit="court",
         findings=(*museum, *(_peer_finding(case, 1 - each) for case in cases)),
-        command=f"tacit audit court --seed {seed}{words}{where}",
+        command=f"tacit audit court --seed {seed}{where}",
         not_installed=absent,
     )
 

@@ -1,4 +1,4 @@
-"""Flower: central noise on the mean of clipped updates, where all sampled clients come, half do, or one sends NaN."""
+"""Flower: central noise on the mean of clipped updates: fixed, adaptive, where half of the clients come, with NaN."""
 
 import importlib.metadata
 import json
@@ -10,11 +10,17 @@ from typing import Any
 
 import numpy as np
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
-from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
+from flwr.serverapp.strategy import (
+    DifferentialPrivacyServerSideAdaptiveClipping,
+    DifferentialPrivacyServerSideFixedClipping,
+    FedAvg,
+)
 from flwr.supercore.task_identity import TaskIdentity
 
-SAMPLED, NOISE, CLIP = 4, 1.0, 1.0
-SIDES = (("absent", 0.0), ("present", 1.0))
+SAMPLED, NOISE, CLIP, NOTHING = 4, 1.0, 1.0, 1e-9
+COUNT_NOISE, RATE = 0.6, 0.2
+RAISED = (NOISE**-2 - (2 * COUNT_NOISE) ** -2) ** -0.5
+SIDES = (("absent", False), ("present", True))
 
 
 def reply(update: float, client: int) -> Message:
@@ -23,40 +29,57 @@ def reply(update: float, client: int) -> Message:
     return Message(RecordDict({"arrays": ArrayRecord([np.array([update])]), "metrics": weighed}), reply_to=asked)
 
 
-def released(updates: list[float]) -> float:
+def released(strategy: Any, updates: list[float]) -> float:
     """The model after a round that began at 0, in which clients sent these updates."""
-    strategy = DifferentialPrivacyServerSideFixedClipping(FedAvg(), NOISE, CLIP, SAMPLED)
     strategy.current_arrays = ArrayRecord([np.zeros(1)])
     arrays, _ = strategy.aggregate_train(1, [reply(update, at + 1) for at, update in enumerate(updates)])
     return float(arrays.to_numpy_ndarrays()[0][0])
 
 
+def fixed(updates: list[float]) -> float:
+    return released(DifferentialPrivacyServerSideFixedClipping(FedAvg(), NOISE, CLIP, SAMPLED), updates)
+
+
+def adaptive(updates: list[float]) -> float:
+    """The mean and the next clip norm, by which it was noised, in the direction of a client that is clipped."""
+    strategy = DifferentialPrivacyServerSideAdaptiveClipping(
+        FedAvg(), NOISE, SAMPLED, CLIP, 0.5, RATE, clipped_count_stddev=COUNT_NOISE
+    )
+    total, norm = SAMPLED * released(strategy, updates), strategy.clipping_norm
+    clipped = SAMPLED * (0.5 - math.log(norm) / RATE)
+    return float((total - (SAMPLED - 1)) / (RAISED * norm) ** 2 + (clipped - (SAMPLED - 1)) / COUNT_NOISE**2)
+
+
+def missing(updates: list[float]) -> float:
+    return math.isnan(fixed(updates))
+
+
 def case(
-    name: str, subject: str, came: int, law: str, canary: float, score: Callable[[float], float], runs: int
+    name: str, subject: str, law: str, score: Callable[[list[float]], float], others: list[float], canary: float
 ) -> dict[str, Any]:
-    """The canary's update is `canary`, or nearly nothing; the others', known, are nearly nothing."""
-    others = [1e-9] * (came - 1)
+    """The canary's update is zero, nearly, or `canary`; those of others are known."""
+    runs = min(settings["runs"], 1000)  # a round takes three milliseconds
     return {
         "case": name,
         "subject": subject,
-        "threat_model": "the noisy mean of a round is seen; the canary's update is zeroed or is there",
+        "threat_model": "the noisy mean of a round and the next clip norm are seen; the canary's update is zeroed",
         "measure": "mu",
         "law": law,
         "claim": 1 / NOISE,
-        **{side: [score(released([canary if there else 1e-9, *others])) for _ in range(runs)] for side, there in SIDES},
+        **{side: [score([canary if there else NOTHING, *others]) for _ in range(runs)] for side, there in SIDES},
     }
 
 
 settings = json.load(sys.stdin)
 logging.getLogger("flwr").setLevel(logging.CRITICAL)
-logging.getLogger("flwr.supercore").setLevel(logging.CRITICAL)
 TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
 np.random.seed(settings["seed"])
-runs = min(settings["runs"], 1000)  # a round takes three milliseconds
+few, all_others = [NOTHING] * (SAMPLED // 2 - 1), [NOTHING] * (SAMPLED - 1)
 cases = [
-    case("fixed", "central fixed clipping, all sampled clients come", SAMPLED, "normal", 5.0, float, runs),
-    case("dropout", "central fixed clipping, half of the sampled come", SAMPLED // 2, "normal", 5.0, float, runs),
-    case("nan", "central fixed clipping, an update is NaN", SAMPLED, "any", math.nan, math.isnan, runs),
+    case("fixed", "central fixed clipping, all sampled clients come", "normal", fixed, all_others, 5.0),
+    case("dropout", "central fixed clipping, half of the sampled come", "normal", fixed, few, 5.0),
+    case("nan", "central fixed clipping, an update is NaN", "any", missing, all_others, math.nan),
+    case("adaptive", "central adaptive clipping, others clipped", "any", adaptive, [5.0] * (SAMPLED - 1), 5.0),
 ]
 package = f"flwr {importlib.metadata.version('flwr')}"
 with open(settings["out"], "w", encoding="utf-8") as file:
