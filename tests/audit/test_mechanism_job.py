@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 from tests.support.training.tiny import tiny_toml
 
 import tacit
@@ -39,6 +40,21 @@ def test_every_promise_is_kept_and_nearly_reached(name: str) -> None:
         assert reached <= each.claim * (1 + 1e-9)
         if each.subject != "clipping, not finite":  # whose promise is kept by adding nothing
             assert each.estimate == pytest.approx(reached, rel=0.15)
+
+
+@pytest.mark.nightly
+def test_the_bounds_of_all_are_within_one_percent() -> None:
+    found = tacit.audit_mechanism(seed=1)
+    assert not found.broken
+    for each in found.findings:
+        reached = each.figures.get("attainable", each.claim)
+        assert each.subject == "clipping, not finite" or each.lower > 0.985 * reached
+
+
+@pytest.mark.nightly
+def test_all_together_are_wrong_as_seldom_as_was_asked() -> None:
+    audits = [tacit.audit_mechanism(runs=4000, confidence=0.8, seed=seed) for seed in range(40)]
+    assert sum(bool(each.broken) for each in audits) <= binom.ppf(0.9999, 40, 0.2)
 
 
 def test_findings_can_be_made_again() -> None:

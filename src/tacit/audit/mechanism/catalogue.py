@@ -22,11 +22,11 @@ from tacit.training.private_loss import PrivateLoss
 if TYPE_CHECKING:
     from tacit.recipe import Recipe
 
-LIMITS = Participation(rounds=60, min_separation=7, max_participations=5)
-ONCE = Participation(rounds=60, min_separation=60, max_participations=1)
+LIMITS = Participation(rounds=40, min_separation=7, max_participations=5)
+ONCE = Participation(rounds=40, min_separation=40, max_participations=1)
 FEW = Participation(rounds=12, min_separation=4, max_participations=3)
 SUMS_OF_NODES = f"{SUMS}; the claim counts nodes that no sum shows, and cannot be reached"
-RESTARTED = TreeParameters(restarts=(20, 37))
+RESTARTED = TreeParameters(restarts=(13, 25))
 ZCDP = 4.5  # mu = 3, at which so many runs tell one percent; another noise multiplier only scales what is released
 
 

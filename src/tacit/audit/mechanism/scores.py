@@ -30,7 +30,7 @@ Law = Literal["normal", "any"]
 
 CELLS = 1 << 22  # numbers of what is released that a batch of runs holds: 16 MB in float32
 FEWEST = 1 << 14  # runs of a batch, however many rows: noise is drawn for so many at a time
-LEARNING = 1 << 16  # runs that the second score is learned from
+LEARNING = 1 << 15  # runs that the second score is learned from
 LEARNED = 256  # rows up to which it is
 TOLD_APART = 0.1  # relative: a fault of this size must be within reach of the runs asked for
 FAR = 30.0  # of mu, beyond which no scores are normal for certain: the bound by a threshold is taken
