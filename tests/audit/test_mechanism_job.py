@@ -103,7 +103,8 @@ def test_a_recipe_is_audited_at_its_own_limits_and_noise(tmp_path: Path) -> None
 
 
 def test_of_a_recipe_whose_decryptors_add_the_noise_that_is_played(tmp_path: Path) -> None:
-    (recipe := tmp_path / "r.toml").write_text(tiny_toml(tmp_path / "cache", aggregation={"kind": "secure", "decryptors": 2}))
+    aggregation = {"kind": "secure", "decryptors": 2}
+    (recipe := tmp_path / "r.toml").write_text(tiny_toml(tmp_path / "cache", aggregation=aggregation))
     (found,) = tacit.audit_mechanism(recipe, runs=20_000, seed=1).findings
     assert not found.broken and found.lower > 0.85 * found.claim
     assert found.threat_model.startswith("is the server and every decryptor but 1")
