@@ -1,11 +1,12 @@
 """What audits find and how tight they are: a JSON line for each figure, with its goal.
 
-    python benchmarks/audit.py                      all rows, a few minutes
+    python benchmarks/audit.py                      all rows, a quarter of an hour
     python benchmarks/audit.py --only mechanisms    one of them
     python benchmarks/audit.py --peer PYTHON        beside jax-privacy's estimators, in a Python that has it
 
 jax-privacy 2.0.0 is read by a process of its own, so that the two need not fit together:
-`python -m venv peer && peer/bin/pip install jax-privacy==2.0.0`, then `--peer peer/bin/python`.
+`python -m venv peer && peer/bin/pip install jax-privacy==2.0.0`, then `--peer peer/bin/python`. The row `one-run` wants
+what `tacit demo` leaves in the folder that it is called in.
 """
 
 import argparse
@@ -22,8 +23,10 @@ from typing import Any
 import numpy as np
 
 import tacit
+from tacit.audit.court.job import false_alarms
 from tacit.audit.mechanism.scores import scores_of
 from tacit.audit.mechanism.streams import NoisedSums, case_of_sums
+from tacit.audit.one_run.settings import CanarySettings, See
 from tacit.privacy import Guarantee
 from tacit.privacy.empirical.normal_scores import mu_of_normal_samples
 from tacit.privacy.empirical.sequential import evidence_of_less_noise, first_alarm
@@ -37,6 +40,7 @@ Row = dict[str, Any]
 LIMITS = Participation(rounds=12, min_separation=4, max_participations=3)
 ONE_ROUND = Participation(rounds=1, min_separation=1, max_participations=1)
 DELTA = 1e-5
+DEMO = Path(tacit.__file__).with_name("demo.toml")
 SEED = 1
 PARTS = {1000: 40, 10_000: 10, 100_000: 1}  # scores of either kind: sets of so many that figures are means of
 NULL = (1000, 40)
@@ -123,6 +127,93 @@ def beside_jax_privacy(peer: str | None) -> Iterator[Row]:
     yield from _of_nobody(peer, absent)
 
 
+def one_run(peer: str | None) -> Iterator[Row]:
+    """The demo's recipe once, with 1,000 canaries: what all released models show, and the last alone."""
+    if not Path("runs/demo-data").exists():
+        yield {"figure": "one run", "value": None, "not_run": "there is no runs/demo-data here; `tacit demo` makes it"}
+        return
+    settings = CanarySettings(canaries=1000, sentences=0)
+    with tempfile.TemporaryDirectory() as folder:
+        goals: Mapping[See, float | None] = {"all": 0.8, "last": None}
+        for see, goal in goals.items():
+            began = time.perf_counter()
+            found = tacit.audit_run(DEMO, settings=replace(settings, see=see), out=Path(folder) / see, seed=12)
+            for each in found.findings:
+                yield {
+                    "figure": f"one run, 1,000 canaries: lower bound over the claim, {each.subject}",
+                    "value": each.lower / each.claim,
+                    "goal": goal,
+                    "claim": each.claim,
+                    "estimate": each.estimate,
+                    **{name: each.figures[name] for name in ("upper",) if name in each.figures},
+                    "seconds": time.perf_counter() - began,
+                }
+
+
+def randomizers(peer: str | None) -> Iterator[Row]:
+    """Local randomizers: exactly to 12 values, by likelihood ratios at 1,000; shuffled sums; words of too few."""
+    began = time.perf_counter()
+    found = tacit.audit_randomizer(seed=SEED)
+    exact = [each for each in found.findings if each.confidence == 1]
+    yield {
+        "figure": "exact epsilon of 2 to 12 values over the claim, the least",
+        "value": min(each.lower / each.claim for each in exact),
+        "goal": 1.0 - 1e-12,
+    }
+    large = [each for each in found.findings if each.delta == 0 and each.confidence < 1]
+    least = min(each.lower / each.claim for each in large)
+    yield {"figure": "epsilon shown of 1,000 values over the claim, the least", "value": least, "goal": 0.97}
+    for each in found.findings:
+        if each.samples_of == "sums":
+            yield {"figure": each.subject, "value": each.lower, **each.figures}
+    words = found.findings[-1]
+    yield {"figure": f"{words.subject}: output", "value": words.estimate, "at_most": words.claim, **words.figures}
+    above = sum(each.broken for each in found.findings)
+    yield {"figure": "randomizers: bounds above the claim", "value": above, "goal": 0}
+    yield {"figure": "randomizers, seconds", "value": time.perf_counter() - began}
+
+
+def device(peer: str | None) -> Iterator[Row]:
+    """Every strategy of an operator against the shipped device: in how many ways it told a text."""
+    began = time.perf_counter()
+    found = tacit.audit_device(seed=SEED)
+    yield {"figure": "device: ways that told a text", "value": len(found.broken), "goal": 0, "of": len(found.findings)}
+    yield {"figure": "device, seconds", "value": time.perf_counter() - began, "goal": 120}
+
+
+def attack(peer: str | None) -> Iterator[Row]:
+    """The published attack: what it reads without defence, and what of releases."""
+    began = time.perf_counter()
+    found = tacit.audit_attack(seed=SEED)
+    for each in found.views:
+        yield {
+            "figure": f"attack on {each.says}: recall of words",
+            "value": each.words.recall.value,
+            "goal": 0.9 if each.view == "upload" else None,
+            "precision": each.words.precision.value,
+            "gain_over_guessing": [each.words.advantage.low, each.words.advantage.value, each.words.advantage.high],
+            "rare_words_gain": [each.rare.advantage.low, each.rare.advantage.value, each.rare.advantage.high],
+        }
+    yield {"figure": "attack, seconds", "value": time.perf_counter() - began, "goal": 300}
+
+
+def museum(peer: str | None) -> Iterator[Row]:
+    """Historic faults found, mended versions kept, and how often one would be refuted by chance."""
+    began = time.perf_counter()
+    found = tacit.audit_court(seed=SEED)
+    seconds = time.perf_counter() - began
+    yield {"figure": "museum: faults found", "value": len(found.found), "goal": 12, "of": len(found.exhibits)}
+    yield {"figure": "museum: mended versions refuted", "value": len(found.alarms), "goal": 0}
+    yield {"figure": "museum, seconds", "value": seconds, "goal": 600}
+    alarms = false_alarms(range(100))
+    yield {
+        "figure": "museum: mended versions refuted over 100 trials",
+        "value": alarms.refuted / alarms.versions,
+        "goal": 0.01,
+        "trials_with_an_alarm": alarms.with_alarm,
+    }
+
+
 def _of_nobody(peer: str | None, absent: Any) -> Iterator[Row]:
     """The same where nobody was there: both samples are of runs without the canary, and epsilon is 0."""
     size, sets = NULL
@@ -172,6 +263,11 @@ ROWS: dict[str, Callable[[str | None], Iterator[Row]]] = {
     "mechanisms": mechanisms,
     "planted-fault": planted_fault,
     "jax-privacy": beside_jax_privacy,
+    "one-run": one_run,
+    "randomizers": randomizers,
+    "device": device,
+    "attack": attack,
+    "museum": museum,
 }
 
 
