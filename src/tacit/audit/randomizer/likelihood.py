@@ -17,7 +17,7 @@ from tacit.privacy.empirical.error_rates import epsilon_shown, rate_at_most
 from tacit.privacy.empirical.samples import error_of
 from tacit.randomizers.randomizer import Randomizer
 
-PILOT, MOST_REPORTS = 50_000, 20_000_000
+PILOT, MOST_REPORTS = 50_000, 60_000_000
 AT_ONCE = 1 << 20  # reports held at a time
 
 
