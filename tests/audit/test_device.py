@@ -62,6 +62,13 @@ def test_a_retry_at_a_random_time_is_told_from_one_that_follows_the_text(tmp_pat
     assert found.lower == 0 and not found.broken
 
 
+@pytest.mark.long
+def test_a_text_that_is_read_by_a_process_of_its_own_does_not_show(tmp_path: Path) -> None:
+    for question in STRATEGIES["a process of its own"].questions:
+        found = audited(tmp_path, "a process of its own", question)
+        assert not found.figures["differs"] and found.figures["silent"] == [0, 0]
+
+
 @pytest.mark.nightly
 def test_every_way_of_every_strategy() -> None:
     found = tacit.audit_device()
