@@ -1,5 +1,6 @@
 """The audit of the device finds nothing in the shipped one, and every leak that was found here, planted again."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -95,7 +96,7 @@ class AsItWas(TimedSession):
         prepared = yield from self._prepared(accepted.plan, task)
         zcdp, now, attempt = self._allowed(accepted, task)
         self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, attempt=attempt)
-        report, why = session.report_or_nothing(prepared, task, draw=self.machine.draw)
+        report, why = session.report_or_nothing(prepared, task, prepared.nothing(os.urandom), draw=self.machine.draw)
         body = self.body(accepted.plan, task, report, assignment.assignment)
         held_back = self._policy.report_after_s(task, now, self._handler(accepted.plan).reading_s(task))
         rest = min(held_back, now + held_back - self.machine.clock())
@@ -127,7 +128,7 @@ class TriesLess(TimedSession):
 def test_a_refusal_of_what_is_not_finite_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sealed round in which a device gave its place back where its update overflowed: no price, and a word told."""
 
-    def refuses(prepared: Any, task: Any, *, draw: Any) -> Any:
+    def refuses(prepared: Any, task: Any, nothing: Any, *, draw: Any) -> Any:
         report = prepared.read(draw)
         if not report.usable:
             raise TaskRefused("its update is not finite.")
@@ -162,7 +163,7 @@ def test_a_header_whose_length_says_what_is_in_it_is_found(tmp_path: Path, monke
 
 def test_a_reader_whose_end_ends_the_device_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before a child read text: whatever went wrong there was the device's end."""
-    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, task, *, draw: (prepared.read(draw), ""))
+    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, task, nothing, *, draw: (prepared.read(draw), ""))
     found = audited(tmp_path, "endless reading", "statistics")
     assert found.broken and "ended" in found.figures["differs"]
 
@@ -204,6 +205,21 @@ def test_a_report_that_is_sealed_before_it_waits_is_found(tmp_path: Path) -> Non
     slow = replace(STRATEGIES["slow sealing"], questions=("statistics",))
     assert audited(tmp_path, slow, "statistics", AsItWas).broken
     assert not audited(tmp_path, slow, "statistics").figures["differs"]
+
+
+def test_a_report_that_says_nothing_and_is_made_when_it_is_needed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries are loaded for it, which took seconds: it left later than a report that says something."""
+
+    def late(prepared: Any, task: Any, nothing: Any, *, draw: Any) -> Any:
+        report, why = real(prepared, task, nothing, draw=draw)
+        return (prepared.nothing(os.urandom) if why else report), why
+
+    real = session.report_or_nothing
+    monkeypatch.setattr(session, "report_or_nothing", late)
+    found = audited(tmp_path, "endless reading", "statistics")
+    assert found.broken and found.figures["differs"] == ["times"] and found.figures["silent"] == [1, 0]
 
 
 def test_text_that_is_counted_before_a_participation_is_on_disk_is_found(

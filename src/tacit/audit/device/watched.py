@@ -36,6 +36,7 @@ from tacit.protocol.messages import Plan, RoundTask
 from tacit.secure_aggregation.secrets import seeded
 
 SERVER = Server("http://127.0.0.1:9")
+NOTHING_S = 5.0  # that making a report which says nothing takes, libraries being loaded for it
 A_SENTENCE = 1e-3  # seconds that touching one takes
 SILENT = "Its report says nothing"  # of a session, to its owner
 STARTED_AGAIN = 1.0  # seconds after it ended, by its owner's system
@@ -122,7 +123,11 @@ class TimedChildren(Children):
                 raise ChildEnded(f"its process took longer than {within:.3g} s.")
             return report
 
-        return replace(prepared, read=read)
+        def nothing(draw: Draw) -> ReportBody:
+            self._virtual.works(NOTHING_S)
+            return prepared.nothing(draw)
+
+        return replace(prepared, read=read, nothing=nothing)
 
 
 class TimedSession(Session):
