@@ -10,7 +10,7 @@ from tacit.records import to_plain
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.version import __version__
 
-Measure = Literal["mu", "epsilon", "delta"]
+Measure = Literal["mu", "epsilon", "rate"]  # rate: how often at most something happens
 CAUTION = (
     "Shown is a lower bound: the promise is broken where it lies above the claim. A small one does not mean that "
     "little leaks; it means that this audit found no more."
@@ -79,6 +79,9 @@ class Findings(JobResult):
 
     def blocks(self) -> list[Block]:
         """A verdict, a table of claims and what was shown, and what each threat model lets the auditor do."""
+        again = Paragraph(f"Again: {self.command}")
+        if not self.findings:
+            return [Heading(f"Audit: {self.audit}"), Paragraph("No promise was looked at."), again]
         worst = [
             f"BROKEN: {each.subject} claims {_said(each.claim)} and leaks {_said(each.lower)}." for each in self.broken
         ]
@@ -103,7 +106,7 @@ class Findings(JobResult):
             Table(rows, head=head),
             Paragraph(f"{CAUTION} Each holds with {_confidences(self.findings)} confidence."),
             *(Paragraph(f"Threat model: {each}") for each in threats),
-            Paragraph(f"Again: {self.command}"),
+            again,
         ]
 
 

@@ -156,7 +156,7 @@ def rare_words(campaigns: int, confidence: float, seed: int) -> Finding:
     seen = rare_output(settings, campaigns, seed, confidence=confidence)
     return Finding(
         subject=f"strings that {anonymity.k - 1} of {settings.users_per_layer:,} asked typed",
-        measure="delta",
+        measure="rate",
         claim=anonymity.delta,
         lower=seen.lower,
         estimate=seen.prefix / campaigns,

@@ -422,7 +422,7 @@ def _typed_form(layout: KeyboardLayout, word: str | None) -> str | None:
     return form if form is not None and len(form) <= LONGEST_TYPED else None
 
 
-def distance(one: str, other: str) -> int:
+def distance(one: Sequence[object], other: Sequence[object]) -> int:
     """Insertions, deletions and substitutions from one to the other (Levenshtein), a row of the table at a time."""
     row = list(range(len(other) + 1))
     for place, letter in enumerate(one, 1):
