@@ -48,7 +48,9 @@ def lengths(pair: Pair = ("another word", "3,000 sentences")) -> Strategy:
 def test_nothing_of_the_shipped_device_tells_which_text_it_has() -> None:
     found = tacit.audit_device(
         questions=["statistics", "new words"],
-        strategies=["nothing unusual", "an owner's split", "endless reading", "clock set forward", "stale log", "no file"],
+        strategies=[
+            *("nothing unusual", "an owner's split", "endless reading", "clock set forward", "stale log", "no file")
+        ],
     )
     seen = [each for each in found.findings if each.claim == 0]
     assert len(seen) == 12 and not found.broken
@@ -163,7 +165,7 @@ def test_a_header_whose_length_says_what_is_in_it_is_found(tmp_path: Path, monke
 
 def test_a_reader_whose_end_ends_the_device_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before a child read text: whatever went wrong there was the device's end."""
-    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, task, nothing, *, draw: (prepared.read(draw), ""))
+    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, *given, draw: (prepared.read(draw), ""))
     found = audited(tmp_path, "endless reading", "statistics")
     assert found.broken and "ended" in found.figures["differs"]
 
