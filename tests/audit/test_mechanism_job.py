@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 from tests.support.training.tiny import tiny_toml
 
 import tacit
@@ -39,6 +40,21 @@ def test_every_promise_is_kept_and_nearly_reached(name: str) -> None:
         assert reached <= each.claim * (1 + 1e-9)
         if each.subject != "clipping, not finite":  # whose promise is kept by adding nothing
             assert each.estimate == pytest.approx(reached, rel=0.15)
+
+
+@pytest.mark.nightly
+def test_the_bounds_of_all_are_within_one_percent() -> None:
+    found = tacit.audit_mechanism(seed=1)
+    assert not found.broken
+    for each in found.findings:
+        reached = each.figures.get("attainable", each.claim)
+        assert each.subject == "clipping, not finite" or each.lower > 0.985 * reached
+
+
+@pytest.mark.nightly
+def test_all_together_are_wrong_as_seldom_as_was_asked() -> None:
+    audits = [tacit.audit_mechanism(runs=4000, confidence=0.8, seed=seed) for seed in range(20)]
+    assert sum(bool(each.broken) for each in audits) <= binom.ppf(0.9999, 20, 0.2)
 
 
 def test_findings_can_be_made_again() -> None:
@@ -84,6 +100,14 @@ def test_a_recipe_is_audited_at_its_own_limits_and_noise(tmp_path: Path) -> None
     assert found.findings[0].claim == promised
     assert found.findings[0].lower > 0.9 * promised
     assert stages == [f"auditing {each.subject}" for each in found.findings]
+
+
+def test_of_a_recipe_whose_decryptors_add_the_noise_that_is_played(tmp_path: Path) -> None:
+    aggregation = {"kind": "secure", "decryptors": 2}
+    (recipe := tmp_path / "r.toml").write_text(tiny_toml(tmp_path / "cache", aggregation=aggregation))
+    (found,) = tacit.audit_mechanism(recipe, runs=20_000, seed=1).findings
+    assert not found.broken and found.lower > 0.85 * found.claim
+    assert found.threat_model.startswith("is the server and every decryptor but 1")
 
 
 @pytest.mark.parametrize(

@@ -34,20 +34,20 @@ def gaussian(deviation: float = 1.0) -> Case:
 
 
 def test_bounds_are_above_the_truth_as_seldom_as_they_say() -> None:
-    wrong = sum(audit(gaussian(), runs=1500, confidence=0.8, seed=seed).broken for seed in range(150))
-    assert wrong <= binom.ppf(0.9999, 150, 0.2)
+    wrong = sum(audit(gaussian(), runs=1500, confidence=0.8, seed=seed).broken for seed in range(80))
+    assert wrong <= binom.ppf(0.9999, 80, 0.2)
 
 
 def test_bounds_are_tight() -> None:
-    shown = [audit(gaussian(), runs=100_000, confidence=0.95, seed=seed).lower for seed in range(5)]
+    shown = [audit(gaussian(), runs=100_000, confidence=0.95, seed=seed).lower for seed in range(3)]
     assert min(shown) > 0.97 * MU
 
 
 def test_a_little_less_noise_is_found_and_stops_a_sequential_test() -> None:
-    alarms = [audit(gaussian(0.9), runs=4000, confidence=0.99, seed=seed).figures["alarm_after"] for seed in range(60)]
+    alarms = [audit(gaussian(0.9), runs=4000, confidence=0.99, seed=seed).figures["alarm_after"] for seed in range(30)]
     assert all(alarm is not None and alarm <= 2000 for alarm in alarms)
-    kept = [audit(gaussian(), runs=4000, confidence=0.99, seed=seed).figures["alarm_after"] for seed in range(60)]
-    assert sum(alarm is not None for alarm in kept) <= binom.ppf(0.9999, 60, 0.01)
+    kept = [audit(gaussian(), runs=4000, confidence=0.99, seed=seed).figures["alarm_after"] for seed in range(30)]
+    assert sum(alarm is not None for alarm in kept) <= binom.ppf(0.9999, 30, 0.01)
 
 
 def test_noise_that_nobody_named_is_found_where_it_hides() -> None:
@@ -108,6 +108,8 @@ def test_too_few_runs_and_other_shapes_are_refused() -> None:
     assert not audit(gaussian(), runs=needed, confidence=0.99, seed=1).broken
     with pytest.raises(InputError, match="2 rows were announced"):
         audit(replace(gaussian(), rows=2), runs=4000, confidence=0.99, seed=1)
+    with pytest.raises(InputError, match="releases 300 rows, and a score of more than 256 is not learned"):
+        audit(replace(gaussian(), rows=300, known=None), runs=4000, confidence=0.99, seed=1)
     with pytest.raises(InputError, match="gaussian claims mu=inf"):
         audit(replace(gaussian(), claim=float("inf")), runs=4000, confidence=0.99, seed=1)
 
@@ -115,5 +117,5 @@ def test_too_few_runs_and_other_shapes_are_refused() -> None:
 def test_so_many_runs_tell_a_tenth_more_as_often_as_not() -> None:
     """At `runs_needed` the bound of a promise is a tenth below it, on average."""
     needed = runs_needed(MU, confidence=0.99)
-    shown = [audit(gaussian(), runs=needed, confidence=0.99, seed=seed).lower for seed in range(100)]
-    assert np.mean(shown) == pytest.approx(0.9 * MU, rel=0.02)
+    shown = [audit(gaussian(), runs=needed, confidence=0.99, seed=seed).lower for seed in range(50)]
+    assert np.mean(shown) == pytest.approx(0.9 * MU, rel=0.03)

@@ -15,11 +15,12 @@ from tacit.audit.finding import Finding
 from tacit.audit.mechanism import secure
 from tacit.audit.mechanism.again import OneKeyTwice, Resumed
 from tacit.audit.mechanism.case import Case, Sums
-from tacit.audit.mechanism.catalogue import FEW, promise
+from tacit.audit.mechanism.catalogue import FEW, PARTS, cases_of, promise
 from tacit.audit.mechanism.rounds import FAR, OTHERS, Canary, Summed, Update, case_of_rounds, clipped_sum, plan_of
 from tacit.audit.mechanism.scores import audit
 from tacit.audit.mechanism.secure import case_of_decryptors, case_of_encoding
 from tacit.audit.mechanism.streams import NoisedSums, case_of_every_node, case_of_sums
+from tacit.design.catalogue import MECHANISMS
 from tacit.errors import BudgetError
 from tacit.mechanisms import stream
 from tacit.mechanisms.keys import RoundKey, round_key
@@ -61,6 +62,19 @@ def test_a_scale_that_is_ten_percent_low_stops_a_sequential_test_early() -> None
     alarm = found(case_of_sums("scale", BLT, NoisedSums(less))).figures["alarm_after"]
     assert alarm is not None and alarm <= 2000
     assert found(case_of_sums("scale", BLT)).figures["alarm_after"] is None
+
+
+@pytest.mark.parametrize("name", [*MECHANISMS, *PARTS])
+def test_whatever_the_mechanism_ten_percent_less_noise_is_seen(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [each for each in cases_of(name) if each.subject != "clipping, not finite"]
+    promised = Guarantee.seed_stddev.fget
+    assert promised is not None
+    monkeypatch.setattr(Guarantee, "seed_stddev", property(lambda guarantee: 0.9 * promised(guarantee)))
+    for case in cases:
+        shown = found(case, runs=8000)
+        reached = case.figures.get("attainable", case.claim)
+        assert shown.lower > 1.02 * reached
+        assert shown.estimate == pytest.approx(reached / 0.9, rel=0.06)
 
 
 def test_a_tree_whose_clients_are_thought_to_come_as_early_as_they_may() -> None:

@@ -19,7 +19,7 @@ def invoke(*words: str) -> Result:
 def test_a_promise_that_is_kept() -> None:
     shown = invoke("audit", "mechanism", "blt-b400", "--runs", "2000", "--seed", "3")
     assert shown.exit_code == 0
-    assert "1 promises looked at, none refuted." in shown.stdout
+    assert "1 promise looked at, none refuted." in shown.stdout
     assert "tacit audit mechanism blt-b400 --runs 2000 --confidence 0.99 --seed 3" in shown.stdout
     printed = invoke("audit", "mechanism", "blt-b400", "--runs", "2000", "--seed", "3", "--json")
     (finding,) = json.loads(printed.stdout)["findings"]

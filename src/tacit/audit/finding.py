@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from tacit.jobs.result import JobResult
+from tacit.plurals import quantity
 from tacit.records import to_plain
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.version import __version__
@@ -85,7 +86,7 @@ class Findings(JobResult):
         worst = [
             f"BROKEN: {each.subject} claims {_said(each.claim)} and leaks {_said(each.lower)}." for each in self.broken
         ]
-        verdict = worst or [f"{len(self.findings)} promises looked at, none refuted."]
+        verdict = worst or [f"{quantity(len(self.findings), 'promise')} looked at, none refuted."]
         head = ("what", "measure", "claim", "shown, at least", "estimate", "samples", "kept")
         rows = tuple(
             (

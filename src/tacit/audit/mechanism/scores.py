@@ -30,7 +30,7 @@ Law = Literal["normal", "any"]
 
 CELLS = 1 << 22  # numbers of what is released that a batch of runs holds: 16 MB in float32
 FEWEST = 1 << 14  # runs of a batch, however many rows: noise is drawn for so many at a time
-LEARNING = 1 << 16  # runs that the second score is learned from
+LEARNING = 1 << 15  # runs that the second score is learned from
 LEARNED = 256  # rows up to which it is
 TOLD_APART = 0.1  # relative: a fault of this size must be within reach of the runs asked for
 FAR = 30.0  # of mu, beyond which no scores are normal for certain: the bound by a threshold is taken
@@ -75,8 +75,13 @@ def audit(
     weights = [] if case.known is None else [case.known.weights]
     if case.rows <= LEARNED:
         weights.append(_learned(case, runs, seed))
+    if not weights:
+        raise InputError(
+            f"{case.subject} releases {case.rows:,} rows, and a score of more than {LEARNED} is not learned; say which "
+            "one tells most (`Known`), or play fewer rounds."
+        )
     absent, present = scores_of(case, np.array(weights), runs, seed, progress)
-    check_independent(case.subject, absent)
+    check_independent(case.subject, absent[[_has_noise(*both) for both in zip(absent, present, strict=True)]])
     each = 1 - error_of(confidence) / len(weights)
     bounds = [_bound(without, within, each, law) for without, within in zip(absent, present, strict=True)]
     best = max(bounds, key=lambda bound: bound.lower)
@@ -98,16 +103,15 @@ def audit(
 def check_independent(subject: str, scores: Numbers) -> None:
     """That no two runs far or near look alike; scores: (scores, runs) without the canary, in their order.
 
-    Raises: InputError where those a power of two apart are correlated, which by chance happens in one of 1e9 audits.
+    Raises: InputError where those a power of two apart are correlated, which by chance happens to one score in 1e9.
     """
     count = scores.shape[1]
     lags = [1 << power for power in range(max(count.bit_length() - 2, 1))]
-    allowed = -float(ndtri(UNLIKELY / (2 * len(lags) * len(scores))))
-    for row in scores[np.isfinite(scores).all(axis=1)]:
-        deviation = float(row.std())
+    allowed = -float(ndtri(UNLIKELY / (2 * len(lags))))
+    for row in scores:
         centred = row - row.mean()
         for lag in lags:
-            correlation = float(centred[lag:] @ centred[:-lag]) / (count - lag) / deviation**2 if deviation else 0.0
+            correlation = float(centred[lag:] @ centred[:-lag]) / (count - lag) / float(row.var())
             if abs(correlation) * math.sqrt(count - lag) > allowed:
                 raise InputError(
                     f"{subject}: runs that are {lag} apart have correlation {correlation:.3g}, so they are not "
@@ -124,13 +128,19 @@ class _Bound:
 
 def _bound(absent: Numbers, present: Numbers, confidence: float, law: Law) -> _Bound:
     """By the normal law where that can be: not of scores whose noise is gone but for its rounding, or no numbers."""
-    finite = bool(np.isfinite(absent).all() and np.isfinite(present).all())
-    spread = max(float(absent.std()), float(present.std())) if finite else 0.0
-    if law == "normal" and finite and abs(float(present.mean() - absent.mean())) < FAR * spread:
+    if law == "normal" and _has_noise(absent, present):
         found = mu_of_normal_samples(absent, present, confidence=confidence)
         return _Bound(found.lower, found.estimate)
     lower = mu_by_threshold(absent, present, confidence=confidence).lower
     return _Bound(lower, lower)
+
+
+def _has_noise(absent: Numbers, present: Numbers) -> bool:
+    """Whether scores are numbers, and the canary moves them by less than FAR deviations."""
+    if not (np.isfinite(absent).all() and np.isfinite(present).all()):
+        return False
+    spread = max(float(absent.std()), float(present.std()))
+    return abs(float(present.mean() - absent.mean())) < FAR * spread
 
 
 def _alarm(case: Case, absent: Numbers, present: Numbers) -> int | None:
@@ -171,7 +181,8 @@ def scores_of(
     progress(StageBegan(stage, runs, part=True))
     absent, present, done = [], [], 0
     for rows, there in _batches(case, runs, seed, "scores"):
-        scores = weights @ rows
+        with np.errstate(invalid="ignore"):
+            scores = weights @ rows
         scores[~np.isfinite(scores)] = np.inf  # a release that is no number tells as much as one can
         absent.append(scores[:, ~there])
         present.append(scores[:, there])

@@ -13,10 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.audit.mechanism.case import Case, Runs
-from tacit.audit.mechanism.patterns import worst_pattern
+from tacit.audit.mechanism.case import Case, Sums
 from tacit.audit.mechanism.rounds import OTHERS, case_of_rounds, plan_of
-from tacit.audit.mechanism.streams import key_of, matrix_of
+from tacit.audit.mechanism.streams import Released, case_of_sums, key_of
 from tacit.federation.report_shape import encoded_shape
 from tacit.mechanisms.all_rounds import with_noise_of
 from tacit.privacy import Guarantee
@@ -25,6 +24,7 @@ from tacit.privacy.encoding_choice import encoding_within
 from tacit.privacy.shared_noise import of_one
 from tacit.secure_aggregation import decode
 from tacit.secure_aggregation.decoding import basis
+from tacit.secure_aggregation.noise import residues
 from tacit.training.collect import TrainQuestion
 from tacit.training.decryptors import first_states, noise_words
 from tacit.training.secure_updates import Residues, RoundEncoding, round_signs
@@ -96,48 +96,39 @@ def case_of_encoding(subject: str, guarantee: Guarantee, *, inflation: float) ->
 
 
 def case_of_decryptors(subject: str, guarantee: Guarantee, *, decryptors: int, honest: int) -> Case:
-    """The noise of so many decryptors, of whom `honest` keep theirs; each run is a coordinate of one secure sum.
+    """The noise of so many decryptors, of whom `honest` keep theirs."""
+    play = DecryptedSums(guarantee, decryptors, honest)
+    return case_of_sums(subject, guarantee, play, threat_model=DECRYPTORS.format(honest=honest))
 
-    The clients of all runs are in one sum: what they add is turned, scaled and rounded as one update is.
+
+@dataclass(frozen=True)
+class DecryptedSums:
+    """Secure sums less what dishonest decryptors know of them, the noise of their own.
+
+    Each run is a coordinate of one sum, and its client one of those who are summed: what all of them add is turned,
+    scaled and rounded as one update is.
     """
-    limits = guarantee.participation
-    pattern = frozenset(worst_pattern(matrix_of(guarantee), limits))
 
-    def play(present: Runs, seed: int) -> NDArray[Any]:
-        return _decrypted(guarantee, present, pattern, seed, decryptors=decryptors, honest=honest)
+    guarantee: Guarantee
+    decryptors: int
+    honest: int
 
-    return Case(
-        subject=subject,
-        claim=guarantee.mu,
-        rows=limits.rounds,
-        play=play,
-        threat_model=DECRYPTORS.format(honest=honest),
-        figures={"pattern": sorted(pattern)},
-    )
-
-
-def _decrypted(
-    guarantee: Guarantee, present: Runs, pattern: frozenset[int], seed: int, *, decryptors: int, honest: int
-) -> NDArray[Any]:
-    """The sums (rounds, runs) less what dishonest decryptors know of them: the noise of their own."""
-    assert guarantee.strategy is not None
-    key, runs = key_of(seed), len(present)
-    encoding = encoding_within(runs, guarantee.clip_norm, runs)
-    encoding = with_noise_of(decryptors, encoding, guarantee, honest=honest)
-    one, states = of_one(guarantee, honest), first_states(decryptors, guarantee.strategy, encoding.dimension)
-    model, rows = jnp.zeros(runs), []
-    for round in range(guarantee.participation.rounds):
-        how = RoundEncoding(encoding=encoding, signs=round_signs(key, round))
-        words, states = noise_words(states, one, how, model=model, key=key)
-        sent = present * guarantee.clip_norm * guarantee.clip_inflation if round in pattern else np.zeros(runs)
-        padded = np.zeros(encoding.dimension)
-        padded[:runs] = sent
-        turn, _ = basis(encoding, how.signs)
-        whole = np.rint(encoding.scale * turn(padded)).astype(np.int64)
-        total = ((whole + runs * encoding.largest) & (encoding.modulus - 1)).astype(np.uint32)  # each report's shift
-        # Who adds noise of its own can take it off again: what is left to see is that of the honest ones.
-        for noise in words[:honest]:
-            total += noise
-        total &= np.uint32(encoding.modulus - 1)
-        rows.append(decode(total, encoding, signs=how.signs, reports=runs))
-    return np.array(rows)
+    def __call__(self, contributions: Sums, seed: int) -> Released:
+        """See `Release`."""
+        guarantee, runs, key = self.guarantee, contributions.shape[1], key_of(seed)
+        assert guarantee.strategy is not None
+        encoding = encoding_within(runs, guarantee.clip_norm, runs)
+        encoding = with_noise_of(self.decryptors, encoding, guarantee, honest=self.honest)
+        one = of_one(guarantee, self.honest)
+        states = first_states(self.decryptors, guarantee.strategy, encoding.dimension)
+        model, released = jnp.zeros(runs), np.empty_like(contributions)
+        for round, sent in enumerate(contributions):
+            how = RoundEncoding(encoding=encoding, signs=round_signs(key, round))
+            words, states = noise_words(states, one, how, model=model, key=key)
+            turn, _ = basis(encoding, how.signs)
+            whole = np.rint(encoding.scale * turn(np.pad(sent, (0, encoding.dimension - runs)))).astype(np.int64)
+            shifted = whole + runs * encoding.largest  # by each client's shift
+            # Who adds noise of its own can take it off again: what is left to see is that of the honest ones.
+            total = reduce(how.sums.merge, words[: self.honest], residues(shifted, encoding))
+            released[round] = decode(how.sums.finish(total), encoding, signs=how.signs, reports=runs)
+        return released

@@ -90,7 +90,10 @@ def case_of_sums(
     None: that of the guarantee. Raises: InputError for a guarantee without noise, or of more rounds than a matrix is
     held for.
     """
-    found = linear.of_sums(_noise(guarantee), _few(guarantee))
+    strategy = _noise(guarantee)
+    if isinstance(strategy, Tree):
+        threat_model += "; the claim counts nodes that no sum shows, and cannot be reached"
+    found = linear.of_sums(strategy, _few(guarantee))
     case = _case(subject, guarantee, found, release or NoisedSums(guarantee), threat_model)
     assert case.known is not None
     known = replace(case.known, weights=np.pad(case.known.weights, (0, more)))
