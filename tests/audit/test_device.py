@@ -1,5 +1,6 @@
 """The audit of the device finds nothing in the shipped one, and every leak that was found here, planted again."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +48,9 @@ def lengths(pair: Pair = ("another word", "3,000 sentences")) -> Strategy:
 def test_nothing_of_the_shipped_device_tells_which_text_it_has() -> None:
     found = tacit.audit_device(
         questions=["statistics", "new words"],
-        strategies=["nothing unusual", "an owner's split", "endless reading", "clock set back", "stale log", "no file"],
+        strategies=[
+            *("nothing unusual", "an owner's split", "endless reading", "clock set forward", "stale log", "no file")
+        ],
     )
     seen = [each for each in found.findings if each.claim == 0]
     assert len(seen) == 12 and not found.broken
@@ -60,6 +63,13 @@ def test_a_retry_at_a_random_time_is_told_from_one_that_follows_the_text(tmp_pat
     found = audited(tmp_path, "busy", "statistics")
     assert found.figures["differs"] == ["times"] and found.samples == 4 + 2 * RUNS
     assert found.lower == 0 and not found.broken
+
+
+@pytest.mark.long
+def test_a_text_that_is_read_by_a_process_of_its_own_does_not_show(tmp_path: Path) -> None:
+    for question in STRATEGIES["a process of its own"].questions:
+        found = audited(tmp_path, "a process of its own", question)
+        assert not found.figures["differs"] and found.figures["silent"] == [0, 0]
 
 
 @pytest.mark.nightly
@@ -88,7 +98,7 @@ class AsItWas(TimedSession):
         prepared = yield from self._prepared(accepted.plan, task)
         zcdp, now, attempt = self._allowed(accepted, task)
         self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, attempt=attempt)
-        report, why = session.report_or_nothing(prepared, task, draw=self.machine.draw)
+        report, why = session.report_or_nothing(prepared, task, prepared.nothing(os.urandom), draw=self.machine.draw)
         body = self.body(accepted.plan, task, report, assignment.assignment)
         held_back = self._policy.report_after_s(task, now, self._handler(accepted.plan).reading_s(task))
         rest = min(held_back, now + held_back - self.machine.clock())
@@ -120,7 +130,7 @@ class TriesLess(TimedSession):
 def test_a_refusal_of_what_is_not_finite_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sealed round in which a device gave its place back where its update overflowed: no price, and a word told."""
 
-    def refuses(prepared: Any, task: Any, *, draw: Any) -> Any:
+    def refuses(prepared: Any, task: Any, nothing: Any, *, draw: Any) -> Any:
         report = prepared.read(draw)
         if not report.usable:
             raise TaskRefused("its update is not finite.")
@@ -155,7 +165,7 @@ def test_a_header_whose_length_says_what_is_in_it_is_found(tmp_path: Path, monke
 
 def test_a_reader_whose_end_ends_the_device_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As it was before a child read text: whatever went wrong there was the device's end."""
-    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, task, *, draw: (prepared.read(draw), ""))
+    monkeypatch.setattr(session, "report_or_nothing", lambda prepared, *given, draw: (prepared.read(draw), ""))
     found = audited(tmp_path, "endless reading", "statistics")
     assert found.broken and "ended" in found.figures["differs"]
 
@@ -197,6 +207,21 @@ def test_a_report_that_is_sealed_before_it_waits_is_found(tmp_path: Path) -> Non
     slow = replace(STRATEGIES["slow sealing"], questions=("statistics",))
     assert audited(tmp_path, slow, "statistics", AsItWas).broken
     assert not audited(tmp_path, slow, "statistics").figures["differs"]
+
+
+def test_a_report_that_says_nothing_and_is_made_when_it_is_needed_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries are loaded for it, which took seconds: it left later than a report that says something."""
+
+    def late(prepared: Any, task: Any, nothing: Any, *, draw: Any) -> Any:
+        report, why = real(prepared, task, nothing, draw=draw)
+        return (prepared.nothing(os.urandom) if why else report), why
+
+    real = session.report_or_nothing
+    monkeypatch.setattr(session, "report_or_nothing", late)
+    found = audited(tmp_path, "endless reading", "statistics")
+    assert found.broken and found.figures["differs"] == ["times"] and found.figures["silent"] == [1, 0]
 
 
 def test_text_that_is_counted_before_a_participation_is_on_disk_is_found(

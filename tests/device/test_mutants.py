@@ -15,6 +15,7 @@ REFUSALS, MATRICES = "device/test_refusals.py", "device/test_matrix_plans.py"
 STRANGERS = "device/test_strangers.py"
 TEXTS = "device/test_text_independence.py"
 LOSSES = "device/test_loss_of_state.py"
+AUDIT = "audit/test_device.py"
 
 
 class Mutant(NamedTuple):
@@ -131,6 +132,16 @@ MUTANTS = {
     ),
     "that a report leaves at a time of its own": Mutant(
         "device/session.py", "if rest > 0:", "if False:", TEXTS, "long_reading"
+    ),
+    "that the report which says nothing is made before": Mutant(
+        "device/report_body.py", "return nothing, why", "return prepared.nothing(draw), why", AUDIT, "nothing_of_the"
+    ),
+    "that no clock which can be set holds a report back": Mutant(
+        "device/session.py",
+        "rest = leaves - self.machine.steady()",
+        "rest = now + held_back - self.machine.clock()",
+        AUDIT,
+        "nothing_of_the",
     ),
     # -- matrices ------------------------------------------------------------------------------------------------------
     "the SHA-256 of a matrix": Mutant(

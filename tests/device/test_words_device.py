@@ -115,7 +115,9 @@ def test_what_leaves_is_the_votes_of_its_own_reports_and_is_paid_for(cache: Cach
     settings = LocalReportSettings(**SENT)  # type: ignore[arg-type]
     typed = typed_by(cache, KNOWN, split="train").of(0)
     assert typed == OwnText(cache.path, None, None).unknown_words(frozenset(KNOWN.words))
-    drawn = reports(typed, question, settings, device_generator(stream("a device")))
+    draw = stream("a device")
+    reports({}, question, settings, device_generator(draw))  # the one that says nothing is made first
+    drawn = reports(typed, question, settings, device_generator(draw))
     ((_, body),) = asker.received
     np.testing.assert_array_equal(load(body)["words"], settings.randomizer_for(question.domain).votes(drawn))
     header = json.loads(body[8 : 8 + int.from_bytes(body[:8], "little")])

@@ -18,7 +18,7 @@ export interface Prepared {
   readonly seconds: number;
   /** What the device says of its text. Whatever it throws becomes `nothing`. */
   fromText(): Promise<Said>;
-  /** The report of a device that has nothing to say. */
+  /** The report of a device that has nothing to say: made before text is read. */
   nothing(): Promise<Said>;
 }
 

@@ -116,7 +116,11 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const content = yield* file(task.content);
   const left = task.deadline - device.clock();
   const preparing = Math.min(SHARE_OF_WAIT * SHARE_OF_ROUND * left, PREPARE_SECONDS);
-  const prepared = yield* worked(preparing, () => handler.prepare(plan, task, content));
+  const { prepared, nothing } = yield* worked(preparing, async () => {
+    const made = await handler.prepare(plan, task, content);
+    // Made now: later it would take time, in which it shows that it was needed.
+    return { prepared: made, nothing: await made.nothing() };
+  });
 
   const now = device.clock();
   refuseTask(task, 0, now, policy); // fetching took its time
@@ -129,7 +133,7 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const reading = SHARE_OF_WAIT * (least === 0 ? SHARE_OF_ROUND * (task.deadline - now) : wait);
   // By the steady clock: whoever sets the other while text is read would see when reading ended.
   const leaves = device.steady() + wait;
-  const { said, why } = yield* read(prepared, reading, length);
+  const { said, why } = yield* read(prepared, nothing, reading, length);
   const early = leaves - device.steady();
   if (early > 0) yield { kind: "pause", from: early, to: early };
   // Sealing takes as long for every report, so its time is added to one at which every text was read.
@@ -153,15 +157,16 @@ async function* sealedRound(device: Device, plan: Plan, task: RoundTask) {
 }
 
 /** Work before text is read: what goes wrong in it is a refusal. */
-async function* worked(seconds: number, run: () => Promise<Prepared>): Steps<Prepared> {
+async function* worked<T>(seconds: number, run: () => Promise<T>): Steps<T> {
   const came = yield { kind: "work", seconds, run };
-  if (came.kind === "done") return came.value as Prepared;
+  if (came.kind === "done") return came.value as T;
   throw new Refused(came.kind === "failed" ? came.why : "the task could not be prepared.");
 }
 
 /** What the text says, or nothing where that goes wrong. */
 async function* read(
   prepared: Prepared,
+  nothing: Said,
   seconds: number,
   length: number,
 ): Steps<{ readonly said: Said; readonly why: string | null }> {
@@ -169,7 +174,7 @@ async function* read(
   const said = came.kind === "done" ? (came.value as Said) : null;
   if (said?.values.length === length) return { said, why: null };
   return {
-    said: await prepared.nothing(),
+    said: nothing,
     why: came.kind === "failed" ? came.why : "what came of the text is no report.",
   };
 }

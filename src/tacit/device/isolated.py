@@ -150,7 +150,10 @@ class Child:
             raise ChildEnded("its process says what nobody asked it.")
 
     def read(self, task: RoundTask, seconds: float) -> ReportBody:
-        """Its report, checked as a server checks it; it has ended then. Raises: ChildEnded, InputError."""
+        """Its report, checked as a server checks it; it is killed then. Raises: ChildEnded, InputError.
+
+        That it is gone is not waited for: a process that has much memory takes time to end, which would show.
+        """
         from tacit.protocol.served_bodies import read_report  # loaded when there is one to read
 
         shape = task.asks.shape()
@@ -158,17 +161,20 @@ class Child:
         try:
             what, said = self._answer([child.READ], seconds, most=most)
         finally:
-            self.end()
+            self._kill()
         if what == child.REPORT:
             return read_report(said, shape, "")
         raise ChildEnded(printable(said) if what == child.NO_REPORT else "its process says what nobody asked it.")
 
     def end(self) -> None:
         """Whatever it does, it is over."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+        self._kill()
         with self._process:
             pass  # closes its pipes, and waits for it
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _answer(self, frames: Iterable[bytes], seconds: float, *, most: int) -> tuple[bytes, memoryview]:
         """(what a frame says, its content), after these were sent. Raises: ChildEnded for a child that dies, takes

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 MOST_SAID = 300  # characters of what went wrong
 
 
-def report_or_nothing(prepared: PreparedTask, task: RoundTask, *, draw: Draw) -> tuple[ReportBody, str]:
+def report_or_nothing(
+    prepared: PreparedTask, task: RoundTask, nothing: ReportBody, *, draw: Draw
+) -> tuple[ReportBody, str]:
     """(the report, why it says nothing: for the device's owner alone, and empty where it says something).
 
-    A report that is not finite, or none that the task asks for, or none at all, whatever the reason, is the report of a
-    device that has nothing to say: were it refused, who asks would learn that it failed on this text.
+    nothing: the report of a device that has nothing to say, made before text is read. A report that is not finite, or
+    none that the task asks for, or none at all, whatever the reason, is the report of a device that has nothing to say:
+    were it refused, who asks would learn that it failed on this text.
     """
     try:
         report = prepared.read(draw)
@@ -32,7 +35,7 @@ def report_or_nothing(prepared: PreparedTask, task: RoundTask, *, draw: Draw) ->
         why = "what it computed is not finite"
     except Exception as error:  # whatever it is, it says something of the text
         why = f"{type(error).__name__}: {error}"[:MOST_SAID]
-    return prepared.nothing(draw), why
+    return nothing, why
 
 
 def _check(report: ReportBody, task: RoundTask) -> None:

@@ -156,6 +156,8 @@ class Session:
             accepted = yield from self._accepted_plan(task)
             self._allowed(accepted, task)
             prepared = yield from self._prepared(accepted.plan, task)
+            # Made now: later it would take time, libraries to load say, in which it shows that it was needed.
+            nothing = prepared.nothing(self.machine.draw)
             with self.record.deciding():  # time went by, clocks are set, and another operator may have asked
                 zcdp, now, attempt = self._allowed(accepted, task)
                 self.record.take_part(task, assignment=assignment.assignment, at=now, zcdp=zcdp, attempt=attempt)
@@ -167,7 +169,7 @@ class Session:
         # By the steady clock: who sets the other while text is read would see when reading ended.
         held_back = self._policy.report_after_s(task, now, self._handler(accepted.plan).reading_s(task))
         leaves = self.machine.steady() + held_back
-        report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
+        report, why = report_or_nothing(prepared, task, nothing, draw=self.machine.draw)
         rest = leaves - self.machine.steady()
         if rest > 0:
             yield Pause(rest)

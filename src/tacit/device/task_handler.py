@@ -30,7 +30,7 @@ class PreparedTask:
     """A task that was checked in all respects but the text: from here on nothing is refused.
 
     `read` reads the text, and may raise anything. `nothing` reads none: it is the report of a device that has nothing
-    to say (`TaskHandler.nothing`), and whatever goes wrong becomes it.
+    to say (`TaskHandler.nothing`), made before text is read, and whatever goes wrong becomes it.
     """
 
     read: Callable[[Draw], ReportBody]

@@ -625,6 +625,7 @@ def file() -> dict[str, Any]:
         "after the last step. `outcome`: `what` (idle, refused, unanswered, reported, lost), the `wait` until the "
         "next turn, and what this program says of it, which is its own. `record`: what the device knows after the "
         "turn; costs agree to the relative 1e-9. `draws`: its random bytes, in order. Of a sealed update these are 32 "
+        "for the report that says nothing, which is made first; 32 "
         "of which, with `rounding ` before and 8 zero bytes behind them, SHA-256 is the key of its rounding; its "
         "identity; and the seed of its report. A body that is too long to stand here goes by its SHA-256. A program "
         "that writes the header of a report otherwise has another digest, and the key of signatures.json signs its "

@@ -11,7 +11,8 @@ from tacit.audit.device.device_findings import DeviceFindings
 from tacit.audit.device.distinguisher import MOST, check_enough
 from tacit.audit.device.questions import QUESTIONS
 from tacit.audit.device.strategies import STRATEGIES
-from tacit.errors import InputError, conceivable, of_type
+from tacit.errors import MOST as LARGEST
+from tacit.errors import InputError, of_type
 from tacit.privacy.empirical.samples import error_of
 from tacit.progress import Progress, counted, silent
 
@@ -39,20 +40,20 @@ def audit_device(
     """
     for name, value, kind in (("runs", runs, Integral), ("seed", seed, Integral), ("confidence", confidence, Real)):
         of_type(name, value, kind)
-    conceivable("seed", seed)
-    conceivable("runs", runs)
-    if not 1 <= runs <= MOST:
-        raise InputError(f"runs={runs} must be from 1 to {MOST:,}.")
+    for name, value, least, most in (("runs", runs, 1, MOST), ("seed", seed, 0, LARGEST)):
+        if not least <= value <= most:
+            raise InputError(f"{name}={value} must be from {least} to {most:,}.")
     tried = {name: STRATEGIES[name] for name in _chosen("strategies", strategies, STRATEGIES)}
-    asked = _chosen("questions", questions, QUESTIONS)
-    ways = [(name, each, question) for name, each in tried.items() for question in each.questions if question in asked]
+    chosen = _chosen("questions", questions, QUESTIONS)
+    ways = [(name, each, asked) for name, each in tried.items() for asked in each.questions if asked in chosen]
+    asked = list(dict.fromkeys(question for _, _, question in ways))
     if not ways:
         raise InputError("none of these strategies asks any of these questions; leave one of the two out.")
     comparisons = sum(len(each.pairs) for _, each, _ in ways) + len(asked)
     each_confidence = 1 - error_of(confidence) / comparisons
     check_enough(runs, each_confidence)
     given = (("strategy", strategies), ("question", questions))
-    options = "".join(f" --{name} {each!r}" for name, chosen in given for each in chosen or ())
+    options = "".join(f" --{name} {each!r}" for name, names in given for each in names or ())
     with tempfile.TemporaryDirectory() as folder:
         auditor = Auditor(Path(folder), seed=seed, runs=runs, confidence=each_confidence)
         findings = [

@@ -63,11 +63,11 @@ ASKS_MORE = """clipping = {initial = 0.2, bit_stddev = 20.0}
 training_loss = {bound = 4.0, stddev = 40.0}
 """
 MODELS = 'models = [{network = {kind = "cifg", embedding = 8, units = 16}}]\n'
-JUDGED = {
-    "evaluate": f"{MODELS}settings = {{sentences = 4, words = 6}}\n",
-    "personalize": f"{MODELS}[settings.strategies]\na = {{learning_rate = 1.0}}\nb = {{learning_rate = 3e38}}\n"
-    "[settings.split]\nrule = 'time'\nvalue = 0.5\n",
-}
+EVALUATED = f"{MODELS}settings = {{sentences = 4, words = 6}}\n"
+PERSONALIZED = (
+    f"{MODELS}[settings.strategies]\na = {{learning_rate = 1.0}}\nb = {{learning_rate = 3e38}}\n"
+    "[settings.split]\nrule = 'time'\nvalue = 0.5\n"
+)
 COUNTED = "".join(
     f"[[settings.statistics]]\nstatistic = {name!r}\ncuts = [1.0, 9.0]\n"
     for name in ("words", "sentence_words", "unknown_share")
@@ -217,17 +217,17 @@ def discover(model: Model, keys: Path) -> Asked:
 
 def evaluate(model: Model, keys: Path) -> Asked:
     """How well the model predicts, in a histogram."""
-    return _judged("evaluate", model, EvaluateDocument)
+    return _judged("evaluate", EVALUATED, model, EvaluateDocument)
 
 
 def evaluate_locally(model: Model, keys: Path) -> Asked:
     """The same, randomised on the device."""
-    return _judged("evaluate", model, EvaluateDocument, local_epsilon=1.0)
+    return _judged("evaluate", EVALUATED, model, EvaluateDocument, local_epsilon=1.0)
 
 
 def personalize(model: Model, keys: Path) -> Asked:
     """What fine-tuning gains, by strategies of which one overflows."""
-    return _judged("personalize", model, PersonalizeDocument, policies=None)
+    return _judged("personalize", PERSONALIZED, model, PersonalizeDocument, policies=None)
 
 
 def count(model: Model, keys: Path) -> Asked:
@@ -247,18 +247,20 @@ def sums(model: Model, keys: Path) -> Asked:
     return _counted("count", SUMMED, SumPrivacy(kind="sums", clip_norm=3.0, **_noised()), question, b"nothing")
 
 
-def _judged(kind: str, model: Model, document: Any, local_epsilon: float | None = None, **more: Any) -> Asked:
-    cells = _cells(kind)
+def _judged(
+    kind: str, recipe: str, model: Model, document: Any, local_epsilon: float | None = None, **more: Any
+) -> Asked:
+    cells = _cells(kind, recipe)
     question = document(kind=kind, cells=cells, local_epsilon=local_epsilon, parameters=(len(model),), **more)
     local = LocalPrivacy(kind="local", zcdp=0.5, local_epsilon=1.0, **ONE_ROUND)
     privacy = _histograms(len(cells)) if local_epsilon is None else local
-    return _counted(kind, JUDGED[kind], privacy, question, model_body(model))
+    return _counted(kind, recipe, privacy, question, model_body(model))
 
 
 @cache
-def _cells(kind: str) -> tuple[int, ...]:
+def _cells(kind: str, recipe: str) -> tuple[int, ...]:
     """Of each histogram, whatever the model is."""
-    said = QuestionOfPlan(kind=kind, recipe=JUDGED[kind], words=SPELLED.size)
+    said = QuestionOfPlan(kind=kind, recipe=recipe, words=SPELLED.size)
     return tuple(each.size for each in said.computation([np.zeros(PARAMETERS, np.float32)]).histograms.values())
 
 

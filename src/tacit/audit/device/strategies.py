@@ -30,8 +30,8 @@ class Strategy:
     the opening of a round to the check-in, and to its end. faults: what comes in place of an answer, one after another,
     by what is asked: "cut" (the connection breaks), "unsent" (there was none), "half" of a file, "forged", or a status
     with or without the name of a problem. log: what is shown. slowly: seconds that reading takes where the word was
-    typed. seals_s: that making the bytes of a report takes. set_by: seconds by which the device's clock is set while
-    text is read.
+    typed. isolated: it is read by a process of its own, as of a shipped device; without, in this one. seals_s: that
+    making the bytes of a report takes. set_by: seconds by which the device's clock is set while text is read.
     """
 
     says: str
@@ -46,6 +46,7 @@ class Strategy:
     faults: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     log: str = "honest"
     slowly: float = SLOWLY
+    isolated: bool = False
     seals_s: float = 0.0
     set_by: float = 0.0
 
@@ -119,7 +120,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         says="training stops between what two texts have",
         questions=TRAINING,
         pairs=EVERY_PAIR[1:3],
-        asks=_client(sentences=41, batch_size=41),
+        asks=_client(sentences=41),
     ),
     "one sentence": Strategy(
         says="trains on one sentence of one word", questions=TRAINING, asks=_client(sentences=1, batch_size=1, words=1)
@@ -128,6 +129,12 @@ STRATEGIES: Mapping[str, Strategy] = {
         says="the owner keeps what was typed last to judge models",
         pairs=EVERY_PAIR,
         policy={"split": "time:0.5"},
+    ),
+    "a process of its own": Strategy(
+        says="what an honest operator asks, and a child process reads the text",
+        questions=("new words", "statistics"),
+        pairs=(ONE_WORD, ("one word", "3,000 sentences")),
+        isolated=True,
     ),
     # times
     "endless reading": Strategy(says="reading does not end where a word was typed", slowly=1e9),

@@ -1,7 +1,7 @@
 """The shipped device on one text, with a clock by which every touch of text takes time, and all that is seen of it.
 
-Session, handlers, policy, record and transport are those of `run_device`. Only what a child process would do is done
-here (`isolated.py`), within the same limits by another clock: reading that takes longer is ended.
+Session, handlers, policy, record and transport are those of `run_device`. What a child process does (`isolated.py`) is
+done here, within the same limits by another clock: reading that takes longer is ended. One strategy has real children.
 """
 
 import tempfile
@@ -23,7 +23,7 @@ from tacit.audit.device.virtual_clock import VirtualClock
 from tacit.data.mapped_sentences import MappedSentences
 from tacit.device.device import Device
 from tacit.device.isolated import ChildEnded, Children
-from tacit.device.own_handlers import task_handlers
+from tacit.device.own_handlers import own_handlers, task_handlers
 from tacit.device.own_text import OwnText
 from tacit.device.policy import Policy
 from tacit.device.record import DeviceRecord, opened
@@ -36,6 +36,7 @@ from tacit.protocol.messages import Plan, RoundTask
 from tacit.secure_aggregation.secrets import seeded
 
 SERVER = Server("http://127.0.0.1:9")
+NOTHING_S = 5.0  # that making a report which says nothing takes, libraries being loaded for it
 A_SENTENCE = 1e-3  # seconds that touching one takes
 SILENT = "Its report says nothing"  # of a session, to its owner
 STARTED_AGAIN = 1.0  # seconds after it ended, by its owner's system
@@ -122,7 +123,11 @@ class TimedChildren(Children):
                 raise ChildEnded(f"its process took longer than {within:.3g} s.")
             return report
 
-        return replace(prepared, read=read)
+        def nothing(draw: Draw) -> ReportBody:
+            self._virtual.works(NOTHING_S)
+            return prepared.nothing(draw)
+
+        return replace(prepared, read=read, nothing=nothing)
 
 
 class TimedSession(Session):
@@ -156,9 +161,7 @@ def watched(
     clock = VirtualClock()
     policy = Policy(**{**WILLING, **strategy.policy})
     operator = Operator(asked, strategy, clock)
-    takes = strategy.slowly if TEXTS[text].has_secret else QUICKLY
-    make = partial(handlers_of, cache, policy, WatchedSentences.watched_by(clock))
-    children = TimedChildren(make, policy, clock, takes, strategy.set_by)
+    children = _children(strategy, policy, clock, text, cache)
     with (
         tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder,
         connected(SERVER, through=operator) as connection,
@@ -184,6 +187,14 @@ def watched(
         ended=ended,
         silent=silent,
     )
+
+
+def _children(strategy: Strategy, policy: Policy, clock: VirtualClock, text: str, cache: Path) -> Children:
+    if strategy.isolated:
+        return Children(partial(own_handlers, cache, None, policy.temporal_split, None), policy, clock.wall)
+    takes = strategy.slowly if TEXTS[text].has_secret else QUICKLY
+    make = partial(handlers_of, cache, policy, WatchedSentences.watched_by(clock))
+    return TimedChildren(make, policy, clock, takes, strategy.set_by)
 
 
 def _turns(
