@@ -30,6 +30,8 @@ A_PAGE = re.compile(r"docs/([\w-]+)\.md")
 WIDTH = 92
 # Of what needs devices, an engine or minutes.
 NOT_RUN = {
+    "audit_attack": 'tacit.audit_attack("caches/mine", public="caches/public")',
+    "audit_run": 'tacit.audit_run("own.toml", settings=CanarySettings(canaries=500))',
     "demo": 'tacit.demo("runs/demo", quick=True, progress=print)',
     "plan_production": 'tacit.plan_production(scenario, goal, "planned", settings)',
     "publish": 'tacit.publish("web/dist", "served/operator.key")',

@@ -147,6 +147,7 @@ async function main(): Promise<void> {
     sealing: null,
     enrolmentCode: options["enrolment-code"] ?? null,
     clock: () => Date.now() / 1000,
+    steady: () => performance.now() / 1000,
     eligible: async () => null,
   };
   const driver = fetchDriver(serverAddress(required("server")));

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.audit.attack.job import audit_attack
+    from tacit.audit.court.job import audit_court
+    from tacit.audit.device.job import audit_device
+    from tacit.audit.mechanism.job import audit_mechanism
+    from tacit.audit.one_run.job import audit_run
+    from tacit.audit.randomizer.job import audit_randomizer
     from tacit.device.device import run_device
     from tacit.device.owner import device_status
     from tacit.device.policy import Policy
@@ -68,6 +73,11 @@ _HOME = {
     "account_population": "tacit.jobs.account.population",
     "account_run": "tacit.jobs.account.run",
     "audit_attack": "tacit.audit.attack.job",
+    "audit_court": "tacit.audit.court.job",
+    "audit_device": "tacit.audit.device.job",
+    "audit_mechanism": "tacit.audit.mechanism.job",
+    "audit_randomizer": "tacit.audit.randomizer.job",
+    "audit_run": "tacit.audit.one_run.job",
     "begin_population": "tacit.jobs.account.population",
     "compare": "tacit.jobs.report",
     "compare_mechanisms": "tacit.jobs.design",
@@ -125,6 +135,11 @@ __all__ = [
     "account_population",
     "account_run",
     "audit_attack",
+    "audit_court",
+    "audit_device",
+    "audit_mechanism",
+    "audit_randomizer",
+    "audit_run",
     "begin_population",
     "compare",
     "compare_mechanisms",

@@ -133,6 +133,7 @@ RIGHT: dict[str, tuple[str, ...]] = {
         *("--batch", "100", *NOISE),
     ),
     "verify": ("statement.json",),
+    "audit run": ("recipe.toml", "--out", "new"),
     "publish": ("page", "--operator-key", "new"),
     "report": ("run",),
     "docs": ("planning", "--print"),
@@ -146,6 +147,10 @@ RIGHT: dict[str, tuple[str, ...]] = {
     # Of an address that is no machine's: whatever else is right, it never begins to serve.
     "view": ("run", "--host", "192.0.2.1", "--token", "sixteen characters", "--port", "0"),
     "doctor": (),
+    "audit device": (),
+    "audit randomizer": ("k-ary", "--campaigns", "100", "--shuffles", "100"),
+    "audit court": (),
+    "audit mechanism": ("tree",),
     **{f"design {name}": LIMITS for name in MECHANISMS},
     **{f"account {name}": (*LIMITS, *NOISE) for name in MECHANISMS},
 }

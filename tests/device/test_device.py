@@ -119,7 +119,7 @@ def test_by_the_public_name(operator: Operator, words: str, cache: Cache, tmp_pa
         operator_key=operator.key.public,
         first_time=True,
         once=True,
-        machine=Machine(clock=clock, sleep=clock.sleep),
+        machine=Machine(clock=clock, steady=clock, sleep=clock.sleep),
         through=wire,
         told=lambda each: turns.append((each, wire.closed)),
     )

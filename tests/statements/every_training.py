@@ -8,6 +8,7 @@ from typing import Any
 from tacit.privacy import Blt, Guarantee, Independent, Participation, Tree
 from tacit.privacy.separation import DeviceSeparation
 from tacit.statements import TrainingFacts
+from tacit.statements.audited import Audited
 from tacit.statements.train_facts import Extrapolation, SideRelease
 
 PLAN = Participation.from_rounds_between(rounds=200, rounds_between=30, max_participations=6)
@@ -29,6 +30,15 @@ FACTS = TrainingFacts(
     verify_command="tacit account run runs/novels",
 )
 
+AUDITED = Audited(
+    canaries=500,
+    users=126,
+    sees="all",
+    confidence=0.95,
+    tacit="0.1.0",
+    command="tacit audit RECIPE --canaries 500",
+    mu_shown=0.25,
+)
 LITTLE = replace(PROMISE, noise_multiplier=0.05, strategy=Blt(theta=(0.9, 0.5), omega=(0.3, 0.1)), clip_inflation=1.01)
 BITS = Guarantee(participation=PLAN, strategy=Tree(), clip_norm=0.5, noise_multiplier=50.0)
 COUNTS = Guarantee(participation=replace(PLAN, rounds=20), strategy=Independent(), clip_norm=1.0, noise_multiplier=9.0)
@@ -68,6 +78,7 @@ STATEMENTS = {
     "ended by a rule": replace(FACTS, ended="released"),
     "ended by a rule that looks": replace(FACTS, ended="exact"),
     "ended by hand": replace(FACTS, ended="by hand"),
+    "audited": replace(FACTS, audited=AUDITED),
     "without noise": replace(FACTS, planned=BARE, realised=BARE.with_participation(HAPPENED)),
 }
 

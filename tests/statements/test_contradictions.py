@@ -27,12 +27,15 @@ TRUE: dict[str, Facts] = {
 RECORDS = {name: json.loads(statement(facts).to_json()) for name, facts in TRUE.items()}
 IMPOSSIBLE = (-1, -0.5, True, None, "3", "nan", "-inf", "inf", [], {}, 10**20, math.nan)
 LARGE = str(10**20)
-# What no rule forbids, by the last parts of the name: a norm or noise of any size; no bound where there is no noise.
+# What no rule forbids, by the last parts of the name: a norm or noise of any size; no bound where there is no noise;
+# what an audit showed, if anything yet.
 ALLOWED = {
     ("mechanism.clip_norm", LARGE),
     ("mechanism.clip_norm", "inf"),
     ("mechanism.noise_multiplier", LARGE),
     ("clip_inflation", LARGE),
+    ("audited.mu_shown", LARGE),
+    ("audited.mu_shown", "None"),
 }
 
 

@@ -25,6 +25,8 @@ export interface Device {
   readonly enrolmentCode: string | null;
   /** Unix seconds. */
   clock(): number;
+  /** Seconds, by a clock that nobody sets. */
+  steady(): number;
   /** Why the device may not work now, or null. */
   eligible(): Promise<string | null>;
 }

@@ -12,12 +12,11 @@ const SEND_SECONDS = 300;
 const FIRST_WAIT = 0.5; // seconds, to twice that; each further one is twice as long
 const LONGEST_WAIT = 64;
 
-/** A report that is made, and when it leaves. */
+/** A report that is made, and whose time has come. */
 export interface Body {
   readonly bytes: Uint8Array<ArrayBuffer>;
   readonly task: RoundTask;
   readonly participation: Participation;
-  readonly leaves: number; // Unix seconds
   readonly why: string | null; // it has nothing to say
   readonly aggregation: string;
 }
@@ -40,8 +39,6 @@ export async function* sent(
     why: body.why,
   };
   await record.keepReport(report);
-  const early = body.leaves - device.clock();
-  if (early > 0) yield { kind: "pause", from: early, to: early };
   const says = request("POST", `/v1/reports/${assignment}`, { secret, report: body.bytes, sha, seconds: SEND_SECONDS });
   let [why, reached] = ["no receipt came before the round ended.", false];
   for (let wait = FIRST_WAIT; device.clock() < body.task.deadline; wait = Math.min(2 * wait, LONGEST_WAIT)) {

@@ -127,12 +127,17 @@ async function* decided(device: Device, operator: KnownOperator, { assignment, s
   const least = policy.send_after_s === 0 ? 0 : Math.max(policy.send_after_s, prepared.seconds);
   const wait = Math.min(least, SHARE_OF_ROUND * (task.deadline - now));
   const reading = SHARE_OF_WAIT * (least === 0 ? SHARE_OF_ROUND * (task.deadline - now) : wait);
+  // By the steady clock: whoever sets the other while text is read would see when reading ended.
+  const leaves = device.steady() + wait;
   const { said, why } = yield* read(prepared, reading, length);
+  const early = leaves - device.steady();
+  if (early > 0) yield { kind: "pause", from: early, to: early };
+  // Sealing takes as long for every report, so its time is added to one at which every text was read.
   const bytes =
     sealed === null
       ? reportBody(said, assignment)
       : await sealed.seal(said.values instanceof Uint32Array ? said.values : new Uint32Array());
-  return { bytes, task, participation, leaves: now + wait, why, aggregation: plan.aggregation.kind };
+  return { bytes, task, participation, why, aggregation: plan.aggregation.kind };
 }
 
 async function* sealedRound(device: Device, plan: Plan, task: RoundTask) {

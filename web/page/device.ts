@@ -89,6 +89,7 @@ export async function takeTurn(storage: Storage, joined: Joined, exported: Expor
         sealing: sealingOf(lattice, joinedRounds(storage), calculator),
         enrolmentCode: joined.enrolmentCode,
         clock: now,
+        steady: () => performance.now() / 1000,
         eligible: () => whyNot(storage, eligibility),
       },
       fetchDriver(server),

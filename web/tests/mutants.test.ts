@@ -175,6 +175,7 @@ async function played(each: Mutant) {
     sealing: sealingOf(LATTICE, joinedRounds, calculations),
     enrolmentCode: said.code,
     clock: () => now,
+    steady: () => now,
     eligible: async () => null,
   };
   const asked: string[] = [];

@@ -16,6 +16,7 @@ import {
   body,
   BUDGETS,
   deviceOf,
+  HALF,
   json,
   newRecord,
   OPENS,
@@ -24,7 +25,7 @@ import {
   server,
   turned,
 } from "./turns.ts";
-import type { Changed, Seen, Settings } from "./turns.ts";
+import type { Changed, Seen, Settings, Time } from "./turns.ts";
 
 describe("a turn", () => {
   test("takes part: the page's requests in the page's order, and a clipped update", async () => {
@@ -462,6 +463,27 @@ test("nothing to do, no answer, and an answer that is none", async () => {
   expect(waitAfter(lost.turn, 1, 6000, 0)).toBe(20);
   expect((await turned({ on: async () => json({ answer: "dance" }) })).turn.what).toBe("unanswered");
   expect((await turned({ on: async () => problem(503, "tacit:busy") })).turn.what).toBe("unanswered");
+});
+
+test.each([-30, 0, 30])("a report leaves when it would, whatever reading took, though the clock is set by %s s", async (seconds) => {
+  const left: number[] = [];
+  for (const took of [0.01, 3]) {
+    const time: Time = { now: OPENS + 1 };
+    const one = await server({
+      on: async (asks, usual) => {
+        if (asks.path.startsWith("/v1/reports/")) left.push(time.now);
+        return usual();
+      },
+    });
+    const train: Training["train"] = async (...given) => {
+      time.now += took;
+      time.setBy = seconds;
+      return HALF.train(...given);
+    };
+    await played(one, await deviceOf(one, { clock: time, training: { ...HALF, train } }));
+  }
+  expect(left).toHaveLength(2);
+  expect(left[1]).toBeCloseTo(left[0] as number, 6);
 });
 
 test("paused, a device asks for nothing", async () => {

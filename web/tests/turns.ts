@@ -84,7 +84,13 @@ export interface Settings {
   readonly policy?: Partial<Policy>;
   readonly training?: Training;
   readonly code?: string;
-  readonly clock?: { now: number };
+  readonly clock?: Time;
+}
+
+/** A device's time. setBy: seconds by which its clock was set, which the steady one is not. */
+export interface Time {
+  now: number;
+  setBy?: number;
 }
 
 export const HALF: Training = { seconds: () => 0, train: async () => ({ update: Float32Array.of(3, 4, 0), loss: 2 }) };
@@ -92,7 +98,7 @@ export const HALF: Training = { seconds: () => 0, train: async () => ({ update: 
 export async function deviceOf(
   { operator }: { operator: Operator },
   settings: Settings = {},
-): Promise<Device & { readonly time: { now: number } }> {
+): Promise<Device & { readonly time: Time }> {
   const time = settings.clock ?? { now: OPENS + 1 };
   return {
     time,
@@ -104,7 +110,8 @@ export async function deviceOf(
     handlers: [trainHandler(settings.training ?? HALF, null)],
     sealing: null,
     enrolmentCode: settings.code ?? null,
-    clock: () => time.now,
+    clock: () => time.now + (time.setBy ?? 0),
+    steady: () => time.now,
     eligible: async () => null,
   };
 }
@@ -118,7 +125,7 @@ export interface Seen {
 /** A turn, whose clock goes on by its pauses; `dies` ends it before the ask of that number. */
 export async function played(
   server: Server,
-  device: Device & { readonly time: { now: number } },
+  device: Device & { readonly time: Time },
   dies = Infinity,
 ): Promise<Seen | null> {
   const steps = turn(device);

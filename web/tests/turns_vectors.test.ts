@@ -165,6 +165,7 @@ describe.skipIf(said === null)("turns", () => {
         sealing: null,
         enrolmentCode: played.code,
         clock: () => time.now,
+        steady: () => time.now,
         eligible: async () => null,
       };
       const outcome = (await replay(device, played)) as { what: string; wait: unknown; why: string } | null;

@@ -10,7 +10,7 @@ from tacit.records import to_plain
 from tacit.reports.blocks import Block, Heading, Paragraph, Table
 from tacit.version import __version__
 
-Measure = Literal["mu", "epsilon"]
+Measure = Literal["mu", "epsilon", "rate"]  # rate: how often at most something happens
 CAUTION = (
     "Shown is a lower bound: the promise is broken where it lies above the claim. A small one does not mean that "
     "little leaks; it means that this audit found no more."
@@ -79,11 +79,14 @@ class Findings(JobResult):
 
     def blocks(self) -> list[Block]:
         """A verdict, a table of claims and what was shown, and what each threat model lets the auditor do."""
+        again = Paragraph(f"Again: {self.command}")
+        if not self.findings:
+            return [Heading(f"Audit: {self.audit}"), Paragraph("No promise was looked at."), again]
         worst = [
             f"BROKEN: {each.subject} claims {_said(each.claim)} and leaks {_said(each.lower)}." for each in self.broken
         ]
         verdict = worst or [f"{len(self.findings)} promises looked at, none refuted."]
-        head = ("what", "measure", "claim", "shown, at least", "estimate", "confidence", "samples", "kept")
+        head = ("what", "measure", "claim", "shown, at least", "estimate", "samples", "kept")
         rows = tuple(
             (
                 each.subject,
@@ -91,7 +94,6 @@ class Findings(JobResult):
                 _said(each.claim),
                 _said(each.lower),
                 "" if each.estimate is None else _said(each.estimate),
-                f"{each.confidence:g}",
                 f"{each.samples:,} {each.samples_of}",
                 "NO" if each.broken else "yes",
             )
@@ -102,10 +104,16 @@ class Findings(JobResult):
             Heading(f"Audit: {self.audit}"),
             *map(Paragraph, verdict),
             Table(rows, head=head),
-            Paragraph(CAUTION),
+            Paragraph(f"{CAUTION} Each holds with {_confidences(self.findings)} confidence."),
             *(Paragraph(f"Threat model: {each}") for each in threats),
-            Paragraph(f"Again: {self.command}"),
+            again,
         ]
+
+
+def _confidences(findings: Sequence[Finding]) -> str:
+    """The lowest and the highest of them, as percentages."""
+    both = sorted({min(each.confidence for each in findings), max(each.confidence for each in findings)})
+    return " to ".join(f"{100 * each:.5g}%" for each in both)
 
 
 def _said(value: float) -> str:

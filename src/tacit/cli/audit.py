@@ -5,9 +5,28 @@ from typing import Any
 from tacit.cli.groups import LateGroup, Later, at, late_app
 
 COMMANDS: dict[str, Later] = {
+    "mechanism": at("audit_mechanism:mechanism", "How much a mechanism leaks at least, beside what it claims."),
+    "run": at(
+        "audit_run:run",
+        "Train once with canaries among the clients, and say how much of them leaked at least, beside the claim.",
+    ),
+    "device": at(
+        "audit_device:device",
+        "Whether text shows in anything that leaves a device but what its reports say: requests, lengths, times, "
+        "refusals and retries under an operator's models, tasks, logs and clocks.",
+    ),
+    "randomizer": at(
+        "audit_randomizer:randomizer",
+        "What local randomizers leak: every choice of small domains, likelihood ratios of large ones, shuffled sums, "
+        "and words that too few typed.",
+    ),
     "attack": at(
         "audit_attack:attack",
         "The published attack on keyboards' models (arXiv:2210.16947), with defences off and on, beside guessing.",
+    ),
+    "court": at(
+        "audit_court:court",
+        "Twelve historic faults, found, and their mended versions, kept; and what peers' code leaks beside its claim.",
     ),
 }
 

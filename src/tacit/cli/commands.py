@@ -125,7 +125,7 @@ COMMANDS = {
     ),
     "audit": at(
         "audit:app",
-        "How much leaks at least, with a confidence, beside what is promised: mechanisms, runs, devices, others' code.",
+        "How much leaks at least, with a confidence, beside what is promised.",
     ),
     "report": at(
         "report:report",

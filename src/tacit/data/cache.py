@@ -16,7 +16,7 @@ vocabulary.json      the vocabulary whose ids these are
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.data.manifest import VOCABULARY
+from tacit.data.manifest import BLOCK, VOCABULARY
 from tacit.data.mapped_sentences import MappedSentences, changed
 from tacit.errors import CacheError
 from tacit.progress import Advanced, Progress, StageBegan, StageEnded, silent
@@ -100,6 +100,13 @@ class Cache(MappedSentences):
             return bytes(self._names[begin:end]).decode("utf-8")
         except UnicodeDecodeError as error:
             raise CacheError(changed(self.path / "names")) from error
+
+    def pieces(self, name: str) -> Iterator[NDArray[Any]]:
+        """The items of one of its files in their order, a few megabytes at a time."""
+        file = self.manifest.files[name]
+        width = np.dtype(file.dtype).itemsize
+        for at in range(0, file.bytes // width, BLOCK // width):
+            yield self._read(name, at, min(at + BLOCK // width, file.bytes // width))
 
     def to_record(self) -> dict[str, Any]:
         """What the cache holds as plain values: clients, words, words of a client, where the vocabulary comes from."""

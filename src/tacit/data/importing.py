@@ -2,8 +2,9 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -101,6 +102,43 @@ def build_cache(
     return Cache.open(out)
 
 
+def add_clients(cache: Cache, more: Mapping[str, Sequence[Sequence[int]]], out: Path, *, description: str) -> Cache:
+    """A new cache at `out` with the clients of another as they are, and behind them, all to train, some more.
+
+    more: name -> the ids of each sentence, with BOS and EOS. description: of the source, in place of the other's.
+    Raises: CacheError when `out` is something else than a cache; SourceError for a name that is there already.
+    """
+    out, said = place_of(out), cache.manifest
+    _check_place(out)
+    with folder_beside(out) as folder:
+        with _Arrays(folder, said.vocabulary) as arrays:
+            arrays.copy(cache)
+            batch = [ClientText(client_id=name, texts=("",) * len(ids), split="train") for name, ids in more.items()]
+            arrays.add(batch, _Ids([ids for sentences in more.values() for ids in sentences]))
+            files = arrays.finish(cache.vocabulary_json)
+        replace(
+            said,
+            source=description,
+            clients=arrays.clients,
+            sentences=arrays.sentences,
+            words=arrays.words,
+            oov_words=arrays.oov_words,
+            splits={name: arrays.splits[name] for name in SPLITS},
+            files=files,
+        ).save(folder)
+        replace_folder(out, folder)
+    return Cache.open(out)
+
+
+class _Ids:
+    """Sentences that are ids already, as `EncodedText`: each stands in a text of its own."""
+
+    def __init__(self, sentences: Sequence[Sequence[int]]) -> None:
+        self.ids = np.array([word for sentence in sentences for word in sentence], np.int32)
+        self.lengths = np.array([len(sentence) for sentence in sentences], np.int32)
+        self.text_of = np.arange(len(sentences), dtype=np.int32)
+
+
 class _Arrays:
     """The growing files of a cache."""
 
@@ -149,6 +187,21 @@ class _Arrays:
         self.sentences += len(encoded.lengths)
         self.words += len(encoded.ids) - 2 * len(encoded.lengths)
         self.oov_words += int(np.count_nonzero(encoded.ids == self._oov))
+
+    def copy(self, cache: Cache) -> None:
+        """Begin with all that is in another cache of the same vocabulary."""
+        said = cache.manifest
+        for name, file in self._files.items():
+            skipped = 1 if name in self._ends else 0  # the 0 that offsets begin with is written
+            for items in cache.pieces(name):
+                file.write(items[skipped:])
+                skipped = 0
+            if name in self._ends:
+                self._ends[name] = int(items[-1])
+        self._seen |= set(map(cache.name, range(said.clients)))
+        self.clients, self.sentences, self.words = said.clients, said.sentences, said.words
+        self.oov_words, self.empty = said.oov_words, said.clients_without_sentences
+        self.splits.update(said.splits)
 
     def _check_names(self, batch: Sequence[ClientText]) -> None:
         for client in batch:

@@ -4,8 +4,9 @@ A client of a cache stands for the device. What the owner's policy keeps to judg
 training: sentences are numbered without it. Of a client that no training takes, all text may judge.
 """
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,18 @@ class TextView:
 class OwnText:
     """What `training.client.gather` asks a cache of one client for; it has no other client."""
 
-    def __init__(self, data: PathLike, client: int | None, split: TemporalSplit | None) -> None:
-        """client: its number in the cache; None: the only one. Raises: CacheError, InputError where there is none."""
-        self._cache = MappedSentences.open(as_path("data", data))
+    def __init__(
+        self,
+        data: PathLike,
+        client: int | None,
+        split: TemporalSplit | None,
+        open_cache: Callable[[Path], MappedSentences] = MappedSentences.open,
+    ) -> None:
+        """client: its number in the cache; None: the only one. open_cache: an audit watches what is read of it.
+
+        Raises: CacheError, InputError where there is none.
+        """
+        self._cache = open_cache(as_path("data", data))
         count = self._cache.manifest.clients
         if client is None and count > 1:
             raise InputError(f"'{data}' has {count:,} clients, and a device has the text of one; say --client which.")
@@ -57,7 +67,6 @@ class OwnText:
         if not 0 <= self.client < count:
             raise InputError(f"--client {self.client} is not in '{data}', which has clients 0 to {count - 1}.")
         self._split = split
-        self._rows = self._read_rows(split)
 
     @property
     def vocabulary(self) -> str:
@@ -170,13 +179,15 @@ class OwnText:
         # A text without a time is in no part: training leaves it out, too, but for a split it might be older.
         return np.sort(parts.test) if isinstance(parts, Parts) else everything[:0]
 
+    @cached_property
+    def _rows(self) -> NDArray[np.int64]:
+        """Sentences that may be trained on; found when text is read, since that takes time by how many there are."""
+        if self._split is None:
+            return np.arange(self._cache.sentence_count(self.client))
+        parts = self._split.parts(self._cache.timestamps(self.client))
+        # In the order of the cache; a text without a time might be newer than the cut.
+        return np.zeros(0, np.int64) if isinstance(parts, Unsplit) else np.sort(parts.train)
+
     def _must_be(self, client: int) -> None:
         if client != self.client:
             raise InputError(f"client {client} is another device's; this one has the text of client {self.client}.")
-
-    def _read_rows(self, split: TemporalSplit | None) -> NDArray[np.int64]:
-        if split is None:
-            return np.arange(self._cache.sentence_count(self.client))
-        parts = split.parts(self._cache.timestamps(self.client))
-        # In the order of the cache; a text without a time might be newer than the cut.
-        return np.zeros(0, np.int64) if isinstance(parts, Unsplit) else np.sort(parts.train)

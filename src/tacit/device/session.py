@@ -70,6 +70,7 @@ class Machine:
     """What of its machine a device uses; tests have their own."""
 
     clock: Callable[[], float] = time.time
+    steady: Callable[[], float] = time.monotonic  # seconds, by the clock that nobody sets
     sleep: Callable[[float], None] = time.sleep
     draw: Callable[[int], bytes] = os.urandom
 
@@ -163,12 +164,15 @@ class Session:
             what: What = "refused" if isinstance(error, TaskRefused) else "unanswered"
             return self._turned(what, (yield from self._said(error)), task)
         # No text was read so far; from here on none decides whether, when, how often or how long something is sent.
-        report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
-        body = self.body(accepted.plan, task, report, assignment.assignment)
+        # By the steady clock: who sets the other while text is read would see when reading ended.
         held_back = self._policy.report_after_s(task, now, self._handler(accepted.plan).reading_s(task))
-        rest = min(held_back, now + held_back - self.machine.clock())
+        leaves = self.machine.steady() + held_back
+        report, why = report_or_nothing(prepared, task, draw=self.machine.draw)
+        rest = leaves - self.machine.steady()
         if rest > 0:
             yield Pause(rest)
+        # Sealing takes as long for every report, so its time is added to one at which every text was read.
+        body = self.body(accepted.plan, task, report, assignment.assignment)
         says = f" Its report says nothing, as if nothing had been typed ({why})." if why else ""
         return (yield from self._sent(task, assignment, body, says, zcdp))
 

@@ -283,6 +283,8 @@ def _of_trained(figures: Mapping[str, Any]) -> list[Block]:
         cost = " ".join(f"{name} {_shown(key, larger['realised'][key])}," for name, key in COSTS.items())
         goal = f"with {larger['report_goal']} reports a round"
         blocks.append(Paragraph(f"EXTRAPOLATED, not a guarantee of this run: {goal}, realised {cost.rstrip(',')}."))
+    if "audited" in figures:
+        blocks.append(Paragraph(f"CANARIES: nobody should use this run's model. {figures['audited']}"))
     return blocks
 
 

@@ -89,6 +89,9 @@ def figures(facts: TrainingFacts) -> Record:
 def labels(facts: TrainingFacts) -> tuple[Label, ...]:
     """What weakens the guarantee."""
     found = [] if facts.realised else [PLANNED]
+    if facts.audited is not None:
+        who = f"{facts.audited.canaries + facts.audited.users:,} of the clients were canaries of an audit"
+        found.append(Label("CANARIES", f"{who}, so that nobody should use this run's model."))
     planned, holds = facts.planned_in_all, facts.realised_in_all or facts.planned_in_all
     if not facts.planned.private:
         found.append(Label("NON-PRIVATE", "no noise was added, so this run promises nothing to anybody."))

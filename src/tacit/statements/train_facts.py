@@ -16,6 +16,7 @@ from tacit.privacy.participation import Participation
 from tacit.privacy.separation import DeviceSeparation
 from tacit.privacy.strategy import Record, Strategy, strategy_from_record
 from tacit.records import from_plain, json_ready, to_plain
+from tacit.statements.audited import Audited
 from tacit.statements.contradictions import (
     ASK,
     LARGEST,
@@ -53,7 +54,7 @@ ADJACENCIES = {
     ),
 }
 VOCABULARIES = ("public", "word list", "discovered", "private")
-# What stands in the record of some runs only: of adaptive clipping, a simulation, decryptors, real devices.
+# What stands in the record of some runs only: of adaptive clipping, a simulation, decryptors, real devices, canaries.
 _ABSENT = {
     "clip_norms": (),
     "simulated": None,
@@ -62,6 +63,7 @@ _ABSENT = {
     "honest_decryptors": 1,
     "separation": None,
     "ended": "",
+    "audited": None,
 }
 # How it was decided that a run ends before its last planned round.
 RELEASED, EXACT, BY_HAND = "released", "exact", "by hand"
@@ -110,7 +112,7 @@ class TrainingFacts:
     `separation` is what devices without identities kept, each by itself: `participations` are counted then, `realised`
     is the most that a device which kept it can have done, and `population` is the operator's guess. `ended` says by
     what it was decided to end before the last planned round: by released models, by exact numbers, by hand; "" of a run
-    that was not. InputError where the facts contradict each other.
+    that was not. `audited` is of a run with canaries in it. InputError where the facts contradict each other.
     """
 
     format: ClassVar[str] = "tacit statement 1"
@@ -143,6 +145,7 @@ class TrainingFacts:
     honest_decryptors: int = 1
     separation: DeviceSeparation | None = None
     ended: str = ""
+    audited: Audited | None = None
 
     def __post_init__(self) -> None:
         choose("unit", self.unit, tuple(UNITS))
@@ -173,6 +176,7 @@ class TrainingFacts:
         check_decryptors(self.decryptors, self.honest_decryptors, self.planned, beside=len(self.also_released))
         self._check_simulation()
         self._check_end()
+        self._check_audit()
 
     def _check_end(self) -> None:
         if not self.ended:
@@ -181,6 +185,14 @@ class TrainingFacts:
         planned = self.planned.participation.rounds
         if self.realised is None or self.realised.participation.rounds >= planned:
             raise InputError(f"ended={self.ended!r} is of a run with fewer than its {planned} planned rounds; {ASK}.")
+
+    def _check_audit(self) -> None:
+        if self.audited is None:
+            return
+        if (joined := self.audited.canaries + self.audited.users) >= self.population:
+            raise InputError(f"audited has {joined:,} canaries of {self.population:,} clients, people too; {ASK}.")
+        if self.audited.mu_shown is not None and not self.planned.private:
+            raise InputError(f"audited.mu_shown={self.audited.mu_shown} is of a run without noise; {ASK}.")
 
     def _check_participations(self) -> None:
         limits = self.planned.participation

@@ -10,6 +10,7 @@ from tacit.runs import Run
 from tacit.runs.metadata import SecureSumUsed
 from tacit.statements import device_text
 from tacit.statements.accounts import Accounts, accounts_of, extrapolation_of, trained
+from tacit.statements.audited import AUDIT, audited
 from tacit.statements.ledger import CLIP_ESTIMATE
 from tacit.statements.participation_log import separation_of
 from tacit.statements.run_facts import (
@@ -76,6 +77,7 @@ def training_facts(run: Run, accounts: Accounts) -> TrainingFacts:
         decryptors=0 if training.secure is None else training.secure.decryptors,
         honest_decryptors=1 if training.secure is None else training.secure.honest_decryptors,
         ended=_ended(run, accounts),
+        audited=audited(run),
     )
 
 
@@ -97,6 +99,15 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
     simulated, hooks, deployed = trained(run).simulated, trained(run).hooks, trained(run).deployment
     if deployed is not None:
         return device_text.cohort_rule(deployed, report_goal)
+    drawn = (
+        f"uniformly among those who came fewer than {limits.max_participations:,} times and last came at least "
+        f"{limits.min_separation:,} rounds before; when there are too few, the run stops"
+    )
+    if run.notes.get(AUDIT) is not None:
+        return (
+            "canaries of an audit come from rounds on that were fixed beforehand, as often as the limits let anybody; "
+            f"each round draws the others of its {report_goal:,} clients {drawn}"
+        )
     if own := hooks.get("collector", hooks.get("sampler")):
         which = "collector, which asks the devices" if "collector" in hooks else "sampler, which draws the cohorts"
         return (
@@ -104,11 +115,7 @@ def _cohort_rule(run: Run, limits: Participation, report_goal: int) -> str:
             "planned limits, so they are an expectation and the realised ones, by its log, are what holds"
         )
     if simulated is None:
-        return (
-            f"each round draws exactly {report_goal:,} clients uniformly among those who came fewer than "
-            f"{limits.max_participations:,} times and last came at least {limits.min_separation:,} rounds "
-            "before; when there are too few, the run stops"
-        )
+        return f"each round draws exactly {report_goal:,} clients {drawn}"
     return (
         f"in a simulation of who comes, the first {report_goal:,} reports of a round are used, and every device keeps "
         f"a timer of {simulated['timer_hours']:g} hours; how many rounds that is, nobody enforces, so the planned "

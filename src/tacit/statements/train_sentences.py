@@ -124,12 +124,13 @@ def verifiability(facts: TrainingFacts) -> str:
             "After the run, `tacit account run` gives the realised ones. The mechanism and the accountant are programs "
             "whose source can be read."
         )
+    audit = "" if facts.audited is None else f"\n\n{facts.audited.sentence(facts.planned_in_all.mu)}"
     return (
         "Every figure is re-derived from the ledger or from the parameters alone by\n\n"
         f"{_listing([facts.verify_command, *commands])}\n\n"
         "The record of this statement holds all that its figures, labels and sentences follow from: "
         f"`tacit verify` recomputes every line of it{sealed(facts.seal)}. The mechanism, the accountant and the "
-        "verifier are one program whose source can be read."
+        f"verifier are one program whose source can be read.{audit}"
     )
 
 

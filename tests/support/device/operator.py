@@ -318,7 +318,7 @@ def once(
             handlers=task_handlers(own, trainer or Zeros()) if children is None else children.handlers,
             population=population,
             probes=probes,
-            machine=Machine(clock=clock, sleep=clock.sleep, draw=draw),
+            machine=Machine(clock=clock, steady=clock, sleep=clock.sleep, draw=draw),
             servers=servers,
             code=code,
         )

@@ -118,7 +118,7 @@ class Phones:
                 policy=rules,
                 handlers=task_handlers(text, Zeros()),
                 population="phones",
-                machine=Machine(clock=self.clock, sleep=self.clock.sleep),
+                machine=Machine(clock=self.clock, steady=self.clock, sleep=self.clock.sleep),
             )
             return Device(session, connection).session()
 

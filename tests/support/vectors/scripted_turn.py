@@ -212,7 +212,7 @@ def driven(
             policy=rules,
             handlers=does,
             population="es",
-            machine=Machine(clock=lambda: clock[0], sleep=lambda seconds: None, draw=drawn),
+            machine=Machine(clock=lambda: clock[0], steady=lambda: clock[0], sleep=lambda seconds: None, draw=drawn),
             code=code,
         )
         turn = session.turn()

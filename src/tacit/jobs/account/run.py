@@ -29,6 +29,7 @@ from tacit.statements.accounts import (
     spent_by_step,
     trained,
 )
+from tacit.statements.audited import audited
 from tacit.statements.statement import WEAKER
 
 if TYPE_CHECKING:
@@ -158,14 +159,15 @@ def stated(run: Run | PathLike, *, delta: float | None = None) -> bytes:
 
 
 def _of_training(run: Run, delta: float | None) -> RunAccount:
-    accounts = accounts_of(run, delta)
+    accounts, found = accounts_of(run, delta), audited(run)
+    audit = {} if found is None else {"audited": found.sentence(accounts.planned.mu)}
     return RunAccount(
         planned=accounts.planned,
         realised=accounts.realised,
         spent=tuple(spent(accounts)),
         delta=accounts.delta,
         clients=trained(run).population,
-        figures=run_figures(run, accounts),
+        figures={**run_figures(run, accounts), **audit},
     )
 
 

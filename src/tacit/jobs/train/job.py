@@ -181,7 +181,7 @@ def train(
 
     of_type("until", until, Integral, NoneType)
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
-    changed = _changed(recipe, data=data, init=init, population=population, seed=seed, model=model)
+    changed = as_called(recipe, data=data, init=init, population=population, seed=seed, model=model)
     check_until(until, changed)
     check_rule(stop, stop_looks_at)
     hardware.apply()
@@ -215,6 +215,7 @@ def resume_training(
     """
     from tacit.jobs.train.stopping import Rule, check_rule
     from tacit.recipe import Recipe
+    from tacit.statements.audited import AUDIT
     from tacit.training.hooks import Hooks
 
     hooks = Hooks(collector=collector, sampler=sampler, algorithm=algorithm, optimizer=optimizer)
@@ -223,6 +224,11 @@ def resume_training(
     _refuse_a_silent_cluster(cluster, hooks)
     found = run if isinstance(run, Run) else Run.open(as_path("run", run))
     found.of_kind(TrainingMetadata, "`tacit resume {run}` goes on with it")
+    if not found.finished and AUDIT in found.notes:
+        raise InputError(
+            f"'{found.path}' has canaries in it, of which an audit keeps more than a training does; go on with "
+            f"`{found.notes[AUDIT]['command']} --out {found.path}`."
+        )
     of_type("until", until, Integral, NoneType)
     if until is not None:
         check_until(until, Recipe.from_toml(found.settings, where=str(found.path)))
@@ -266,7 +272,7 @@ def _to_the_end(
     return TrainingResult(run=run, report=report)
 
 
-def _changed(
+def as_called(
     recipe: "Recipe | PathLike",
     *,
     data: "PathLike | None",

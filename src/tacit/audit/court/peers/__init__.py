@@ -1,0 +1,1 @@
+"""Scripts for peers' interpreters, one each; nothing of tacit imports them."""
