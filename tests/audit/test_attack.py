@@ -310,6 +310,21 @@ def test_the_job_says_what_it_found_and_finds_the_same_again(played: Played) -> 
     )
 
 
+@pytest.mark.long
+def test_on_what_people_typed_on_a_help_channel_an_upload_tells_all_and_a_release_nothing() -> None:
+    asked = AttackSettings(cohort=200, sentence_clients=6)
+    found = tacit.audit_attack(settings=asked, only=["upload-bias", "upload", "release", "release-rest-known"])
+    bias, upload = found.view("upload-bias").words, found.view("upload")
+    assert bias.recall.low >= 0.9 and bias.precision.value > 0.99 and bias.f1.value > 0.95
+    assert upload.words.recall.low >= 0.99 and upload.rare.recall.low >= 0.99 and found.better(upload)
+    assert upload.sentences is not None and upload.sentences.advantage.low > 0.1
+    for name in ("release", "release-rest-known"):
+        view = found.view(name)
+        assert view.sentences is not None and view.sentences.advantage.low <= 0
+        assert not found.better(view) and abs(view.words.advantage.value) < 0.01
+    assert not found.findings.broken
+
+
 def test_a_tied_network_gives_words_away_by_its_bias(played: Played) -> None:
     asked = dataclasses.replace(SETTINGS, cohort=24, tied=True)
     found = tacit.audit_attack(played.clients, public=played.public, settings=asked, only=["upload", "release"])
