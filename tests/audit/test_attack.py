@@ -277,6 +277,14 @@ def _findings(played: Played, chosen: Sequence[View]) -> dict[str, float]:
     return {f"{each.subject} {each.measure}": each.lower - each.claim for each in found.findings}
 
 
+def test_all_findings_hold_together(played: Played) -> None:
+    chosen = [played.view(name) for name in ("clipped", "release", "release-rest-known", "models-rest-known")]
+    found = findings_of(chosen, played.people, played.known, played.learnt, SETTINGS, seed=0, command="again").findings
+    assert len(found) == 5 and {each.confidence for each in found} == {1 - 0.01 / 5}
+    assert [each.claim for each in found if each.measure == "mu"] == pytest.approx([1 / 7, np.sqrt(2) / 7])
+    assert np.isinf(found[0].claim) and found[0].lower > 0  # nothing is promised, and much shown
+
+
 def test_promises_are_kept_and_a_release_with_less_noise_than_it_says_is_caught(played: Played) -> None:
     honest = played.view("release-rest-known")
     kept = _findings(played, [honest])
