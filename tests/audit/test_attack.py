@@ -53,7 +53,7 @@ class Played:
             seen = view.seen(target)
             proof.append(np.zeros(len(self.known.frequency)) if seen.noise == 0 else self.evidence(seen))
             exact = changed(seen.update)
-            named.append(likeliest(proof[-1], self.known, self.learnt.words, self.known.words) if seen.noise else exact)
+            named.append(likeliest(proof[-1], self.known, self.learnt) if seen.noise else exact)
         typed = [self.people.targets.typed(target) for target in range(SETTINGS.clients)]
         outside = [self.people.outsiders.typed(target) for target in range(SETTINGS.clients)]
         return Guesses(
@@ -118,6 +118,13 @@ def test_without_a_defence_the_words_are_read(played: Played, name: str) -> None
     assert found.advantage.low > 0.5 and found.exhausted >= 23
 
 
+def test_encoding_hides_nothing(played: Played) -> None:
+    seen = played.view("encoded").seen(0)
+    assert (seen.update.embedding != 0).mean() > 0.9 and 0 < seen.noise < 0.01 * played.people.clip_norm
+    found = word_scores(played.guesses(played.view("encoded")), played.known.words)
+    assert found.recall.value > 0.9 and found.precision.value > 0.9
+
+
 def test_the_bias_alone_reads_nine_words_of_ten(played: Played) -> None:
     people = played.people
     shares = [
@@ -151,7 +158,7 @@ def test_noise_of_the_papers_leaves_a_guess(played: Played, name: str) -> None:
 def test_the_same_attacker_reads_words_through_little_noise(played: Played) -> None:
     quiet = dataclasses.replace(SETTINGS, noise_multiplier=1e-3)
     found = word_scores(played.guesses(played.view("release-rest-known", quiet)), played.known.words)
-    assert found.advantage.low > 0 and found.recall.value > 0.7 and found.rank.value > 0.99
+    assert found.advantage.low > 0 and found.recall.value > 0.9 and found.rank.value > 0.99
 
 
 def test_views_go_by_the_names_that_are_listed_beforehand(played: Played) -> None:
@@ -198,7 +205,8 @@ def test_evidence_is_a_ratio_of_normal_densities(played: Played) -> None:
     for word in (5, 17, 300):
         along = float(known.centre @ update.output[:, word] + update.output_bias[word])
         deviation = noise * np.sqrt(known.centre @ known.centre + 1)
-        one = norm.logpdf(along, learnt.risen, deviation) - norm.logpdf(along, 0, deviation)
+        laws_of_one = norm(learnt.risen, np.hypot(deviation, learnt.spread)), norm(0, deviation)
+        one = laws_of_one[0].logpdf(max(along, -deviation)) - laws_of_one[1].logpdf(max(along, -deviation))
         laws = [multivariate_normal(np.zeros(width), noise**2 + more) for more in (learnt.row / width, 0.0)]
         other = laws[0].logpdf(update.embedding[word]) - laws[1].logpdf(update.embedding[word])
         assert found[word] == pytest.approx(one + other, rel=1e-4)
@@ -269,6 +277,14 @@ def _findings(played: Played, chosen: Sequence[View]) -> dict[str, float]:
     return {f"{each.subject} {each.measure}": each.lower - each.claim for each in found.findings}
 
 
+def test_all_findings_hold_together(played: Played) -> None:
+    chosen = [played.view(name) for name in ("clipped", "release", "release-rest-known", "models-rest-known")]
+    found = findings_of(chosen, played.people, played.known, played.learnt, SETTINGS, seed=0, command="again").findings
+    assert len(found) == 5 and {each.confidence for each in found} == {1 - 0.01 / 5}
+    assert [each.claim for each in found if each.measure == "mu"] == pytest.approx([1 / 7, np.sqrt(2) / 7])
+    assert np.isinf(found[0].claim) and found[0].lower > 0  # nothing is promised, and much shown
+
+
 def test_promises_are_kept_and_a_release_with_less_noise_than_it_says_is_caught(played: Played) -> None:
     honest = played.view("release-rest-known")
     kept = _findings(played, [honest])
@@ -300,6 +316,21 @@ def test_the_job_says_what_it_found_and_finds_the_same_again(played: Played) -> 
         "one release, all others known" in str(one)
         and "attack --data CACHE --public CACHE --clients 24" in one.findings.command
     )
+
+
+@pytest.mark.long
+def test_on_what_people_typed_on_a_help_channel_an_upload_tells_all_and_a_release_nothing() -> None:
+    asked = AttackSettings(cohort=200, sentence_clients=6)
+    found = tacit.audit_attack(settings=asked, only=["upload-bias", "upload", "release", "release-rest-known"])
+    bias, upload = found.view("upload-bias").words, found.view("upload")
+    assert bias.recall.low >= 0.9 and bias.precision.value > 0.99 and bias.f1.value > 0.95
+    assert upload.words.recall.low >= 0.99 and upload.rare.recall.low >= 0.99 and found.better(upload)
+    assert upload.sentences is not None and upload.sentences.advantage.low > 0.1
+    for name in ("release", "release-rest-known"):
+        view = found.view(name)
+        assert view.sentences is not None and view.sentences.advantage.low <= 0
+        assert not found.better(view) and abs(view.words.advantage.value) < 0.01
+    assert not found.findings.broken
 
 
 def test_a_tied_network_gives_words_away_by_its_bias(played: Played) -> None:

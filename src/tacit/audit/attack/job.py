@@ -137,7 +137,7 @@ def _played(
     asked: AttackSettings,
 ) -> ViewResult:
     """The attack on every target through one view. blind: sentences that were guessed, of so many targets."""
-    classes = {"words": (public.words, learnt.words), "rare": (public.rare, learnt.rare)}
+    classes = {"words": public.words, "rare": public.rare}
     named: dict[str, list[Ids]] = {name: [] for name in classes}
     proof: list[NDArray[np.float64]] = []
     read: list[list[Sentence]] = []
@@ -145,8 +145,9 @@ def _played(
         seen = view.seen(target)
         exact = risen(seen.update) if view.bias_alone else changed(seen.update)
         proof.append(evidence(seen, public, learnt) if seen.noise else certainty(seen.update, exact))
-        for name, (among, number) in classes.items():
-            named[name].append(likeliest(proof[-1], public, number, among) if seen.noise else exact[among[exact]])
+        for name, among in classes.items():
+            words = likeliest(proof[-1], public, learnt, rare=name == "rare") if seen.noise else exact
+            named[name].append(words[among[words]])
         if view.sentences and target < len(blind):
             read.append(reader.read(seen.update, named["words"][-1], most=asked.sentences))
     typed = [sentences_of(people.targets.sentences[target]) for target in range(len(read))]
@@ -161,7 +162,7 @@ def _played(
             ),
             among,
         )
-        for name, (among, _) in classes.items()
+        for name, among in classes.items()
     }
     return ViewResult(
         view=view.name,

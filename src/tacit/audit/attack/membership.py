@@ -30,16 +30,26 @@ def findings_of(
     command: str,
     progress: Progress = silent,
 ) -> Findings:
-    """One finding of epsilon for each view that has an absence to compare with, and one of mu for each promise."""
+    """One finding of epsilon for each view that has an absence to compare with, and one of mu for each promise.
+
+    All of them hold together with `asked.confidence`: each has its share of the error.
+    """
     found: list[Finding] = []
     tested = [view for view in chosen if view.absent is not None]
+    bounds = sum(1 if view.promise is None else 2 for view in tested)
     for view in counted(tested, TESTING, progress, total=len(tested)):
-        found += _of_view(view, people, public, known, asked, seed)
+        found += _of_view(view, people, public, known, asked, seed, 1 - (1 - asked.confidence) / bounds)
     return Findings(audit="what is promised to the people attacked", findings=found, command=command)
 
 
 def _of_view(
-    view: View, people: Population, public: PublicText, known: Experience, asked: AttackSettings, seed: int
+    view: View,
+    people: Population,
+    public: PublicText,
+    known: Experience,
+    asked: AttackSettings,
+    seed: int,
+    confidence: float,
 ) -> list[Finding]:
     """The words that a target typed speak for its presence; with noise its whole clipped update does, too."""
     assert view.absent is not None  # `findings_of` looked
@@ -47,10 +57,10 @@ def _of_view(
         np.array([_scores(of(target), people, target, public, known) for target in range(asked.clients)])
         for of in (view.absent, view.seen)
     )
-    shown = epsilon_by_threshold(absent[:, 0], present[:, 0], asked.delta, confidence=asked.confidence)
+    shown = epsilon_by_threshold(absent[:, 0], present[:, 0], asked.delta, confidence=confidence)
     finding = partial(
         Finding,
-        confidence=asked.confidence,
+        confidence=confidence,
         samples=asked.clients,
         samples_of="people, in and out",
         seed=seed,
@@ -65,7 +75,7 @@ def _of_view(
     )
     if view.promise is None:
         return [words]
-    mu = mu_of_normal_samples(absent[:, 1], present[:, 1], confidence=asked.confidence)
+    mu = mu_of_normal_samples(absent[:, 1], present[:, 1], confidence=confidence)
     return [
         words,
         finding(

@@ -30,7 +30,7 @@ class AttackSettings:
     embedding: int = 32
     units: int = 64
     pretraining: int = 10_000  # public sentences that the network has learnt when clients get it
-    confidence: float = 0.95
+    confidence: float = 0.99  # of all findings together: promises are met so closely that chance would break some
     delta: float = 1e-5
 
     def __post_init__(self) -> None:

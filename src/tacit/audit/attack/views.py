@@ -1,7 +1,7 @@
 """What an attacker sees of training, from one phone's upload to released models: one defence after another.
 
 Every view holds the upload of the one who is attacked. Sums are of clipped uploads in float32: what secure aggregation
-opens, but for the rounding of its encoding. Noise is drawn by the mechanisms that runs use.
+opens, but for the rounding of its encoding, which one view has alone. Noise is drawn by the mechanisms that runs use.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,10 @@ from tacit.mechanisms import stream_for
 from tacit.mechanisms.keys import KEY_BYTES
 from tacit.networks.cifg.parameters import CifgParameters
 from tacit.privacy import Guarantee, Independent, Participation, Tree
+from tacit.privacy.encoding_choice import encoding_within
 from tacit.privacy.strategy import Strategy
+from tacit.secure_aggregation.decoding import decode
+from tacit.secure_aggregation.encoding import encode
 from tacit.training.randomness import seed_for
 
 PURPOSE = "model update"  # of the noise
@@ -55,14 +58,24 @@ class View:
 
 def views(people: Population, settings: AttackSettings, key: bytes) -> dict[str, View]:
     """All views by name, the least defended first. key: of the noise."""
-    listed = [*_uploads(people), *_sums(people, settings), *_released(people, settings, key)]
+    listed = [*_uploads(people, settings, key), *_sums(people, settings), *_released(people, settings, key)]
     return {view.name: view for view in listed}
 
 
 def names(settings: AttackSettings) -> list[str]:
     """Those of all views, before there is anybody to look at."""
     sums = [f"sum-{size}" for size in settings.sums]
-    return ["upload-bias", "upload", "clipped", *sums, "release", "release-rest-known", "models", "models-rest-known"]
+    return [
+        "upload-bias",
+        "upload",
+        "clipped",
+        "encoded",
+        *sums,
+        "release",
+        "release-rest-known",
+        "models",
+        "models-rest-known",
+    ]
 
 
 def silence(people: Population, settings: AttackSettings, key: bytes) -> Look:
@@ -70,7 +83,7 @@ def silence(people: Population, settings: AttackSettings, key: bytes) -> Look:
     return partial(_noisy, people, _nobody(people), _promise(people, settings, ONE, Independent()), key)
 
 
-def _uploads(people: Population) -> list[View]:
+def _uploads(people: Population, settings: AttackSettings, key: bytes) -> list[View]:
     whole = View(
         name="upload",
         says="one upload",
@@ -86,8 +99,15 @@ def _uploads(people: Population) -> list[View]:
         seen=partial(_exact, people, partial(people.clipped, people.targets)),
         absent=partial(_exact, people, partial(people.clipped, people.outsiders)),
     )
+    encoded = replace(
+        whole,
+        name="encoded",
+        says="one encoded upload",
+        threat_model="The server reads one client's clipped update as it is encoded for secure aggregation.",
+        seen=_encoded(people, settings, key),
+    )
     published = replace(whole, name="upload-bias", says="its output bias alone", bias_alone=True, sentences=False)
-    return [published, whole, clipped]
+    return [published, whole, clipped, encoded]
 
 
 def _sums(people: Population, settings: AttackSettings) -> list[View]:
@@ -152,6 +172,20 @@ def _nobody(people: Population) -> Callable[[int], Vector]:
 
 def _exact(people: Population, of: Callable[[int], Vector], target: int) -> Seen:
     return Seen(people.tree(of(target)), 0.0)
+
+
+def _encoded(people: Population, settings: AttackSettings, key: bytes) -> Look:
+    """Rounding is noise that an attacker measures on updates of its own: those of people who took no part."""
+    encoding = encoding_within(people.parameters, people.clip_norm, settings.cohort)
+    signs = seed_for(key, "attack signs")
+
+    def rounded(update: Vector, number: int) -> Vector:
+        residues = encode(update, encoding, signs=signs, rounding=seed_for(key, "attack rounding", number))
+        return decode(residues, encoding, signs=signs, reports=1)
+
+    own = people.clipped(people.outsiders, 0)
+    noise = float(np.std(rounded(own, settings.clients) - own))
+    return lambda target: Seen(people.tree(rounded(people.clipped(people.targets, target), target)), noise)
 
 
 def _sum(people: Population, size: int, target: int) -> Vector:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from tacit.audit.attack.population import Population
 from tacit.audit.attack.public_text import Numbers, PublicText
@@ -19,6 +20,9 @@ from tacit.networks.cifg.parameters import CifgParameters
 from tacit.text.vocabulary import SPECIALS
 
 Ids = NDArray[np.int64]
+
+SETTLED = 0.9  # of the words that are expected to have been typed
+TINY = 1e-300
 
 
 def risen(update: CifgParameters) -> Ids:
@@ -49,14 +53,15 @@ def certainty(update: CifgParameters, named: Ids) -> Numbers:
 class Experience:
     """What an attacker has learnt from clipped updates of which it knows the words: those of people who took no part.
 
-    words, rare: how many somebody types on average, and of rare ones. risen: by how much a typed word's score rises
-    where features are average (`_output`). row: mean squared length of what a typed word's input row changes by; 0
-    where it has none.
+    words, rare: how many somebody types on average, and of rare ones. risen, spread: mean and standard deviation of how
+    much a typed word's score rises where features are average (`_output`). row: mean squared length of what a typed
+    word's input row changes by; 0 where it has none.
     """
 
     words: int
     rare: int
     risen: float
+    spread: float
     row: float
 
 
@@ -78,6 +83,7 @@ def experience(people: Population, public: PublicText) -> Experience:
         words=max(1, round(float(np.mean(words)))),
         rare=max(1, round(float(np.mean(rare)))),
         risen=float(np.mean(rises)),
+        spread=float(np.std(rises)),
         row=float(np.mean(rows)) if rows else 0.0,
     )
 
@@ -85,17 +91,18 @@ def experience(people: Population, public: PublicText) -> Experience:
 def evidence(seen: Seen, public: PublicText, known: Experience) -> Numbers:
     """The logarithm of how much likelier what was seen is if each word was typed than if not, (V,).
 
-    There must be noise. The output's column and bias, along the average features, are N(0, s^2) or N(rise, s^2); each
-    number of the input's row is N(0, noise^2) or N(0, noise^2 + row / E).
+    There must be noise. The output's column and bias, along the average features, are N(0, s^2) or N(risen, s^2 +
+    spread^2), s^2 the noise's variance; what is below -s is taken for -s, since probabilities lower what was not typed.
+    Each number of the input's row is N(0, noise^2) or N(0, noise^2 + row / E).
     """
-    rise, noise = known.risen, seen.noise
-    variance = noise**2 * (float(public.centre @ public.centre) + 1)
-    found: Numbers = (rise * _output(seen.update, public) - rise**2 / 2) / variance
+    variance = seen.noise**2 * (float(public.centre @ public.centre) + 1)
+    wide, along = variance + known.spread**2, np.maximum(_output(seen.update, public), -math.sqrt(variance))
+    found = along**2 / variance / 2 - (along - known.risen) ** 2 / wide / 2 - math.log(wide / variance) / 2
     if known.row:
         rows = np.asarray(seen.update.embedding, np.float64)
-        ratio, squares = known.row / rows.shape[1] / noise**2, np.square(rows).sum(axis=1) / noise**2
+        ratio, squares = (of / seen.noise**2 for of in (known.row / rows.shape[1], np.square(rows).sum(axis=1)))
         found = found + squares * ratio / (1 + ratio) / 2 - rows.shape[1] * math.log1p(ratio) / 2
-    return found
+    return np.asarray(found)
 
 
 def _output(update: CifgParameters, public: PublicText) -> Numbers:
@@ -104,8 +111,17 @@ def _output(update: CifgParameters, public: PublicText) -> Numbers:
     return np.asarray(public.centre @ table + np.asarray(update.output_bias, np.float64))
 
 
-def likeliest(found: Numbers, public: PublicText, words: int, among: NDArray[np.bool_]) -> Ids:
-    """So many words `among` (V,), those with the best odds: frequency in public text times the evidence `found`."""
-    odds = np.where(among, np.log(np.maximum(public.frequency, 1e-300)) + found, -np.inf)
-    best: Ids = np.argsort(-odds, kind="stable")[:words]
+def likeliest(found: Numbers, public: PublicText, known: Experience, *, rare: bool = False) -> Ids:
+    """The words that an attacker names under noise, the surest first; rare: among rare ones alone.
+
+    Odds are those that somebody types a word, by its frequency in public text, times the evidence `found` (V,). Where
+    they settle nearly all that was typed, the words above even odds are named; else as many as people type.
+    """
+    among, number = (public.rare, known.rare) if rare else (public.words, known.words)
+    absent = known.words * np.log1p(-public.frequency)  # log of the probability not to type it
+    odds = np.where(among, np.log(-np.expm1(np.minimum(absent, -TINY))) - absent + found, -np.inf)
+    likely, order = expit(odds), np.argsort(-odds, kind="stable")
+    sure = int((likely > 0.5).sum())
+    settled = likely[likely > 0.5].sum() > SETTLED * likely.sum()
+    best: Ids = order[: sure if settled else number]
     return best
