@@ -4,6 +4,7 @@ The reports that support the value x and not y are e^epsilon times likelier unde
 with two levels of probability: no test shows more. So their two rates, bounded by Clopper and Pearson, are the audit.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,16 +59,18 @@ def _seen(randomizer: Randomizer, own: int, reports: int, x: int, y: int, genera
 
 
 def reports_within(randomizer: Randomizer, share: float, *, confidence: float, values: tuple[int, int] = (0, 1)) -> int:
-    """How many reports of each value bring the bound to within a share of epsilon: (z / (share epsilon))^2 / rate.
+    """How many reports of each value bring the bound to within a share of epsilon, nearly; at most MOST_REPORTS.
 
-    rate: how often a report of y supports x and not y, from PILOT reports that judge nothing. At most MOST_REPORTS.
+    The logarithm of a rate r of n reports is known to z / sqrt(n r), of both rates, one of which is e^epsilon of the
+    other. That one, how often a report of y supports x and not y, comes from PILOT reports that judge nothing.
     """
     check_values(randomizer, *values)
     x, y = values
     pilot = randomizer.encode(np.full(PILOT, y), np.random.default_rng(0))
     rate = (tells_apart(randomizer, pilot, x, y).sum() + 1) / PILOT
     z = -float(ndtri(error_of(confidence) / 2))
-    return int(min(max((z / (share * randomizer.epsilon)) ** 2 / rate, 10), MOST_REPORTS))
+    both = z * (1 + math.exp(-randomizer.epsilon / 2)) / (share * randomizer.epsilon)
+    return int(min(max(both**2 / rate, 10), MOST_REPORTS))
 
 
 def tells_apart(randomizer: Randomizer, reports: NDArray[Any], x: int, y: int) -> NDArray[np.bool_]:
