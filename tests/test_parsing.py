@@ -125,7 +125,9 @@ def test_a_vocabulary_says_what_is_too_much(text: str) -> None:
 def test_nothing_else_parses_toml_or_json() -> None:
     """What Python's own parsers take costs gigabytes, or raises what nobody catches."""
     calling = set()
-    for path in sorted(SOURCE.rglob("*.py")):
+    # A peer's script is run by another interpreter, which has no tacit, and reads what the court has written for it.
+    peers = SOURCE / "audit" / "court" / "peers"
+    for path in sorted(path for path in SOURCE.rglob("*.py") if path.parent != peers):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute) and node.attr in ("load", "loads") and isinstance(node.value, ast.Name):
                 calling |= {path.name} if node.value.id in ("json", "tomllib") else set()
