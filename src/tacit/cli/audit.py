@@ -35,10 +35,20 @@ class AuditGroup(LateGroup):
     """What stands where a sub-command would, and is a path or a shipped recipe, is the recipe of `run`."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        first = args[0]
-        if first not in self.commands and (first.endswith(".toml") or "/" in first or "\\" in first):
+        if args[0] not in self.commands and _is_recipe(args[0]):
             args = ["run", *args]
         return super().resolve_command(ctx, args)
+
+
+def _is_recipe(word: str) -> bool:
+    """Whether it is a path, or the name of a recipe that comes with the package."""
+    if word.startswith("-"):
+        return False
+    if word.endswith(".toml") or "/" in word or "\\" in word:
+        return True
+    from tacit.jobs.shipped_recipes import shipped_recipes  # where nothing else is meant
+
+    return word in {each.name for each in shipped_recipes().recipes}
 
 
 app = late_app(COMMANDS, cls=AuditGroup, help="How much leaks at least, with a confidence, beside what is promised.")
