@@ -267,7 +267,7 @@ def test_with_all_of_them_the_tests_hold(package: Path) -> None:
 
 
 # Each is a process of seconds: a few in `make long`, the others in `make nightly`.
-FEW = {"who signed the task", "that the log has the plan", "that nobody sees what text raises", "the journal"}
+FEW = {"who signed the task", "that nobody sees what text raises", "the journal"}
 ONE_BY_ONE = [pytest.param(name, marks=pytest.mark.long if name in FEW else pytest.mark.nightly) for name in MUTANTS]
 
 

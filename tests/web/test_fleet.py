@@ -316,7 +316,7 @@ def played(
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="Chromium is not installed")
-@pytest.mark.parametrize("kind", QUESTIONS)
+@pytest.mark.parametrize("kind", ["count", pytest.param("discover", marks=pytest.mark.nightly)])  # of QUESTIONS
 def test_pages_and_processes_answer_in_one_sealed_sum(kind: str, web: Path, tmp_path: Path) -> None:
     cache, export = exported(tmp_path)
     found = played(

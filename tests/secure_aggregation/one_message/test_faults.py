@@ -143,9 +143,8 @@ def test_random_rounds_are_exact_or_say_why_not(tmp_path: Path) -> None:
     assert ends["sum"] >= 5 and len(ends) >= 4, ends
 
 
-@pytest.mark.parametrize(
-    "part", [pytest.param(n, marks=pytest.mark.long if n < 1 else pytest.mark.nightly) for n in range(20)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("part", range(20))
 def test_a_thousand_random_rounds_are_exact_or_say_why_not(part: int, tmp_path: Path) -> None:
     seeds = range(1000 + 50 * part, 1050 + 50 * part)
     ends = Counter(must_be_exact_or_say_why(*one_round(seed, 200, tmp_path / str(seed))) for seed in seeds)
