@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.stats import multivariate_normal, norm, t
-from tests.support.audit.typists import SETTINGS, caches
+from tests.support.audit.typists import SETTINGS, caches, texts
 
 import tacit
 from tacit.aggregation.clipping import clip
@@ -312,6 +312,8 @@ def test_the_job_says_what_it_found_and_finds_the_same_again(played: Played) -> 
         False,
     ]
     assert not one.findings.broken and one.view("release-rest-known").sentences is not None
+    typed = [sentence for person in texts(1, 160, 1, 5).values() for sentence in person if len(sentence.split()) > 2]
+    assert len(typed) > 100 and not [each for each in typed if each in f"{one} {json.dumps(record)}"]
     assert (
         "one release, all others known" in str(one)
         and "attack --data CACHE --public CACHE --clients 24" in one.findings.command

@@ -60,6 +60,7 @@ def _restarted(*, carried: bool) -> Version:
 
     carried: whether the last noise of a tree stays in the sums after it. A client of one tree has one node on each
     level, so the claim is the root of their number at a noise multiplier of 1.
+    As published, an assertion stops the code before that; the fault is what it does without.
     """
     one = _tree(LEAVES)
     noise = np.kron(np.eye(TREES), one)

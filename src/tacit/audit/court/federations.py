@@ -15,7 +15,7 @@ def _mean(noised_for: int) -> Version:
     """The mean of CAME clients' clipped updates; each adds its share of noise for so many of them.
 
     The shares' sum is to be noise of 1 clip norm on the sum, hence 1 / CAME on the mean, which one client moves by as
-    much at most: mu is 1.
+    much at most: mu is 1. The thread is a reviewer's remark on clients that drop out.
     """
     return Version(1.0, release(np.array([1 / CAME]), np.full((1, CAME), 1 / CAME / math.sqrt(noised_for))))
 

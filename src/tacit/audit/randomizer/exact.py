@@ -8,6 +8,7 @@ uniform is `subsets._draw_numbers`'s and NumPy's part; tests look at it.
 
 import itertools
 from collections.abc import Iterator
+from decimal import ROUND_FLOOR, Decimal, localcontext
 from fractions import Fraction
 from typing import Any, cast
 
@@ -56,8 +57,6 @@ def exact_epsilon(randomizer: Randomizer) -> tuple[float, int]:
     The logarithm of the largest ratio of probabilities of one report under two values, all pairs; infinite where a
     report is impossible under one of them. Raises: InputError where there are more than MOST_CHOICES.
     """
-    from decimal import ROUND_FLOOR, Decimal, localcontext
-
     laws = [exact_law(randomizer, value) for value in range(randomizer.domain)]
     seen = set().union(*laws)
     worst, played = Fraction(1), randomizer.domain * choices(randomizer)
